@@ -3,4 +3,6 @@
 from __future__ import annotations
 
 if __name__ == "autodiff":
-    raise ImportError("this folder is the package tracejit.autodiff: write 'import tracejit.autodiff'")
+    raise ImportError(
+        "this folder is the package tracejit.autodiff: write 'import tracejit.autodiff'"
+    )

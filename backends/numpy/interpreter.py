@@ -1,0 +1,64 @@
+"""The reference interpreter: evaluates a computation op by op with NumPy.
+
+    evaluate(computation, [x, y])
+
+Arrays go in and out as NumPy arrays of the element types' dtypes; a tuple is a Python tuple.
+Inputs are never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import UnsupportedError
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import PARAMETER
+from tracejit.rules import RuleTable
+from tracejit.shapes import Shape
+from tracejit.traversal import instructions
+
+Value = Any  # an np.ndarray, or a tuple of Values
+InterpretRule = Callable[..., Value]
+
+interpret: RuleTable[InterpretRule] = RuleTable("interpret")
+"""``rule(instruction, *operand_values) -> value``; arrays may come back as NumPy scalars."""
+
+
+def evaluate_instruction(instruction: Instruction, operands: Sequence[Value]) -> Value:
+    """The value of one instruction, of exactly its shape's dtype and dimensions."""
+    rule = interpret.get(instruction.op)
+    if rule is None:
+        raise UnsupportedError(
+            f"{instruction.op.function}: the interpreter does not evaluate it", instruction.source
+        )
+    with np.errstate(all="ignore"):
+        value = rule(instruction, *operands)
+    if not isinstance(instruction.shape, Shape):
+        return value
+    array = np.asarray(value)
+    shape = instruction.shape
+    assert array.dtype == shape.dtype, f"{instruction}: made {array.dtype}"
+    assert array.shape == shape.dimensions, f"{instruction}: made {array.shape}"
+    return array
+
+
+def evaluate(computation: Computation, arguments: Sequence[Value]) -> Value:
+    """The value of a computation's root for ``arguments``, one for each parameter."""
+    order = instructions(computation)
+    last_use: dict[Instruction, int] = {}
+    for position, instruction in enumerate(order):
+        for operand in instruction.operands:
+            last_use[operand] = position
+    last_use[computation.root] = len(order)
+    values: dict[Instruction, Value] = dict(zip(computation.parameters, arguments, strict=True))
+    for position, instruction in enumerate(order):
+        if instruction.op is not PARAMETER:
+            operands = [values[o] for o in instruction.operands]
+            values[instruction] = evaluate_instruction(instruction, operands)
+        for operand in instruction.operands:
+            if last_use[operand] == position:
+                values.pop(operand, None)
+    return values[computation.root]

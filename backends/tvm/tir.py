@@ -1,0 +1,117 @@
+"""Short names for the TIR that the emitters write: buffers, loops, statements, constants.
+
+Every statement is built directly (no TE), because TE assumes 64-byte aligned arguments and
+crashes on ordinary NumPy arrays; a buffer made here promises nothing beyond its item size.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tvm import DataType, tirx
+from tvm.tirx import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse
+from tvm.tirx import SeqStmt, Var, While
+
+# TVM's expression and statement classes overload operators dynamically; to a type checker they
+# are opaque.
+Expr = Any
+Stmt = Any
+Buffer = Any
+
+SERIAL = ForKind.SERIAL
+PARALLEL = ForKind.PARALLEL
+VECTORIZED = ForKind.VECTORIZED
+UNROLLED = ForKind.UNROLLED
+
+_fresh = itertools.count()
+
+
+def const(value: bool | int | float, dtype: str) -> Expr:
+    """A literal of TVM element type ``dtype``."""
+    return tirx.const(value, dtype)
+
+
+def i32(value: int) -> Expr:
+    return tirx.const(value, "int32")
+
+
+def i64(value: int) -> Expr:
+    return tirx.const(value, "int64")
+
+
+def var(name: str, dtype: str = "int64") -> Expr:
+    """A scalar variable with a fresh name."""
+    return Var(f"{name}_{next(_fresh)}", dtype)
+
+
+def buffer(name: str, shape: Sequence[int], dtype: str, *, scope: str = "global") -> Buffer:
+    """A buffer that promises alignment to one item only, whatever NumPy hands over."""
+    return tirx.decl_buffer(
+        tuple(shape),
+        dtype,
+        name=f"{name}_{next(_fresh)}",
+        data_alignment=DataType(dtype).itemsize,
+        scope=scope,
+    )
+
+
+def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
+    """Statements one after the other; nested lists are flattened and empty ones dropped."""
+    flat: list[Stmt] = []
+    for statement in statements:
+        if statement is None:
+            continue
+        if isinstance(statement, (list, tuple)):
+            flat.extend(s for s in statement if s is not None)
+        else:
+            flat.append(statement)
+    if len(flat) == 1:
+        return flat[0]
+    return SeqStmt(flat)
+
+
+def loop(
+    extent: int | Expr,
+    body: Callable[[Expr], Stmt | Sequence[Stmt]],
+    kind: ForKind = SERIAL,
+    *,
+    dtype: str = "int32",
+) -> Stmt:
+    """``for v in range(extent): body(v)``; ``body`` may return one statement or several."""
+    index = var("i", dtype)
+    inner = body(index)
+    statement = seq(*inner) if isinstance(inner, (list, tuple)) else inner
+    end = const(extent, dtype) if isinstance(extent, int) else extent
+    return For(index, const(0, dtype), end, kind, statement)
+
+
+def store(target: Buffer, index: Expr | Sequence[Expr], value: Expr) -> Stmt:
+    indices = list(index) if isinstance(index, (list, tuple)) else [index]
+    return BufferStore(target, value, indices)
+
+
+__all__ = [
+    "PARALLEL",
+    "SERIAL",
+    "UNROLLED",
+    "VECTORIZED",
+    "AllocBuffer",
+    "Buffer",
+    "DeclBuffer",
+    "Evaluate",
+    "Expr",
+    "IfThenElse",
+    "Stmt",
+    "While",
+    "buffer",
+    "const",
+    "i32",
+    "i64",
+    "loop",
+    "seq",
+    "store",
+    "tirx",
+    "var",
+]

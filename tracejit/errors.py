@@ -1,0 +1,69 @@
+"""What can go wrong, one class per kind of mistake, each message ending in the user's own line.
+
+All derive from `TracejitError`; each also derives from the built-in exception that NumPy
+or Python would raise for the same mistake, so ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+from tracejit.sources import Source, user_source
+
+
+class TracejitError(Exception):
+    """Base of every error that tracejit raises on purpose.
+
+    ``source`` is the user's line; without it the line that is running now is found.
+    """
+
+    def __init__(self, message: str, source: Source | None = None) -> None:
+        self.source = source if source is not None else user_source()
+        self.message = message
+        super().__init__(message if self.source is None else f"{message} ({self.source})")
+
+
+class ShapeError(TracejitError, ValueError):
+    """Ranks or sizes do not fit together."""
+
+
+class DimensionError(TracejitError, ValueError, IndexError):
+    """A dimension number (axis) is out of range, repeated or unsorted."""
+
+
+class ElementTypeError(TracejitError, TypeError):
+    """An op does not accept this element type, or two element types differ."""
+
+
+class AttributeValueError(TracejitError, ValueError):
+    """An attribute of an op (a stride, an epsilon, a direction …) has an impossible value."""
+
+
+class ArgumentError(TracejitError, TypeError):
+    """Something that is not an array, or not an array we can take, was passed."""
+
+
+class StaticIndexError(TracejitError, IndexError):
+    """An index known while tracing is out of range."""
+
+
+class ConcretizationError(TracejitError, TypeError):
+    """Python asked a traced value for a number, a truth value or an array."""
+
+
+class TracerLeakError(TracejitError, RuntimeError):
+    """A traced value was used after its trace had ended."""
+
+
+class UnsupportedError(TracejitError, NotImplementedError):
+    """A static-shape graph cannot express what was asked for."""
+
+
+class DerivativeError(TracejitError, TypeError):
+    """A gradient was asked for where none exists."""
+
+
+class VerificationError(TracejitError, ValueError):
+    """A graph breaks the rules of its own ops."""
+
+
+class CompilationError(TracejitError, RuntimeError):
+    """The code generator refused a graph or the linker failed."""

@@ -1,0 +1,111 @@
+"""How ops are defined and instructions made; what the shape rules of every family check alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from tracejit.attributes import REQUIRED, Attribute
+from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
+from tracejit.graph import OPS, Instruction, Op
+from tracejit.shapes import AnyShape, ElementType, Shape
+from tracejit.sources import user_source
+
+INTEGRAL = frozenset(t for t in ElementType if t.is_integral)
+SIGNED_INTEGRAL = frozenset(t for t in INTEGRAL if t.is_signed)
+UNSIGNED = INTEGRAL - SIGNED_INTEGRAL
+FLOATING = frozenset(t for t in ElementType if t.is_floating)
+COMPLEX = frozenset(t for t in ElementType if t.is_complex)
+INEXACT = FLOATING | COMPLEX
+NUMERIC = INTEGRAL | INEXACT
+LOGICAL = INTEGRAL | {ElementType.PRED}
+ORDERED = LOGICAL | FLOATING
+ALL = frozenset(ElementType)
+
+
+def define(
+    name: str, opcode: str, *attributes: Attribute
+) -> Callable[[Callable[..., AnyShape]], Op]:
+    """Enters an op in the op table; decorates its shape rule and stands in its place.
+
+    The family is the name of the module that defines the op. A second definition raises.
+    """
+
+    def enter(shape_rule: Callable[..., AnyShape]) -> Op:
+        if name in OPS:
+            raise ValueError(f"op {name} is defined twice")
+        family = shape_rule.__module__.rpartition(".")[2]
+        function = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+        op = Op(name, opcode, family, function, shape_rule, tuple(attributes))
+        OPS[name] = op
+        return op
+
+    return enter
+
+
+def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
+    """A new instruction, its shape inferred and checked by the op's shape rule.
+
+    Attributes left out take the op's defaults. Raises `ArgumentError` for an operand that is
+    not an instruction or an attribute the op does not have.
+    """
+    for position, operand in enumerate(operands):
+        if not isinstance(operand, Instruction):
+            raise ArgumentError(
+                f"{op.function}: operand {position} must be an Instruction, "
+                f"not {type(operand).__name__}"
+            )
+    complete = {}
+    for attribute in op.attributes:
+        value = attributes.pop(attribute.name, attribute.default)
+        if value is REQUIRED:
+            raise ArgumentError(f"{op.function}: attribute {attribute.name} is required")
+        complete[attribute.name] = value
+    if attributes:
+        raise ArgumentError(f"{op.function}: has no attribute {', '.join(attributes)}")
+    shape = op.shape_rule(*[operand.shape for operand in operands], **complete)
+    return Instruction(op, operands, shape, complete, user_source())
+
+
+def require_array(function: str, argument: str, shape: AnyShape) -> Shape:
+    """``shape``, known to be an array's; tuples and tokens raise `ShapeError`."""
+    if not isinstance(shape, Shape):
+        raise ShapeError(f"{function}: {argument} must be an array, not {shape}")
+    return shape
+
+
+def require_element_type(
+    function: str, argument: str, shape: Shape, allowed: Collection[ElementType]
+) -> None:
+    """Raises `ElementTypeError` unless the shape's element type is allowed."""
+    if shape.element_type not in allowed:
+        names = ", ".join(str(t) for t in ElementType if t in allowed)
+        raise ElementTypeError(
+            f"{function}: {argument} {shape} has element type {shape.element_type}; "
+            f"allowed are {names}"
+        )
+
+
+def require_same_element_type(function: str, **shapes: Shape) -> None:
+    """Raises `ElementTypeError` unless all the named shapes share one element type."""
+    if len({shape.element_type for shape in shapes.values()}) > 1:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ElementTypeError(f"{function}: element types must be equal; {listed}")
+
+
+def require_rank(function: str, argument: str, shape: Shape, rank: int) -> None:
+    """Raises `ShapeError` unless ``shape`` has ``rank`` dimensions."""
+    if shape.rank != rank:
+        raise ShapeError(f"{function}: {argument} {shape} must have rank {rank}")
+
+
+def require_unique_dimensions(
+    function: str, argument: str, dimensions: Sequence[int], rank: int
+) -> None:
+    """Raises `AttributeValueError` unless the numbers are distinct and within [0, rank)."""
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
+        raise AttributeValueError(
+            f"{function}: {argument} must be distinct dimension numbers below rank {rank}, "
+            f"not {tuple(dimensions)}"
+        )

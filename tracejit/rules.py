@@ -1,0 +1,59 @@
+"""Rule tables: what a concern (interpret, differentiate, emit …) knows about each op.
+
+interpret = RuleTable("interpret")
+
+@interpret.attach(ADD)
+def add(instruction, lhs, rhs): ...
+
+differentiate.decline(FLOOR, "is piecewise constant")     # said, never just missing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from tracejit.graph import OPS, Op
+
+Rule = TypeVar("Rule", bound=Callable[..., object])
+
+
+class RuleTable(Generic[Rule]):
+    """At most one rule, or one reason why there is none, for each op."""
+
+    def __init__(self, concern: str) -> None:
+        self.concern = concern
+        self._rules: dict[Op, Rule] = {}
+        self._declined: dict[Op, str] = {}
+
+    def attach(self, *ops: Op) -> Callable[[Rule], Rule]:
+        """Registers the decorated function for ``ops``; an op that has a rule already raises."""
+
+        def register(rule: Rule) -> Rule:
+            for op in ops:
+                self._claim(op)
+                self._rules[op] = rule
+            return rule
+
+        return register
+
+    def decline(self, op: Op, reason: str) -> None:
+        """Says that ``op`` has no rule, and why."""
+        self._claim(op)
+        self._declined[op] = reason
+
+    def _claim(self, op: Op) -> None:
+        if op in self._rules or op in self._declined:
+            raise ValueError(f"{self.concern}: {op.name} is registered twice")
+
+    def get(self, op: Op) -> Rule | None:
+        """The rule of ``op``, or None when it is declined or missing."""
+        return self._rules.get(op)
+
+    def reason(self, op: Op) -> str | None:
+        """Why ``op`` has no rule, when that was said."""
+        return self._declined.get(op)
+
+    def missing(self) -> list[str]:
+        """The ops of the op table that have neither a rule nor a reason."""
+        return [n for n, op in OPS.items() if op not in self._rules and op not in self._declined]

@@ -1,0 +1,236 @@
+"""Element types, shapes and layouts: what every value of a graph is made of.
+
+Shape(ElementType.F32, (2, 3))      prints as f32[2,3]
+TupleShape((a, b))                  prints as (f32[2,3], s32[])
+TOKEN                               prints as token[]
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Union
+
+import ml_dtypes
+import numpy as np
+
+from tracejit.errors import ArgumentError, DimensionError
+
+
+class ElementType(enum.Enum):
+    """XLA's element types; the value is the name in HLO text."""
+
+    PRED = "pred"
+    S4 = "s4"
+    S8 = "s8"
+    S16 = "s16"
+    S32 = "s32"
+    S64 = "s64"
+    U4 = "u4"
+    U8 = "u8"
+    U16 = "u16"
+    U32 = "u32"
+    U64 = "u64"
+    F8E4M3FN = "f8e4m3fn"
+    F8E5M2 = "f8e5m2"
+    BF16 = "bf16"
+    F16 = "f16"
+    F32 = "f32"
+    F64 = "f64"
+    C64 = "c64"
+    C128 = "c128"
+
+    dtype: np.dtype
+    bits: int
+    is_signed: bool
+    is_integral: bool
+    is_floating: bool
+    is_complex: bool
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    __hash__ = object.__hash__
+
+    @property
+    def real(self) -> ElementType:
+        """The element type of the real part: f32 for c64, itself for a real type."""
+        return {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}.get(self, self)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Everything but pred."""
+        return self is not ElementType.PRED
+
+    @property
+    def is_inexact(self) -> bool:
+        """Floating or complex: what has a derivative."""
+        return self.is_floating or self.is_complex
+
+
+_DTYPES: dict[ElementType, object] = {
+    ElementType.PRED: np.bool_,
+    ElementType.S4: ml_dtypes.int4,
+    ElementType.S8: np.int8,
+    ElementType.S16: np.int16,
+    ElementType.S32: np.int32,
+    ElementType.S64: np.int64,
+    ElementType.U4: ml_dtypes.uint4,
+    ElementType.U8: np.uint8,
+    ElementType.U16: np.uint16,
+    ElementType.U32: np.uint32,
+    ElementType.U64: np.uint64,
+    ElementType.F8E4M3FN: ml_dtypes.float8_e4m3fn,
+    ElementType.F8E5M2: ml_dtypes.float8_e5m2,
+    ElementType.BF16: ml_dtypes.bfloat16,
+    ElementType.F16: np.float16,
+    ElementType.F32: np.float32,
+    ElementType.F64: np.float64,
+    ElementType.C64: np.complex64,
+    ElementType.C128: np.complex128,
+}
+
+for _type, _dtype in _DTYPES.items():
+    _text = _type.value
+    _type.dtype = np.dtype(_dtype)  # type: ignore[call-overload]
+    _type.bits = 4 if _text in ("s4", "u4") else _type.dtype.itemsize * 8
+    _type.is_integral = _text[0] in "su"
+    _type.is_floating = _text[0] in "fb"
+    _type.is_complex = _text[0] == "c"
+    _type.is_signed = _text[0] == "s" or _type.is_floating or _type.is_complex
+
+_ELEMENT_TYPES: dict[np.dtype, ElementType] = {t.dtype: t for t in ElementType}
+
+
+def element_type_of(dtype: object) -> ElementType:
+    """The element type for anything that names a NumPy dtype, in either byte order.
+
+    Raises `ArgumentError` for dtypes that have no XLA counterpart (object, str, datetime,
+    longdouble, structured).
+    """
+    if isinstance(dtype, ElementType):
+        return dtype
+    given = np.dtype(dtype)  # type: ignore[call-overload]
+    known = _ELEMENT_TYPES.get(given) or _ELEMENT_TYPES.get(given.newbyteorder("="))
+    if known is None:
+        raise ArgumentError(
+            f"arrays of dtype {given} cannot be traced; supported are "
+            f"{', '.join(str(t.dtype) for t in ElementType)}"
+        )
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the dimensions lie in memory: ``minor_to_major[0]`` varies fastest."""
+
+    minor_to_major: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.minor_to_major) != list(range(len(self.minor_to_major))):
+            raise DimensionError(
+                f"layout: minor_to_major must be a permutation of "
+                f"0…{len(self.minor_to_major) - 1}, not {self.minor_to_major}"
+            )
+
+    @staticmethod
+    def row_major(rank: int) -> Layout:
+        return Layout(tuple(range(rank - 1, -1, -1)))
+
+    def __str__(self) -> str:
+        return "{" + ",".join(map(str, self.minor_to_major)) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An array's element type and dimensions; ``layout`` None means row-major."""
+
+    element_type: ElementType
+    dimensions: tuple[int, ...] = ()
+    layout: Layout | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.dimensions)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.dimensions)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.element_type.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory; four-bit integers take one byte each, as in NumPy."""
+        return self.size * self.dtype.itemsize
+
+    def with_dimensions(self, dimensions: Sequence[int]) -> Shape:
+        return Shape(self.element_type, tuple(dimensions))
+
+    def with_element_type(self, element_type: ElementType) -> Shape:
+        return Shape(element_type, self.dimensions)
+
+    def __str__(self) -> str:
+        sizes = ",".join(map(str, self.dimensions))
+        return f"{self.element_type}[{sizes}]{self.layout or ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleShape:
+    """The shape of a tuple; elements may be tuples again."""
+
+    elements: tuple[AnyShape, ...]
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.elements)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShape:
+    """The shape of a token, which orders side effects and holds no data."""
+
+    def __str__(self) -> str:
+        return "token[]"
+
+
+TOKEN = TokenShape()
+AnyShape = Union[Shape, TupleShape, TokenShape]
+
+
+def shape_of(array: np.ndarray) -> Shape:
+    """The shape of a NumPy array. Raises `ArgumentError` for dtypes XLA lacks."""
+    return Shape(element_type_of(array.dtype), tuple(array.shape))
+
+
+def linear_index(index: Sequence[int], shape: Shape) -> int:
+    """Where the element at ``index`` lies, counted in elements, under the shape's layout."""
+    layout = shape.layout or Layout.row_major(shape.rank)
+    linear, stride = 0, 1
+    for dimension in layout.minor_to_major:
+        linear += index[dimension] * stride
+        stride *= shape.dimensions[dimension]
+    return linear
+
+
+def multi_index(linear: int, shape: Shape) -> tuple[int, ...]:
+    """The inverse of `linear_index`."""
+    layout = shape.layout or Layout.row_major(shape.rank)
+    index = [0] * shape.rank
+    for dimension in layout.minor_to_major:
+        linear, index[dimension] = divmod(linear, shape.dimensions[dimension])
+    return tuple(index)
+
+
+def canonical_dimension(dimension: int, rank: int, op: str) -> int:
+    """``dimension`` counted from the front; negative numbers count from the back.
+
+    Raises `DimensionError` when it is outside [-rank, rank).
+    """
+    if not -rank <= dimension < rank:
+        raise DimensionError(f"{op}: dimension {dimension} is out of range for rank {rank}")
+    return dimension % rank if rank else 0

@@ -1,0 +1,45 @@
+"""The user's line: the innermost running frame that is not part of tracejit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import NamedTuple
+
+
+class Source(NamedTuple):
+    """A line of a file, printed as ``train.py:42``."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+_PACKAGE = Path(__file__).resolve().parent
+# The checkout keeps autodiff/ and backends/ beside tracejit/ and links to them.
+_INTERNAL = tuple(
+    str((_PACKAGE / part).resolve()) + os.sep for part in ("", "autodiff", "backends")
+)
+_internal_codes: dict[CodeType, bool] = {}
+
+
+def is_internal(code: CodeType) -> bool:
+    """Whether ``code`` belongs to tracejit itself."""
+    known = _internal_codes.get(code)
+    if known is None:
+        known = _internal_codes[code] = os.path.realpath(code.co_filename).startswith(_INTERNAL)
+    return known
+
+
+def user_source() -> Source | None:
+    """The innermost line outside tracejit, or None when there is no such frame."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_internal(frame.f_code):
+            return Source(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,106 @@
+"""Walks over graphs: order, reachability, substitution. All iterative, so depth is no limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tracejit.graph import Computation, Instruction, Module
+
+
+def in_order(roots: Iterable[Instruction]) -> list[Instruction]:
+    """Everything the roots need, operands before users, in the order of creation."""
+    seen: dict[int, Instruction] = {}
+    stack = list(roots)
+    while stack:
+        instruction = stack.pop()
+        if instruction.serial in seen:
+            continue
+        seen[instruction.serial] = instruction
+        stack.extend(instruction.operands)
+    return [seen[serial] for serial in sorted(seen)]
+
+
+def instructions(computation: Computation) -> list[Instruction]:
+    """A computation's instructions in order: all parameters (used or not), then what is reachable."""
+    return in_order((*computation.parameters, computation.root))
+
+
+def called_computations(module: Module) -> list[Computation]:
+    """Every computation of a module once, callees before callers, the entry last."""
+    order: list[Computation] = []
+    done: set[int] = set()
+    stack: list[tuple[Computation, bool]] = [(module.entry, False)]
+    while stack:
+        computation, expanded = stack.pop()
+        if id(computation) in done:
+            continue
+        if expanded:
+            done.add(id(computation))
+            order.append(computation)
+            continue
+        stack.append((computation, True))
+        for instruction in reversed(instructions(computation)):
+            stack.extend((c, False) for c in reversed(instruction.computations))
+    return order
+
+
+def user_counts(roots: Sequence[Instruction]) -> dict[Instruction, int]:
+    """How often each instruction is an operand, or a root, below ``roots``."""
+    counts: dict[Instruction, int] = {i: 0 for i in in_order(roots)}
+    for instruction in list(counts):
+        for operand in instruction.operands:
+            counts[operand] += 1
+    for root in roots:
+        counts[root] += 1
+    return counts
+
+
+def rebuild(instruction: Instruction, operands: Sequence[Instruction]) -> Instruction:
+    """The same op on other operands of the same shapes, keeping the user's line."""
+    return Instruction(
+        instruction.op,
+        tuple(operands),
+        instruction.shape,
+        instruction.attributes,
+        instruction.source,
+    )
+
+
+def substitute(
+    roots: Sequence[Instruction], replacements: Mapping[Instruction, Instruction]
+) -> list[Instruction]:
+    """``roots`` with every key of ``replacements`` (of equal shape) exchanged for its value.
+
+    Instructions that depend on no key are shared, not copied.
+    """
+    return transform(roots, lambda instruction, operands: None, replacements)
+
+
+def transform(
+    roots: Sequence[Instruction],
+    visit: Callable[[Instruction, tuple[Instruction, ...]], Instruction | None],
+    replacements: Mapping[Instruction, Instruction] | None = None,
+) -> list[Instruction]:
+    """``roots`` rebuilt bottom-up through ``visit(instruction, new_operands)``.
+
+    ``visit`` returns the replacement, or None to keep the op (rebuilt only if an operand changed).
+    """
+    new: dict[Instruction, Instruction] = dict(replacements or {})
+    for instruction in in_order(roots):
+        if instruction in new:
+            continue
+        operands = tuple([new[o] for o in instruction.operands])
+        made = visit(instruction, operands)
+        if made is None:
+            changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
+            made = rebuild(instruction, operands) if changed else instruction
+        new[instruction] = made
+    return [new[root] for root in roots]
+
+
+def inline(computation: Computation, arguments: Sequence[Instruction]) -> Instruction:
+    """The root of ``computation`` with ``arguments`` in place of its parameters."""
+    assert len(arguments) == len(computation.parameters)
+    return substitute(
+        [computation.root], dict(zip(computation.parameters, arguments, strict=True))
+    )[0]
