@@ -1,0 +1,66 @@
+"""What every test session shares: options, a private compile cache, property-test profiles.
+
+`pytest` runs everything a commit must pass. `--exhaustive=full` runs the sweeps over every case
+instead of a sample, `--benchmark` runs the timings as well, and `--hypothesis-profile=fuzz`
+searches long and at random.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zlib
+
+# Two thread pools in one process stall each other, and pytest-xdist's workers are parallel already.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Set before tracejit is imported, once per worker; processes that a test starts inherit it.
+CACHE_DIR = os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-tests-")
+
+import pytest
+from hypothesis import settings
+
+# One case of an `exhaustive` sweep in this many runs by default, the same ones in every session.
+SAMPLE_ONE_IN = 16
+
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
+settings.register_profile("fuzz", deadline=None, max_examples=5000, print_blob=True)
+settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--exhaustive",
+        choices=["sampled", "full"],
+        default="sampled",
+        help=f"run one case in {SAMPLE_ONE_IN} of the sweeps marked 'exhaustive' (default), or all",
+    )
+    parser.addoption(
+        "--benchmark", action="store_true", help="run the timings marked 'benchmark' as well"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if not selected(item, config)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if selected(item, config)]
+
+
+def selected(item: pytest.Item, config: pytest.Config) -> bool:
+    """Whether the session's options ask for this test; the choice depends on its name alone."""
+    if item.get_closest_marker("benchmark") and not config.getoption("--benchmark"):
+        return False
+    if item.get_closest_marker("exhaustive") and config.getoption("--exhaustive") == "sampled":
+        return zlib.crc32(item.nodeid.encode()) % SAMPLE_ONE_IN == 0
+    return True
+
+
+@pytest.fixture(scope="session")
+def exhaustive(pytestconfig: pytest.Config) -> bool:
+    """Whether sweeps run in full, for a test that loops over its cases itself and samples them."""
+    return bool(pytestconfig.getoption("--exhaustive") == "full")
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(CACHE_DIR, ignore_errors=True)
