@@ -9,7 +9,6 @@ differentiated again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Union
 
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
@@ -20,7 +19,7 @@ from tracejit.rules import RuleTable
 from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order
 
-Cotangent = Union[Instruction, None]
+Cotangent = Instruction | None
 Cotangents = Sequence[Cotangent]
 # rule(instruction, cotangent) -> one cotangent (or None for zero) per operand. For an op whose
 # result is a tuple the second argument is a sequence with one cotangent or None per element.

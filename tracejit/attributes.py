@@ -42,7 +42,7 @@ REQUIRED = Required.REQUIRED
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute of an op: its name in HLO text, its kind, and the value it may be left out at."""
+    """One attribute of an op: its name in HLO text, its kind, the value it may be left out at."""
 
     name: str
     kind: Kind

@@ -11,7 +11,6 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Union
 
 import ml_dtypes
 import numpy as np
@@ -199,7 +198,7 @@ class TokenShape:
 
 
 TOKEN = TokenShape()
-AnyShape = Union[Shape, TupleShape, TokenShape]
+AnyShape = Shape | TupleShape | TokenShape
 
 
 def shape_of(array: np.ndarray) -> Shape:

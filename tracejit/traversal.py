@@ -21,7 +21,7 @@ def in_order(roots: Iterable[Instruction]) -> list[Instruction]:
 
 
 def instructions(computation: Computation) -> list[Instruction]:
-    """A computation's instructions in order: all parameters (used or not), then what is reachable."""
+    """All parameters (used or not), then what the root reaches, in order of creation."""
     return in_order((*computation.parameters, computation.root))
 
 

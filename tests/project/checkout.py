@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,3 +47,8 @@ def modules() -> dict[str, Path]:
             parts = [package, *path.relative_to(folder).with_suffix("").parts]
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
+
+
+def settings() -> dict[str, Any]:
+    """pyproject.toml, read."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

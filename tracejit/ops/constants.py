@@ -90,7 +90,7 @@ def GET_TUPLE_ELEMENT(operand: AnyShape, *, index: int) -> AnyShape:
 
 
 def get_tuple_element(operand: Instruction, index: int) -> Instruction:
-    """Element ``index`` of a tuple (XLA: GetTupleElement); a Tuple's own element is returned as is."""
+    """Element ``index`` of a tuple, taken directly from a Tuple (XLA: GetTupleElement)."""
     if operand.op is TUPLE and 0 <= index < len(operand.operands):
         return operand.operands[index]
     return make(GET_TUPLE_ELEMENT, operand, index=index)

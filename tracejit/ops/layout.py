@@ -48,7 +48,7 @@ def BROADCAST_IN_DIM(operand: AnyShape, *, dimensions: tuple[int, ...], shape: S
 def broadcast_in_dim(
     operand: Instruction, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> Instruction:
-    """``operand`` repeated to ``out_dim_size``; its dimension i becomes ``broadcast_dimensions[i]``.
+    """``operand`` repeated to ``out_dim_size``; its dimension i is ``broadcast_dimensions[i]``.
 
     Dimensions of size 1 stretch. ``broadcast_dimensions`` must be strictly increasing
     (XLA: BroadcastInDim). Raises `ShapeError` when another size differs.
