@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+import tomli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,4 +47,11 @@ def modules() -> dict[str, Path]:
 
 def settings() -> dict[str, Any]:
     """pyproject.toml, read."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return tomli.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def commands() -> dict[str, str]:
+    """README.md's two commands: `train` runs the main job, `test` passes the tests."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    train, test = (line for line in readme if line.startswith("python3 -m venv"))
+    return {"train": train, "test": test}
