@@ -69,12 +69,10 @@ def wheel_files(path: Path) -> list[str]:
 def product_files() -> list[str]:
     """The files that a wheel must hold, under the names it must give them."""
     return sorted(
-        ["tracejit/py.typed"]
-        + [
-            f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}"
-            for package, folder in checkout.SOURCES.items()
-            for path in folder.rglob("*.py")
-        ]
+        f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}"
+        for package, folder in checkout.SOURCES.items()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
     )
 
 
