@@ -1,0 +1,495 @@
+"""Ops that sum products: DotGeneral and ConvGeneralDilated, with XLA's shorter forms of both.
+
+dot(a, b)                                               vectors and matrices
+dot_general(a, b, DotDimensionNumbers((2,), (1,), (0,), (0,)))           a batch of matrices
+conv_general(x, w, (1, 1), "SAME", ConvDimensionNumbers.from_labels("NHWC", "HWIO", "NHWC"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracejit.attributes import Attribute, ConvDimensionNumbers, Kind, Window
+from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.ops.base import (
+    NUMERIC,
+    define,
+    make,
+    require_array,
+    require_element_type,
+    require_same_element_type,
+    require_unique_dimensions,
+)
+from tracejit.ops.windows import Padding, make_window, window_output_sizes
+from tracejit.shapes import AnyShape, ElementType, Shape
+
+_PRECISIONS = ("default", "high", "highest")
+
+
+@dataclass(frozen=True)
+class DotDimensionNumbers:
+    """Which dimensions of both operands are summed over, and which run in step."""
+
+    lhs_contracting_dimensions: tuple[int, ...] = ()
+    rhs_contracting_dimensions: tuple[int, ...] = ()
+    lhs_batch_dimensions: tuple[int, ...] = ()
+    rhs_batch_dimensions: tuple[int, ...] = ()
+
+
+def _require_precisions(function: str, operand_precision: tuple[str, ...]) -> None:
+    if len(operand_precision) not in (0, 2) or any(p not in _PRECISIONS for p in operand_precision):
+        raise AttributeValueError(
+            f"{function}: precision_config must be two of {', '.join(_PRECISIONS)}, "
+            f"not {operand_precision}"
+        )
+
+
+def _precisions(precision_config: Sequence[str] | str | None) -> tuple[str, ...]:
+    """HLO's form: empty where everything is default."""
+    if precision_config is None:
+        return ()
+    if isinstance(precision_config, str):
+        precision_config = (precision_config, precision_config)
+    names = tuple(name.lower() for name in precision_config)
+    return () if all(name == "default" for name in names) else names
+
+
+def _require_preferred(function: str, operand: Shape, preferred: ElementType) -> None:
+    """The result's type must be of the operands' kind; integers may not become narrower."""
+    given = operand.element_type
+    same_kind = (given.is_floating, given.is_complex, given.is_integral and given.is_signed) == (
+        preferred.is_floating,
+        preferred.is_complex,
+        preferred.is_integral and preferred.is_signed,
+    )
+    if not same_kind or (given.is_integral and preferred.bits < given.bits):
+        raise ElementTypeError(
+            f"{function}: preferred_element_type {preferred} does not fit operands of element "
+            f"type {given}; it must be of the same kind and, for integers, as wide or wider"
+        )
+
+
+def _dot_sizes(lhs: AnyShape, rhs: AnyShape, numbers: DotDimensionNumbers) -> list[int]:
+    """The result's dimensions: batch, then what is left of ``lhs``, then of ``rhs``."""
+    left = require_array("dot_general", "lhs", lhs)
+    right = require_array("dot_general", "rhs", rhs)
+    require_same_element_type("dot_general", lhs=left, rhs=right)
+    require_element_type("dot_general", "lhs", left, NUMERIC)
+    lhs_contracting = numbers.lhs_contracting_dimensions
+    rhs_contracting = numbers.rhs_contracting_dimensions
+    lhs_batch, rhs_batch = numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions
+    for side, shape, contracting, batch in (
+        ("lhs", left, lhs_contracting, lhs_batch),
+        ("rhs", right, rhs_contracting, rhs_batch),
+    ):
+        require_unique_dimensions(
+            "dot_general",
+            f"{side}_batch_dimensions and {side}_contracting_dimensions of {shape}",
+            (*batch, *contracting),
+            shape.rank,
+        )
+    for kind, of_lhs, of_rhs in (
+        ("contracting", lhs_contracting, rhs_contracting),
+        ("batch", lhs_batch, rhs_batch),
+    ):
+        if len(of_lhs) != len(of_rhs):
+            raise AttributeValueError(
+                f"dot_general: lhs and rhs must have equally many {kind} dimensions; "
+                f"lhs {of_lhs}, rhs {of_rhs}"
+            )
+        for i, j in zip(of_lhs, of_rhs, strict=True):
+            if left.dimensions[i] != right.dimensions[j]:
+                raise ShapeError(
+                    f"dot_general: {kind} dimensions must have equal sizes; lhs {left} dimension "
+                    f"{i} is {left.dimensions[i]}, rhs {right} dimension {j} is "
+                    f"{right.dimensions[j]}"
+                )
+    return [
+        *[left.dimensions[d] for d in lhs_batch],
+        *[s for d, s in enumerate(left.dimensions) if d not in lhs_batch + lhs_contracting],
+        *[s for d, s in enumerate(right.dimensions) if d not in rhs_batch + rhs_contracting],
+    ]
+
+
+@define(
+    "DotGeneral",
+    "dot",
+    Attribute("lhs_batch_dims", Kind.INTS, ()),
+    Attribute("lhs_contracting_dims", Kind.INTS, ()),
+    Attribute("rhs_batch_dims", Kind.INTS, ()),
+    Attribute("rhs_contracting_dims", Kind.INTS, ()),
+    Attribute("operand_precision", Kind.PRECISIONS, ()),
+    Attribute("shape", Kind.SHAPE),
+)
+def DOT_GENERAL(
+    lhs: AnyShape,
+    rhs: AnyShape,
+    *,
+    lhs_batch_dims: tuple[int, ...],
+    lhs_contracting_dims: tuple[int, ...],
+    rhs_batch_dims: tuple[int, ...],
+    rhs_contracting_dims: tuple[int, ...],
+    operand_precision: tuple[str, ...],
+    shape: Shape,
+) -> Shape:
+    numbers = DotDimensionNumbers(
+        lhs_contracting_dims, rhs_contracting_dims, lhs_batch_dims, rhs_batch_dims
+    )
+    sizes = _dot_sizes(lhs, rhs, numbers)
+    _require_precisions("dot_general", operand_precision)
+    _require_preferred("dot_general", require_array("dot_general", "lhs", lhs), shape.element_type)
+    if list(shape.dimensions) != sizes:
+        raise ShapeError(
+            f"dot_general: the result of lhs {lhs} and rhs {rhs} has dimensions {sizes}, "
+            f"not {shape}"
+        )
+    return shape.with_dimensions(sizes)
+
+
+def dot_general(
+    lhs: Instruction,
+    rhs: Instruction,
+    dimension_numbers: DotDimensionNumbers,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """Sums of products over the contracting dimensions, batch dimensions in step (XLA: DotGeneral).
+
+    The result's dimensions are the batch dimensions, then the others of ``lhs``, then of ``rhs``.
+    ``precision_config`` is default, high or highest, for both operands or each. Raises
+    `ShapeError` when paired sizes differ.
+    """
+    sizes = _dot_sizes(lhs.shape, rhs.shape, dimension_numbers)
+    element_type = preferred_element_type or lhs.array_shape.element_type
+    return make(
+        DOT_GENERAL,
+        lhs,
+        rhs,
+        lhs_batch_dims=dimension_numbers.lhs_batch_dimensions,
+        lhs_contracting_dims=dimension_numbers.lhs_contracting_dimensions,
+        rhs_batch_dims=dimension_numbers.rhs_batch_dimensions,
+        rhs_contracting_dims=dimension_numbers.rhs_contracting_dimensions,
+        operand_precision=_precisions(precision_config),
+        shape=Shape(element_type, tuple(sizes)),
+    )
+
+
+def dot(
+    lhs: Instruction,
+    rhs: Instruction,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """The product of vectors or matrices (XLA: Dot).
+
+    Sums over the last dimension of ``lhs`` and the first of ``rhs``. Raises `ShapeError` when
+    these differ or a rank is not 1 or 2.
+    """
+    left = require_array("dot", "lhs", lhs.shape)
+    right = require_array("dot", "rhs", rhs.shape)
+    if left.rank not in (1, 2) or right.rank not in (1, 2):
+        raise ShapeError(f"dot: operands must have rank 1 or 2; lhs {left}, rhs {right}")
+    numbers = DotDimensionNumbers((left.rank - 1,), (0,))
+    return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)
+
+
+def _require_conv_numbers(function: str, numbers: ConvDimensionNumbers, rank: int) -> None:
+    for argument, roles in (
+        (
+            "input dimensions",
+            (
+                numbers.input_batch_dimension,
+                numbers.input_feature_dimension,
+                *numbers.input_spatial_dimensions,
+            ),
+        ),
+        (
+            "kernel dimensions",
+            (
+                numbers.kernel_input_feature_dimension,
+                numbers.kernel_output_feature_dimension,
+                *numbers.kernel_spatial_dimensions,
+            ),
+        ),
+        (
+            "output dimensions",
+            (
+                numbers.output_batch_dimension,
+                numbers.output_feature_dimension,
+                *numbers.output_spatial_dimensions,
+            ),
+        ),
+    ):
+        if sorted(roles) != list(range(rank)):
+            raise AttributeValueError(
+                f"{function}: dimension_numbers must name every dimension of rank {rank} once; "
+                f"{argument} are {roles}"
+            )
+
+
+def _conv_sizes(
+    lhs: AnyShape,
+    rhs: AnyShape,
+    numbers: ConvDimensionNumbers,
+    window: Window,
+    feature_group_count: int,
+    batch_group_count: int,
+) -> list[int]:
+    """The result's dimensions; every constraint on the operands is checked here."""
+    function = "conv_general_dilated"
+    base = require_array(function, "lhs", lhs)
+    kernel = require_array(function, "rhs", rhs)
+    require_same_element_type(function, lhs=base, rhs=kernel)
+    require_element_type(function, "lhs", base, NUMERIC)
+    if base.rank != kernel.rank or base.rank < 2:
+        raise ShapeError(
+            f"{function}: lhs and rhs must have equal ranks, at least 2; lhs {base}, rhs {kernel}"
+        )
+    _require_conv_numbers(function, numbers, base.rank)
+    if feature_group_count < 1 or batch_group_count < 1:
+        raise AttributeValueError(
+            f"{function}: feature_group_count and batch_group_count must be positive, "
+            f"not {feature_group_count} and {batch_group_count}"
+        )
+    if feature_group_count > 1 and batch_group_count > 1:
+        raise AttributeValueError(
+            f"{function}: only one of feature_group_count and batch_group_count may exceed 1; "
+            f"they are {feature_group_count} and {batch_group_count}"
+        )
+    batch = base.dimensions[numbers.input_batch_dimension]
+    features = base.dimensions[numbers.input_feature_dimension]
+    kernel_features = kernel.dimensions[numbers.kernel_input_feature_dimension]
+    out_features = kernel.dimensions[numbers.kernel_output_feature_dimension]
+    if kernel_features * feature_group_count != features:
+        raise ShapeError(
+            f"{function}: the kernel's input features times feature_group_count "
+            f"{feature_group_count} must be the input's features; lhs {base} dimension "
+            f"{numbers.input_feature_dimension} is {features}, rhs {kernel} dimension "
+            f"{numbers.kernel_input_feature_dimension} is {kernel_features}"
+        )
+    if out_features % feature_group_count or out_features % batch_group_count:
+        raise ShapeError(
+            f"{function}: the kernel's output features must be a multiple of feature_group_count "
+            f"{feature_group_count} and batch_group_count {batch_group_count}; rhs {kernel} "
+            f"dimension {numbers.kernel_output_feature_dimension} is {out_features}"
+        )
+    if batch % batch_group_count:
+        raise ShapeError(
+            f"{function}: the input's batch must be a multiple of batch_group_count "
+            f"{batch_group_count}; lhs {base} dimension {numbers.input_batch_dimension} is {batch}"
+        )
+    spatial = [kernel.dimensions[d] for d in numbers.kernel_spatial_dimensions]
+    if [entry.size for entry in window] != spatial:
+        raise ShapeError(
+            f"{function}: the window's sizes {[entry.size for entry in window]} must be the "
+            f"kernel's spatial dimensions; rhs {kernel} has {spatial}"
+        )
+    positions = window_output_sizes(
+        function,
+        "lhs",
+        base,
+        [base.dimensions[d] for d in numbers.input_spatial_dimensions],
+        window,
+    )
+    sizes = [0] * base.rank
+    sizes[numbers.output_batch_dimension] = batch // batch_group_count
+    sizes[numbers.output_feature_dimension] = out_features
+    for dimension, size in zip(numbers.output_spatial_dimensions, positions, strict=True):
+        sizes[dimension] = size
+    return sizes
+
+
+@define(
+    "ConvGeneralDilated",
+    "convolution",
+    Attribute("window", Kind.WINDOW, ()),
+    Attribute("dim_labels", Kind.DIM_LABELS),
+    Attribute("feature_group_count", Kind.INT, 1),
+    Attribute("batch_group_count", Kind.INT, 1),
+    Attribute("operand_precision", Kind.PRECISIONS, ()),
+    Attribute("shape", Kind.SHAPE),
+)
+def CONV_GENERAL_DILATED(
+    lhs: AnyShape,
+    rhs: AnyShape,
+    *,
+    window: Window,
+    dim_labels: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    operand_precision: tuple[str, ...],
+    shape: Shape,
+) -> Shape:
+    function = "conv_general_dilated"
+    sizes = _conv_sizes(lhs, rhs, dim_labels, window, feature_group_count, batch_group_count)
+    _require_precisions(function, operand_precision)
+    _require_preferred(function, require_array(function, "lhs", lhs), shape.element_type)
+    if list(shape.dimensions) != sizes:
+        raise ShapeError(
+            f"{function}: the result of lhs {lhs} and rhs {rhs} has dimensions {sizes}, not {shape}"
+        )
+    return shape.with_dimensions(sizes)
+
+
+def conv_general_dilated(
+    lhs: Instruction,
+    rhs: Instruction,
+    window_strides: Sequence[int] | None,
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvDimensionNumbers | None = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+    window_reversal: Sequence[bool] | None = None,
+) -> Instruction:
+    """The convolution of neural networks, in full generality (XLA: ConvGeneralDilated).
+
+    ``lhs`` is the input, ``rhs`` the kernel; ``dimension_numbers`` default to batch, feature,
+    spatial… for input and output and output feature, input feature, spatial… for the kernel.
+    ``padding`` is SAME, VALID or (low, high) for each spatial dimension, negative to crop.
+    Raises `ShapeError` or `AttributeValueError` when something does not fit.
+    """
+    function = "conv_general_dilated"
+    base = require_array(function, "lhs", lhs.shape)
+    kernel = require_array(function, "rhs", rhs.shape)
+    numbers = dimension_numbers or default_conv_dimension_numbers(base.rank)
+    if base.rank != kernel.rank or base.rank < 2:
+        raise ShapeError(
+            f"{function}: lhs and rhs must have equal ranks, at least 2; lhs {base}, rhs {kernel}"
+        )
+    _require_conv_numbers(function, numbers, base.rank)
+    window = make_window(
+        function,
+        [base.dimensions[d] for d in numbers.input_spatial_dimensions],
+        [kernel.dimensions[d] for d in numbers.kernel_spatial_dimensions],
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        window_reversal,
+    )
+    sizes = _conv_sizes(
+        lhs.shape, rhs.shape, numbers, window, feature_group_count, batch_group_count
+    )
+    return make(
+        CONV_GENERAL_DILATED,
+        lhs,
+        rhs,
+        window=window,
+        dim_labels=numbers,
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
+        operand_precision=_precisions(precision_config),
+        shape=Shape(preferred_element_type or base.element_type, tuple(sizes)),
+    )
+
+
+def default_conv_dimension_numbers(rank: int) -> ConvDimensionNumbers:
+    """(batch, feature, spatial…) for input and output, (output, input, spatial…) for the kernel."""
+    spatial = tuple(range(2, rank))
+    return ConvDimensionNumbers(0, 1, spatial, 1, 0, spatial, 0, 1, spatial)
+
+
+def conv_general(
+    lhs: Instruction,
+    rhs: Instruction,
+    window_strides: Sequence[int] | None,
+    padding: Padding,
+    dimension_numbers: ConvDimensionNumbers | None = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """`conv_general_dilated` without dilation (XLA: ConvGeneral)."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        None,
+        None,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )
+
+
+def conv_with_general_dimensions(
+    lhs: Instruction,
+    rhs: Instruction,
+    window_strides: Sequence[int] | None,
+    padding: str,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """`conv_general` padded SAME or VALID (XLA: ConvWithGeneralDimensions)."""
+    return conv_general(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Instruction,
+    rhs: Instruction,
+    window_strides: Sequence[int] | None,
+    padding: Sequence[Sequence[int]],
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """`conv_general` with default dimension numbers (XLA: ConvWithGeneralPadding)."""
+    return conv_general(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        None,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )
+
+
+def conv(
+    lhs: Instruction,
+    rhs: Instruction,
+    window_strides: Sequence[int] | None,
+    padding: str,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """`conv_general` with default dimension numbers, padded SAME or VALID (XLA: Conv)."""
+    return conv_general(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        None,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )

@@ -1,0 +1,185 @@
+"""Ops that run computations: Call, Map, Conditional, While.
+
+conditional(predicate, x, on_true, y, on_false)        two ways
+conditional_indexed(index, [first, second, third], [x, y, z])      N ways
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.attributes import Attribute, Kind
+from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.base import define, make, require_array
+from tracejit.ops.computations import operand_list, require_computation
+from tracejit.shapes import AnyShape, ElementType, Shape
+
+
+@define("Call", "call", Attribute("to_apply", Kind.COMPUTATION))
+def CALL(*operands: AnyShape, to_apply: Computation) -> AnyShape:
+    require_computation("call", "computation", to_apply, operands, to_apply.root.shape)
+    return to_apply.root.shape
+
+
+def call(computation: Computation, operands: Sequence[Instruction]) -> Instruction:
+    """``computation`` applied to ``operands``, of any shapes (XLA: Call).
+
+    Raises `ShapeError` unless they are its parameters' shapes.
+    """
+    return make(CALL, *operands, to_apply=computation)
+
+
+@define(
+    "Map",
+    "map",
+    Attribute("dimensions", Kind.INTS),
+    Attribute("to_apply", Kind.COMPUTATION),
+)
+def MAP(*operands: AnyShape, dimensions: tuple[int, ...], to_apply: Computation) -> Shape:
+    if not operands:
+        raise ShapeError("map: needs at least one operand")
+    arrays = [require_array("map", f"operand {i}", s) for i, s in enumerate(operands)]
+    for i, array in enumerate(arrays):
+        if array.dimensions != arrays[0].dimensions:
+            raise ShapeError(
+                f"map: all operands must have the same dimensions; operand 0 is {arrays[0]}, "
+                f"operand {i} is {array}"
+            )
+    if dimensions != tuple(range(arrays[0].rank)):
+        raise AttributeValueError(
+            f"map: dimensions must be all of operand 0 {arrays[0]} in order, not {dimensions}"
+        )
+    result = require_array("map", "the computation's result", to_apply.root.shape)
+    if result.rank:
+        raise ShapeError(f"map: the computation's result {result} must be a scalar")
+    scalars = [Shape(a.element_type) for a in arrays]
+    require_computation("map", "computation", to_apply, scalars, result)
+    return arrays[0].with_dimensions(arrays[0].dimensions).with_element_type(result.element_type)
+
+
+def map_(
+    operands: Instruction | Sequence[Instruction],
+    computation: Computation,
+    dimensions: Sequence[int] | None = None,
+) -> Instruction:
+    """``computation``, from scalars to a scalar, applied element by element (XLA: Map).
+
+    All operands have the same dimensions, which ``dimensions`` lists in order. Raises
+    `ShapeError` when operands or computation do not fit.
+    """
+    arrays = operand_list(operands)
+    if not arrays:
+        raise ShapeError("map: needs at least one operand")
+    rank = require_array("map", "operand 0", arrays[0].shape).rank
+    over = tuple(range(rank) if dimensions is None else dimensions)
+    return make(MAP, *arrays, dimensions=over, to_apply=computation)
+
+
+@define(
+    "Conditional",
+    "conditional",
+    Attribute("true_computation", Kind.COMPUTATION, None),
+    Attribute("false_computation", Kind.COMPUTATION, None),
+    Attribute("branch_computations", Kind.COMPUTATIONS, ()),
+)
+def CONDITIONAL(
+    selector: AnyShape,
+    *operands: AnyShape,
+    true_computation: Computation | None,
+    false_computation: Computation | None,
+    branch_computations: tuple[Computation, ...],
+) -> AnyShape:
+    chosen = require_array("conditional", "predicate or branch_index", selector)
+    if chosen.rank or chosen.element_type not in (ElementType.PRED, ElementType.S32):
+        raise ElementTypeError(
+            f"conditional: predicate must be pred[] or branch_index s32[], not {chosen}"
+        )
+    named = [c for c in (true_computation, false_computation) if c is not None]
+    if chosen.element_type is ElementType.PRED:
+        if len(named) != 2 or branch_computations:
+            raise AttributeValueError(
+                "conditional: a predicate goes with true_computation and false_computation"
+            )
+        branches: Sequence[Computation] = named
+    else:
+        if named or not branch_computations:
+            raise AttributeValueError(
+                "conditional: a branch_index goes with one or more branch_computations"
+            )
+        branches = branch_computations
+    if len(operands) != len(branches):
+        raise ShapeError(
+            f"conditional: {len(branches)} branches need as many operands, not {len(operands)}"
+        )
+    result = branches[0].root.shape
+    for i, (branch, operand) in enumerate(zip(branches, operands, strict=True)):
+        require_computation("conditional", f"branch {i}", branch, [operand], result)
+    return result
+
+
+def conditional(
+    predicate: Instruction,
+    true_operand: Instruction,
+    true_computation: Computation,
+    false_operand: Instruction,
+    false_computation: Computation,
+) -> Instruction:
+    """``true_computation(true_operand)`` or ``false_computation(false_operand)``.
+
+    Only one of them runs (XLA: Conditional). ``predicate`` is pred[]; each computation takes one
+    argument, and both return the same shape. Raises `ShapeError` when something does not fit.
+    """
+    return make(
+        CONDITIONAL,
+        predicate,
+        true_operand,
+        false_operand,
+        true_computation=true_computation,
+        false_computation=false_computation,
+    )
+
+
+def conditional_indexed(
+    branch_index: Instruction,
+    branch_computations: Sequence[Computation],
+    branch_operands: Sequence[Instruction],
+) -> Instruction:
+    """``branch_computations[i](branch_operands[i])``, i = ``branch_index`` (XLA: Conditional).
+
+    Only one of them runs, the last for an index out of range. ``branch_index`` is s32[]; each
+    computation takes one argument, and all return the same shape. Raises `ShapeError` when
+    something does not fit.
+    """
+    return make(
+        CONDITIONAL,
+        branch_index,
+        *branch_operands,
+        branch_computations=tuple(branch_computations),
+    )
+
+
+def branches(instruction: Instruction) -> tuple[Computation, ...]:
+    """A Conditional's computations in the order of its operands: true before false."""
+    return instruction.computations
+
+
+@define(
+    "While",
+    "while",
+    Attribute("condition", Kind.COMPUTATION),
+    Attribute("body", Kind.COMPUTATION),
+)
+def WHILE(init: AnyShape, *, condition: Computation, body: Computation) -> AnyShape:
+    require_computation("while", "condition", condition, [init], Shape(ElementType.PRED))
+    require_computation("while", "body", body, [init], init)
+    return init
+
+
+def while_(condition: Computation, body: Computation, init: Instruction) -> Instruction:
+    """``init`` replaced by ``body`` of it while ``condition`` of it is true (XLA: While).
+
+    Both take one argument of init's shape, usually a tuple; ``condition`` returns pred[]. Raises
+    `ShapeError` otherwise.
+    """
+    return make(WHILE, init, condition=condition, body=body)
