@@ -5,6 +5,10 @@ The families are imported here, so that the op table is complete.
 
 from __future__ import annotations
 
+from tracejit.ops.computations import (
+    identity_value,
+    scalar_computation,
+)
 from tracejit.ops.constants import (
     constant,
     elements_of,
@@ -12,6 +16,23 @@ from tracejit.ops.constants import (
     iota,
     parameter,
     tuple_,
+)
+from tracejit.ops.contraction import (
+    DotDimensionNumbers,
+    conv,
+    conv_general,
+    conv_general_dilated,
+    conv_with_general_dimensions,
+    conv_with_general_padding,
+    dot,
+    dot_general,
+)
+from tracejit.ops.control import (
+    call,
+    conditional,
+    conditional_indexed,
+    map_,
+    while_,
 )
 from tracejit.ops.indexing import (
     GatherDimensionNumbers,
@@ -38,16 +59,59 @@ from tracejit.ops.layout import (
     slice_in_dim,
     transpose,
 )
+from tracejit.ops.normalisation import (
+    batch_norm_grad,
+    batch_norm_inference,
+    batch_norm_training,
+)
+from tracejit.ops.reduction import (
+    argmax,
+    argmin,
+    reduce,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_xor,
+    sort,
+    top_k,
+    total_order,
+)
+from tracejit.ops.windows import (
+    cumulative,
+    reduce_window,
+    reduce_window_by,
+    select_and_scatter,
+)
 
 __all__ = [
+    "DotDimensionNumbers",
     "GatherDimensionNumbers",
     "ScatterDimensionNumbers",
+    "argmax",
+    "argmin",
+    "batch_norm_grad",
+    "batch_norm_inference",
+    "batch_norm_training",
     "broadcast",
     "broadcast_in_dim",
+    "call",
     "collapse",
     "concat_in_dim",
     "concatenate",
+    "conditional",
+    "conditional_indexed",
     "constant",
+    "conv",
+    "conv_general",
+    "conv_general_dilated",
+    "conv_with_general_dimensions",
+    "conv_with_general_padding",
+    "cumulative",
+    "dot",
+    "dot_general",
     "dynamic_slice",
     "dynamic_update_slice",
     "elements_of",
@@ -55,16 +119,34 @@ __all__ = [
     "full_like",
     "gather",
     "get_tuple_element",
+    "identity_value",
     "iota",
+    "map_",
     "pad",
     "pad_in_dim",
     "parameter",
+    "reduce",
+    "reduce_and",
+    "reduce_max",
+    "reduce_min",
+    "reduce_or",
+    "reduce_prod",
+    "reduce_sum",
+    "reduce_window",
+    "reduce_window_by",
+    "reduce_xor",
     "reshape",
     "rev",
+    "scalar_computation",
     "scalar_like",
     "scatter",
+    "select_and_scatter",
     "slice_",
     "slice_in_dim",
+    "sort",
+    "top_k",
+    "total_order",
     "transpose",
     "tuple_",
+    "while_",
 ]
