@@ -9,6 +9,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.errors import AttributeValueError
+
 
 class Kind(enum.Enum):
     """How an attribute is written in HLO text."""
@@ -29,6 +31,7 @@ class Kind(enum.Enum):
     LITERAL = "constant(…)"
     PARAMETER_NUMBER = "parameter(0)"
     SHAPE = "f32[2]"
+    RESULT_ACCURACY = "{tolerance={atol=0.5,rtol=0.25,ulps=2}}"
 
 
 class Required(enum.Enum):
@@ -138,6 +141,34 @@ class ConvDimensionNumbers:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ResultAccuracy:
+    """How exact a unary op must be: ``mode`` "highest", or "tolerance" with at least one bound.
+
+    An op without one has XLA's "default" mode.
+    """
+
+    mode: str = "tolerance"
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        bounds = (self.atol, self.rtol, self.ulps)
+        if self.mode not in ("highest", "tolerance"):
+            raise AttributeValueError(
+                f"result_accuracy: mode must be highest or tolerance, not {self.mode!r}"
+            )
+        if any(bound < 0 for bound in bounds):
+            raise AttributeValueError(
+                f"result_accuracy: atol, rtol and ulps must not be negative, not {bounds}"
+            )
+        if (self.mode == "tolerance") != any(bounds):
+            raise AttributeValueError(
+                "result_accuracy: mode tolerance needs atol, rtol or ulps, and mode highest none"
+            )
+
+
 def attribute_key(value: Any) -> Any:
     """``value`` as something hashable, equal for equal attributes (arrays by their bytes)."""
     if hasattr(value, "tobytes"):
@@ -151,6 +182,7 @@ __all__ = [
     "ConvDimensionNumbers",
     "Kind",
     "PaddingDimension",
+    "ResultAccuracy",
     "SliceDimension",
     "Window",
     "WindowDimension",

@@ -24,6 +24,11 @@ ORDERED = LOGICAL | FLOATING
 ALL = frozenset(ElementType)
 
 
+def function_name(name: str) -> str:
+    """An op's name in snake case: shift_left for ShiftLeft."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 def define(
     name: str, opcode: str, *attributes: Attribute
 ) -> Callable[[Callable[..., AnyShape]], Op]:
@@ -36,7 +41,7 @@ def define(
         if name in OPS:
             raise ValueError(f"op {name} is defined twice")
         family = shape_rule.__module__.rpartition(".")[2]
-        function = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+        function = function_name(name)
         op = Op(name, opcode, family, function, shape_rule, tuple(attributes))
         OPS[name] = op
         return op
