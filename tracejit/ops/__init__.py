@@ -6,7 +6,6 @@ The families are imported here, so that the op table is complete.
 from __future__ import annotations
 
 from tracejit.ops.comparison import (
-    COMPARE,
     compare,
     eq,
     eq_total_order,
@@ -51,16 +50,11 @@ from tracejit.ops.control import (
     while_,
 )
 from tracejit.ops.element_types import (
-    BITCAST_CONVERT_TYPE,
-    CONVERT_ELEMENT_TYPE,
-    REDUCE_PRECISION,
     bitcast_convert_type,
     convert_element_type,
     reduce_precision,
 )
 from tracejit.ops.elementwise import (
-    CLAMP,
-    SELECT,
     add,
     and_,
     atan2,
@@ -171,12 +165,6 @@ from tracejit.ops.windows import (
 )
 
 __all__ = [
-    "BITCAST_CONVERT_TYPE",
-    "CLAMP",
-    "COMPARE",
-    "CONVERT_ELEMENT_TYPE",
-    "REDUCE_PRECISION",
-    "SELECT",
     "DotDimensionNumbers",
     "GatherDimensionNumbers",
     "ScatterDimensionNumbers",
