@@ -116,6 +116,7 @@ from tracejit.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
     gather,
+    replace_computation,
     scatter,
 )
 from tracejit.ops.layout import (
@@ -267,6 +268,7 @@ __all__ = [
     "reduce_window_by",
     "reduce_xor",
     "rem",
+    "replace_computation",
     "reshape",
     "rev",
     "round",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -16,7 +17,9 @@ from tracejit.ops.base import (
     require_element_type,
     require_unique_dimensions,
 )
-from tracejit.shapes import AnyShape, Shape, TupleShape
+from tracejit.ops.computations import collate, operand_list, require_reducer
+from tracejit.ops.constants import parameter
+from tracejit.shapes import AnyShape, ElementType, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ def SCATTER(
     inputs, indices, updates = arrays[:count], arrays[count], arrays[count + 1 :]
     for index in range(count):
         _require_pair(inputs, updates, index)
-    _require_update_computation(to_apply, inputs)
+    require_reducer("scatter", to_apply, inputs)
 
     source, update = inputs[0], updates[0]
     batch = _index_batch("scatter", "scatter_indices", indices, index_vector_dim)
@@ -237,8 +240,7 @@ def SCATTER(
             f"scatter: updates {update} dimensions {tuple(outer)} must be those of "
             f"scatter_indices {indices} without its index_vector_dim {index_vector_dim}"
         )
-    results = tuple(shape.with_dimensions(shape.dimensions) for shape in inputs)
-    return results[0] if count == 1 else TupleShape(results)
+    return collate([shape.with_dimensions(shape.dimensions) for shape in inputs])
 
 
 def scatter(
@@ -256,8 +258,7 @@ def scatter(
     a tuple of N. A window that does not lie inside the operand is dropped whole. Several operands
     make a tuple. The other arguments are the caller's promises about the indices (XLA: Scatter).
     """
-    inputs = (operands,) if isinstance(operands, Instruction) else tuple(operands)
-    values = (updates,) if isinstance(updates, Instruction) else tuple(updates)
+    inputs, values = operand_list(operands), operand_list(updates)
     if len(inputs) != len(values):
         raise ShapeError(f"scatter: {len(inputs)} operands need as many updates, not {len(values)}")
     return make(
@@ -270,6 +271,13 @@ def scatter(
         unique_indices=unique_indices,
         to_apply=update_computation,
     )
+
+
+@functools.cache
+def replace_computation(element_type: ElementType) -> Computation:
+    """The computation (present, update) -> update, which makes a Scatter an assignment."""
+    present, update = (parameter(i, Shape(element_type)) for i in range(2))
+    return Computation(f"replace_{element_type}", (present, update), update)
 
 
 def _index_batch(function: str, name: str, indices: Shape, index_vector_dim: int) -> list[int]:
@@ -366,14 +374,3 @@ def _require_pair(inputs: Sequence[Shape], updates: Sequence[Shape], index: int)
                 f"scatter: all {name} must have the same dimensions; 0 is {shapes[0]}, "
                 f"{index} is {shapes[index]}"
             )
-
-
-def _require_update_computation(computation: Computation, inputs: Sequence[Shape]) -> None:
-    scalars = tuple(shape.with_dimensions(()) for shape in inputs)
-    result: AnyShape = scalars[0] if len(scalars) == 1 else TupleShape(scalars)
-    parameters = tuple(p.shape for p in computation.parameters)
-    if parameters != scalars * 2 or computation.root.shape != result:
-        wanted = ", ".join(map(str, scalars * 2))
-        raise ShapeError(
-            f"scatter: update_computation must be ({wanted}) -> {result}, not {computation}"
-        )
