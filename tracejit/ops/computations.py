@@ -7,49 +7,59 @@ identity_value("max", ElementType.F32)          -inf
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tracejit.errors import ArgumentError, ElementTypeError, ShapeError
-from tracejit.graph import OPS, Computation, Instruction, Op
-from tracejit.ops.base import make, require_array
+from tracejit.graph import Computation, Instruction, Op
+from tracejit.ops import comparison, elementwise
+from tracejit.ops.base import require_array
 from tracejit.ops.constants import parameter
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 
-_BINARY = {
-    "add": "Add",
-    "and": "And",
-    "div": "Div",
-    "max": "Max",
-    "min": "Min",
-    "mul": "Mul",
-    "or": "Or",
-    "sub": "Sub",
-    "xor": "Xor",
+_BUILDERS: dict[str, Callable[[Instruction, Instruction], Instruction]] = {
+    "add": elementwise.add,
+    "and": elementwise.and_,
+    "div": elementwise.div,
+    "eq": comparison.eq,
+    "ge": comparison.ge,
+    "gt": comparison.gt,
+    "le": comparison.le,
+    "lt": comparison.lt,
+    "max": elementwise.max,
+    "min": elementwise.min,
+    "mul": elementwise.mul,
+    "ne": comparison.ne,
+    "or": elementwise.or_,
+    "sub": elementwise.sub,
+    "xor": elementwise.xor,
 }
-_COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
+_COMMUTATIVE = {
+    elementwise.ADD,
+    elementwise.AND,
+    elementwise.MAX,
+    elementwise.MIN,
+    elementwise.MUL,
+    elementwise.OR,
+    elementwise.XOR,
+}
 
 
 @functools.cache
 def scalar_computation(name: str, element_type: ElementType) -> Computation:
     """The computation of two scalars that applies one binary op or comparison.
 
-    ``name`` is the builder function's: add, mul, max, min, and, or, xor, sub, div, or one of
-    eq, ge, gt, le, lt, ne. The same arguments give the same object.
+    ``name`` is add, sub, mul, div, max, min, and, or, xor, eq, ne, ge, gt, le or lt. The same
+    arguments give the same object. Raises `ArgumentError` for another name, `ElementTypeError`
+    where the op does not take the element type.
     """
+    if name not in _BUILDERS:
+        raise ArgumentError(f"scalar_computation: {name!r} is none of {', '.join(_BUILDERS)}")
     lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
-    if name in _COMPARISONS:
-        root = make(OPS["Compare"], lhs, rhs, direction=name.upper())
-    elif name in _BINARY:
-        root = make(OPS[_BINARY[name]], lhs, rhs)
-    else:
-        raise ArgumentError(
-            f"scalar_computation: {name!r} is none of {', '.join([*_BINARY, *_COMPARISONS])}"
-        )
-    return Computation(f"{name}_{element_type}", (lhs, rhs), root)
+    return Computation(f"{name}_{element_type}", (lhs, rhs), _BUILDERS[name](lhs, rhs))
 
 
 def binary_op(computation: Computation) -> Op | None:
@@ -63,8 +73,7 @@ def binary_op(computation: Computation) -> Op | None:
     if root.operands == computation.parameters:
         return root.op
     swapped = root.operands == computation.parameters[::-1]
-    commutative = {"Add", "And", "Max", "Min", "Mul", "Or", "Xor"}
-    return root.op if swapped and root.op.name in commutative else None
+    return root.op if swapped and root.op in _COMMUTATIVE else None
 
 
 def highest(element_type: ElementType) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, DimensionError, ElementTypeError, ShapeError
-from tracejit.graph import OPS, Computation, Instruction
+from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import (
     ORDERED,
     define,
@@ -20,6 +20,7 @@ from tracejit.ops.base import (
     require_element_type,
     require_unique_dimensions,
 )
+from tracejit.ops.comparison import eq, gt, lt, ne
 from tracejit.ops.computations import (
     collate,
     highest,
@@ -32,6 +33,8 @@ from tracejit.ops.computations import (
     scalar_computation,
 )
 from tracejit.ops.constants import constant, elements_of, iota, parameter, tuple_
+from tracejit.ops.elementwise import and_, or_, select
+from tracejit.ops.elementwise_unary import not_
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape, canonical_dimension
 
 
@@ -126,28 +129,14 @@ def _arg_computation(name: str, element_type: ElementType, index_type: ElementTy
         parameter(i, Shape(t)) for i, t in enumerate([element_type, index_type] * 2)
     )
 
-    def compare(direction: str, lhs: Instruction, rhs: Instruction) -> Instruction:
-        return make(OPS["Compare"], lhs, rhs, direction=direction)
-
-    def both(lhs: Instruction, rhs: Instruction) -> Instruction:
-        return make(OPS["And"], lhs, rhs)
-
-    def either(lhs: Instruction, rhs: Instruction) -> Instruction:
-        return make(OPS["Or"], lhs, rhs)
-
-    better = compare("GT" if name == "argmax" else "LT", value, best)
-    equal = compare("EQ", value, best)
+    better = gt(value, best) if name == "argmax" else lt(value, best)
+    equal = eq(value, best)
     if element_type.is_floating:
-        is_nan, was_nan = compare("NE", value, value), compare("NE", best, best)
-        better = either(better, both(is_nan, make(OPS["Not"], was_nan)))
-        equal = either(equal, both(is_nan, was_nan))
-    take = either(better, both(equal, compare("LT", index, best_index)))
-    root = tuple_(
-        [
-            make(OPS["Select"], take, value, best),
-            make(OPS["Select"], take, index, best_index),
-        ]
-    )
+        is_nan, was_nan = ne(value, value), ne(best, best)
+        better = or_(better, and_(is_nan, not_(was_nan)))
+        equal = or_(equal, and_(is_nan, was_nan))
+    take = or_(better, and_(equal, lt(index, best_index)))
+    root = tuple_([select(take, value, best), select(take, index, best_index)])
     return Computation(f"{name}_{element_type}_{index_type}", parameters, root)
 
 
@@ -259,12 +248,10 @@ def total_order(*element_types: ElementType, descending: bool = False) -> Comput
     kinds = [t for t in element_types for _ in range(2)]
     parameters = tuple(parameter(i, Shape(t)) for i, t in enumerate(kinds))
     first, second = parameters[1::-1] if descending else parameters[:2]
-    root = make(OPS["Compare"], first, second, direction="LT")
+    root = lt(first, second)
     if key.is_floating:
         # x comes before NaN, and NaN before nothing.
-        second_nan = make(OPS["Compare"], second, second, direction="NE")
-        first_number = make(OPS["Compare"], first, first, direction="EQ")
-        root = make(OPS["Or"], root, make(OPS["And"], first_number, second_nan))
+        root = or_(root, and_(eq(first, first), ne(second, second)))
     names = "_".join(map(str, element_types))
     return Computation(f"{'descending' if descending else 'ascending'}_{names}", parameters, root)
 
