@@ -1,0 +1,15 @@
+"""The reference interpreter; its families are imported here, so that its rule table is full."""
+
+from __future__ import annotations
+
+from tracejit.backends.numpy import constants, indexing, layout
+from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction, interpret
+
+__all__ = [
+    "constants",
+    "evaluate",
+    "evaluate_instruction",
+    "indexing",
+    "interpret",
+    "layout",
+]
