@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from tracejit.backends.numpy import constants, indexing, layout
+from tracejit.backends.numpy import (
+    comparison,
+    constants,
+    element_types,
+    elementwise,
+    elementwise_unary,
+    indexing,
+    layout,
+)
 from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction, interpret
 
 __all__ = [
+    "comparison",
     "constants",
+    "element_types",
+    "elementwise",
+    "elementwise_unary",
     "evaluate",
     "evaluate_instruction",
     "indexing",

@@ -114,8 +114,14 @@ def atanh(operand: Instruction, result_accuracy: ResultAccuracy | None = None) -
 
 
 def atan(operand: Instruction) -> Instruction:
-    """The angle in (-π/2, π/2) whose tangent is operand: Atan2 of it and one (XLA: Atan)."""
-    return atan2(operand, full_like(operand, 1))
+    """The angle in (-π/2, π/2) whose tangent is operand (XLA: Atan).
+
+    A real one is Atan2 of it and one, a complex one -i·atanh(i·operand).
+    """
+    if not operand.array_shape.element_type.is_complex:
+        return atan2(operand, full_like(operand, 1))
+    turned = atanh(complex(neg(imag(operand)), real(operand)))
+    return complex(imag(turned), neg(real(turned)))
 
 
 CBRT = unary("Cbrt", "cbrt", FLOATING, RESULT_ACCURACY)

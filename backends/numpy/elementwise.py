@@ -1,0 +1,155 @@
+"""Elementwise ops of two and three operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import Value, interpret
+from tracejit.backends.numpy.precision import arithmetic, bits_of, from_bits, wide
+from tracejit.graph import Instruction, Op
+from tracejit.ops.elementwise import (
+    ADD,
+    AND,
+    ATAN2,
+    CLAMP,
+    COMPLEX,
+    DIV,
+    MAX,
+    MIN,
+    MUL,
+    OR,
+    POW,
+    REM,
+    SELECT,
+    SHIFT_LEFT,
+    SHIFT_RIGHT_ARITHMETIC,
+    SHIFT_RIGHT_LOGICAL,
+    SUB,
+    XOR,
+)
+from tracejit.shapes import element_type_of
+
+
+def atan2(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    if lhs.dtype.kind != "c":
+        return np.arctan2(lhs, rhs)
+    return -1j * np.log((rhs + 1j * lhs) / np.sqrt(rhs * rhs + lhs * lhs))
+
+
+def complex(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    value = np.empty(lhs.shape, np.result_type(lhs, np.complex64))
+    value.real, value.imag = lhs, rhs
+    return value
+
+
+def div(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    if lhs.dtype.kind not in "iu":
+        return np.divide(lhs, rhs)
+    divisor = np.where(rhs == 0, rhs.dtype.type(1), rhs)
+    quotient = (lhs - np.fmod(lhs, divisor)) // divisor
+    return np.where(rhs == 0, ~np.zeros_like(rhs), quotient)
+
+
+def rem(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    if lhs.dtype.kind not in "iu":
+        return np.fmod(lhs, rhs)
+    divisor = np.where(rhs == 0, rhs.dtype.type(1), rhs)
+    return np.where(rhs == 0, lhs, np.fmod(lhs, divisor))
+
+
+def max(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """np.maximum, except that +0 is larger than -0 in either order."""
+    greater = np.maximum(lhs, rhs)
+    return np.where((lhs == 0) & (rhs == 0), lhs + rhs, greater) if _signed_zero(lhs) else greater
+
+
+def min(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """np.minimum, except that -0 is smaller than +0 in either order."""
+    less = np.minimum(lhs, rhs)
+    return np.where((lhs == 0) & (rhs == 0), -(-lhs - rhs), less) if _signed_zero(lhs) else less
+
+
+def _signed_zero(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f"
+
+
+def pow_integer(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """By squaring, wrapping; of negative exponents only 1 and -1 leave something."""
+    result, square, exponent = np.ones_like(lhs), lhs, np.where(rhs < 0, 0, rhs)
+    while exponent.any():
+        result = np.where(exponent & 1, result * square, result)
+        square, exponent = square * square, exponent >> 1
+    odd = np.where(rhs & 1, lhs, lhs * lhs)
+    return np.where(rhs < 0, np.where(abs(lhs) == 1, odd, 0), result)
+
+
+_pow_float, _pow_integer = wide(np.power), arithmetic(pow_integer)
+
+
+@interpret.attach(POW)
+def pow(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    is_integral = instruction.array_shape.element_type.is_integral
+    return (_pow_integer if is_integral else _pow_float)(instruction, lhs, rhs)
+
+
+def _shift(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray, function: np.ufunc) -> Value:
+    """The bits shifted; none are left where rhs, as an unsigned number, reaches the width."""
+    width = element_type_of(lhs.dtype).bits
+    bits, amount = bits_of(lhs), bits_of(rhs)
+    shifted = function(bits, np.minimum(amount, width - 1).astype(bits.dtype))
+    return from_bits(np.where(amount < width, shifted, 0), lhs.dtype)
+
+
+@interpret.attach(SHIFT_LEFT)
+def shift_left(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    return _shift(instruction, lhs, rhs, np.left_shift)
+
+
+@interpret.attach(SHIFT_RIGHT_LOGICAL)
+def shift_right_logical(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    return _shift(instruction, lhs, rhs, np.right_shift)
+
+
+@interpret.attach(SHIFT_RIGHT_ARITHMETIC)
+def shift_right_arithmetic(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """Shifted by the width - 1 at most: then every bit is the sign."""
+    width = element_type_of(lhs.dtype).bits
+    unused = 8 * lhs.dtype.itemsize - width
+    bits = bits_of(lhs)
+    # The sign stands in the highest bit of the signed integer that holds the element.
+    signed = np.left_shift(bits, unused).astype(bits.dtype).view(f"i{bits.dtype.itemsize}")
+    amount = np.minimum(bits_of(rhs), width - 1).astype(signed.dtype)
+    return from_bits((signed >> unused >> amount).view(bits.dtype), lhs.dtype)
+
+
+def clamp(low: np.ndarray, operand: np.ndarray, high: np.ndarray) -> Value:
+    return min(max(operand, low), high)
+
+
+@interpret.attach(SELECT)
+def select(
+    instruction: Instruction, pred: np.ndarray, on_true: np.ndarray, on_false: np.ndarray
+) -> Value:
+    return np.where(pred, on_true, on_false)
+
+
+_ARITHMETIC: dict[Op, Callable[..., Value]] = {
+    ADD: np.add,
+    AND: np.bitwise_and,
+    CLAMP: clamp,
+    COMPLEX: complex,
+    DIV: div,
+    MAX: max,
+    MIN: min,
+    MUL: np.multiply,
+    OR: np.bitwise_or,
+    REM: rem,
+    SUB: np.subtract,
+    XOR: np.bitwise_xor,
+}
+for _op, _function in _ARITHMETIC.items():
+    interpret.attach(_op)(arithmetic(_function))
+
+interpret.attach(ATAN2)(wide(atan2))

@@ -1,0 +1,148 @@
+"""Elementwise ops of one operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import Value, interpret
+from tracejit.backends.numpy.precision import arithmetic, bits_of, wide
+from tracejit.graph import Instruction, Op
+from tracejit.ops.elementwise_unary import (
+    ABS,
+    ACOS,
+    ACOSH,
+    ASIN,
+    ASINH,
+    ATANH,
+    CBRT,
+    CEIL,
+    CLZ,
+    COS,
+    COSH,
+    ERF,
+    EXP,
+    EXPM1,
+    FLOOR,
+    IMAG,
+    IS_FINITE,
+    LOG,
+    LOG1P,
+    LOGISTIC,
+    NEG,
+    NOT,
+    POPULATION_COUNT,
+    REAL,
+    ROUND_NEAREST_AFZ,
+    ROUND_NEAREST_EVEN,
+    RSQRT,
+    SIGN,
+    SIN,
+    SINH,
+    SQRT,
+    TAN,
+    TANH,
+)
+from tracejit.shapes import element_type_of
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+@interpret.attach(CLZ)
+def clz(instruction: Instruction, operand: np.ndarray) -> Value:
+    """The width less the number of bits from the highest one on, which are all set first."""
+    bits = bits_of(operand)
+    width = element_type_of(operand.dtype).bits
+    for distance in (1, 2, 4, 8, 16, 32):
+        if distance < width:
+            bits = bits | (bits >> distance)
+    return (width - np.bitwise_count(bits)).astype(operand.dtype)
+
+
+@interpret.attach(POPULATION_COUNT)
+def population_count(instruction: Instruction, operand: np.ndarray) -> Value:
+    return np.bitwise_count(bits_of(operand)).astype(operand.dtype)
+
+
+def log1p(operand: np.ndarray) -> Value:
+    """log|1 + x + iy| = log1p(x (x + 2) + y²) / 2, which is exact where |x + iy| is small."""
+    if operand.dtype.kind != "c":
+        return np.log1p(operand)
+    x, y = operand.real, operand.imag
+    small = np.log1p(x * (x + 2) + y * y) / 2
+    return np.where(np.abs(operand) < 0.5, small, np.log(np.hypot(1 + x, y))) + 1j * np.arctan2(
+        y, 1 + x
+    )
+
+
+def logistic(operand: np.ndarray) -> Value:
+    """1 / (1 + exp(-x)) = exp(x) / (1 + exp(x)), whichever exponential is small."""
+    tail = np.exp(np.where(operand.real < 0, operand, -operand))
+    return np.where(operand.real < 0, tail, 1) / (1 + tail)
+
+
+def round_nearest_afz(operand: np.ndarray) -> Value:
+    whole = np.trunc(operand)
+    away = np.abs(operand - whole) >= 0.5
+    return np.where(away, whole + np.copysign(1, operand), whole).astype(operand.dtype)
+
+
+def sign(operand: np.ndarray) -> Value:
+    if operand.dtype.kind == "c":
+        return np.where(operand == 0, 0, operand / np.abs(operand)).astype(operand.dtype)
+    signs = np.sign(operand)
+    # np.sign drops the sign of a zero.
+    return np.where(operand == 0, operand, signs)
+
+
+_ARITHMETIC: dict[Op, Callable[..., Value]] = {
+    ABS: np.abs,
+    CEIL: np.ceil,
+    FLOOR: np.floor,
+    IMAG: np.imag,
+    IS_FINITE: np.isfinite,
+    NEG: np.negative,
+    NOT: np.invert,
+    REAL: np.real,
+    ROUND_NEAREST_AFZ: round_nearest_afz,
+    ROUND_NEAREST_EVEN: np.rint,
+    SIGN: sign,
+    SQRT: np.sqrt,
+}
+
+
+def rsqrt(operand: np.ndarray) -> Value:
+    """Zero at every infinity, where the reciprocal of a complex infinity would be NaN."""
+    if operand.dtype.kind != "c":
+        return 1 / np.sqrt(operand)
+    return np.where(np.isinf(operand), 0, 1 / np.sqrt(operand))
+
+
+for _op, _function in _ARITHMETIC.items():
+    interpret.attach(_op)(arithmetic(_function))
+
+_WIDE: dict[Op, Callable[..., Value]] = {
+    ACOS: np.arccos,
+    ACOSH: np.arccosh,
+    ASIN: np.arcsin,
+    ASINH: np.arcsinh,
+    ATANH: np.arctanh,
+    CBRT: np.cbrt,
+    COS: np.cos,
+    COSH: np.cosh,
+    ERF: erf,
+    EXP: np.exp,
+    EXPM1: np.expm1,
+    LOG: np.log,
+    LOG1P: log1p,
+    LOGISTIC: logistic,
+    RSQRT: rsqrt,
+    SIN: np.sin,
+    SINH: np.sinh,
+    TAN: np.tan,
+    TANH: np.tanh,
+}
+for _op, _function in _WIDE.items():
+    interpret.attach(_op)(wide(_function))

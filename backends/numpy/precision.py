@@ -1,0 +1,72 @@
+"""Computing with element types that NumPy alone does not compute with well.
+
+arithmetic(np.add)        f16, bf16 and fp8 through f32, four-bit integers through eight bits
+wide(np.exp)              every floating type through f64, every complex one through c128
+bits_of(x), from_bits(bits, dtype)
+
+The first two make a rule, which rounds once, at the end, to the element type of the result.
+Denormals are kept, as NumPy keeps them; XLA on the CPU flushes those of f32 and f64 to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import Value
+from tracejit.graph import Instruction
+from tracejit.shapes import element_type_of
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """The same values in a dtype of NumPy's own: float32 for narrow floats, int8 for int4."""
+    element_type = element_type_of(array.dtype)
+    if element_type.is_floating and element_type.bits < 32:
+        return array.astype(np.float32)
+    if element_type.bits == 4:
+        return array.astype(np.int8 if element_type.is_signed else np.uint8)
+    return array
+
+
+def widest(array: np.ndarray) -> np.ndarray:
+    """The same values as float64 or complex128."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def arithmetic(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A rule from a function that is exact, or rounds once, in f32, f64, c64, c128 and int8 up.
+
+    Integers wrap; four-bit integers wrap at four bits.
+    """
+
+    def rule(instruction: Instruction, *operands: np.ndarray) -> np.ndarray:
+        value = np.asarray(function(*[widened(operand) for operand in operands]))
+        return value.astype(instruction.array_shape.dtype)
+
+    return rule
+
+
+def wide(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A rule from a function on float64 or complex128, which only the last step rounds."""
+
+    def rule(instruction: Instruction, *operands: np.ndarray) -> np.ndarray:
+        value = np.asarray(function(*[widest(operand) for operand in operands]))
+        return value.astype(instruction.array_shape.dtype)
+
+    return rule
+
+
+def bits_of(array: np.ndarray) -> Value:
+    """Each element's bits as an unsigned integer of its width, of eight bits for int4 and uint4."""
+    element_type = element_type_of(array.dtype)
+    if element_type.bits == 4:
+        return widened(array).view(np.uint8) & np.uint8(0xF)
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
+
+
+def from_bits(bits: np.ndarray, dtype: np.dtype) -> Value:
+    """The inverse of `bits_of`."""
+    if element_type_of(dtype).bits == 4:
+        return bits.astype(np.uint8).astype(dtype)
+    return np.ascontiguousarray(bits.astype(f"u{dtype.itemsize}")).view(dtype).reshape(bits.shape)
