@@ -5,17 +5,24 @@ from __future__ import annotations
 from tracejit.backends.numpy import (
     comparison,
     constants,
+    contraction,
+    control,
     element_types,
     elementwise,
     elementwise_unary,
     indexing,
     layout,
+    normalisation,
+    reduction,
+    windows,
 )
 from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction, interpret
 
 __all__ = [
     "comparison",
     "constants",
+    "contraction",
+    "control",
     "element_types",
     "elementwise",
     "elementwise_unary",
@@ -24,4 +31,7 @@ __all__ = [
     "indexing",
     "interpret",
     "layout",
+    "normalisation",
+    "reduction",
+    "windows",
 ]

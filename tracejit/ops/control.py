@@ -159,11 +159,6 @@ def conditional_indexed(
     )
 
 
-def branches(instruction: Instruction) -> tuple[Computation, ...]:
-    """A Conditional's computations in the order of its operands: true before false."""
-    return instruction.computations
-
-
 @define(
     "While",
     "while",

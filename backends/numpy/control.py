@@ -1,0 +1,39 @@
+"""Call, Map, Conditional and While, evaluated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
+from tracejit.backends.numpy.scalars import evaluate_elementwise
+from tracejit.graph import Instruction
+from tracejit.ops.control import CALL, CONDITIONAL, MAP, WHILE
+
+
+@interpret.attach(CALL)
+def call(instruction: Instruction, *operands: Value) -> Value:
+    return evaluate(instruction.attributes["to_apply"], operands)
+
+
+@interpret.attach(MAP)
+def map_(instruction: Instruction, *operands: np.ndarray) -> Value:
+    return evaluate_elementwise(instruction.attributes["to_apply"], operands)
+
+
+@interpret.attach(CONDITIONAL)
+def conditional(instruction: Instruction, selector: np.ndarray, *operands: Value) -> Value:
+    branches = instruction.computations
+    if selector.dtype == np.bool_:
+        chosen = 0 if selector else 1
+    else:
+        chosen = int(selector) if 0 <= selector < len(branches) else len(branches) - 1
+    return evaluate(branches[chosen], [operands[chosen]])
+
+
+@interpret.attach(WHILE)
+def while_(instruction: Instruction, init: Value) -> Value:
+    condition, body = instruction.attributes["condition"], instruction.attributes["body"]
+    value = init
+    while evaluate(condition, [value]):
+        value = evaluate(body, [value])
+    return value
