@@ -45,6 +45,14 @@ class StaticIndexError(TracejitError, IndexError):
     """An index known while tracing is out of range."""
 
 
+class ReadOnlyError(TracejitError, ValueError):
+    """Something that cannot be written to was written to."""
+
+
+class ValueRangeError(TracejitError, OverflowError):
+    """A Python number does not fit into the element type it meets."""
+
+
 class ConcretizationError(TracejitError, TypeError):
     """Python asked a traced value for a number, a truth value or an array."""
 
@@ -67,3 +75,12 @@ class VerificationError(TracejitError, ValueError):
 
 class CompilationError(TracejitError, RuntimeError):
     """The code generator refused a graph or the linker failed."""
+
+
+class HloParseError(TracejitError, ValueError):
+    """HLO text breaks the grammar or the rules of its ops; ``line`` and ``column`` start at 1."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(f"HLO text, line {line}, column {column}: {message}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from tracejit.attributes import Attribute
 from tracejit.shapes import AnyShape, Shape, TupleShape
@@ -98,6 +98,12 @@ class Module:
 
     name: str
     entry: Computation
+    formatter: ClassVar[Callable[[Module], str] | None] = None
+    """What makes the text; `tracejit.hlo`, which knows how, sets it when it is imported."""
+
+    def __str__(self) -> str:
+        formatter = Module.formatter
+        return repr(self) if formatter is None else formatter(self)
 
 
 OPS: dict[str, Op] = {}

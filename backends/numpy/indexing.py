@@ -76,9 +76,9 @@ def scatter(instruction: Instruction, *arrays: np.ndarray) -> Value:
     taken = [np.broadcast_to(p, shape)[inside].reshape(-1) for p in places]
     values = [update[inside].reshape(-1) for update in updates]
 
-    where = np.zeros(values[0].shape, np.int64)
+    where: np.ndarray = np.zeros(values[0].size, np.int64)
     for size, place in zip(results[0].shape, taken, strict=True):
-        where = np.add(where * size, place)
+        where = where * size + place
     flat = [result.reshape(-1) for result in results]
     for chosen in _rounds(where):
         target = where[chosen]

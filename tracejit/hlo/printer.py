@@ -1,0 +1,122 @@
+"""A module as HLO text that XLA parses, verifies and runs.
+
+print(to_text(module))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tracejit.attributes import Kind
+from tracejit.graph import Computation, Instruction, Module
+from tracejit.hlo.attributes import write_attribute
+from tracejit.hlo.literals import write_literal
+from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.shapes import AnyShape, Layout, Shape, TupleShape
+from tracejit.traversal import called_computations, instructions
+
+# What stands between the parentheses, before the result, or nowhere.
+_ELSEWHERE = (Kind.LITERAL, Kind.PARAMETER_NUMBER, Kind.SHAPE)
+
+
+def to_text(module: Module, *, metadata: bool = False) -> str:
+    """The module as HLO text, computations before their callers, the entry last.
+
+    ``metadata`` adds to each instruction the user's line that made it.
+    """
+    computations = called_computations(module)
+    names = _computation_names(computations)
+    parameters = ", ".join(shape_text(p.shape) for p in module.entry.parameters)
+    layout = f"{{({parameters})->{shape_text(module.entry.root.shape)}}}"
+    texts = [f"HloModule {_identifier(module.name)}, entry_computation_layout={layout}"]
+    first = 0
+    for computation in computations:
+        texts.append(_computation_text(computation, module, names, first, metadata))
+        first += len(instructions(computation))
+    return "\n\n".join(texts) + "\n"
+
+
+def shape_text(shape: AnyShape, layout: bool = True) -> str:
+    """A shape as XLA prints it, by default with its layout: ``f32[2,3]{1,0}``."""
+    if isinstance(shape, TupleShape):
+        return "(" + ", ".join(shape_text(s, layout) for s in shape.elements) + ")"
+    if not isinstance(shape, Shape):
+        return str(shape)
+    plain = str(shape.with_dimensions(shape.dimensions))
+    if not layout or shape.rank == 0:
+        return plain
+    return f"{plain}{shape.layout or Layout.row_major(shape.rank)}"
+
+
+def _computation_names(computations: list[Computation]) -> dict[Computation, str]:
+    names: dict[Computation, str] = {}
+    taken: set[str] = set()
+    for computation in computations:
+        wanted = name = _identifier(computation.name)
+        number = 0
+        while name in taken:
+            number += 1
+            name = f"{wanted}.{number}"
+        taken.add(name)
+        names[computation] = name
+    return names
+
+
+def _identifier(name: str) -> str:
+    """``name`` with every character that HLO text does not allow in names replaced."""
+    clean = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    return clean if re.match(r"[A-Za-z_]", clean) else f"_{clean}"
+
+
+def _computation_text(
+    computation: Computation,
+    module: Module,
+    computation_names: Mapping[Computation, str],
+    first: int,
+    metadata: bool,
+) -> str:
+    body = instructions(computation)
+    names = {i: f"{i.op.opcode}.{first + n}" for n, i in enumerate(body)}
+    inputs = ", ".join(f"{names[p]}: {shape_text(p.shape, False)}" for p in computation.parameters)
+    lines = [
+        f"{'ENTRY ' if computation is module.entry else ''}%{computation_names[computation]} "
+        f"({inputs}) -> {shape_text(computation.root.shape, False)} {{"
+    ]
+    for instruction in body:
+        root = "ROOT " if instruction is computation.root else ""
+        text = _instruction_text(instruction, names, computation_names)
+        lines.append(f"  {root}{text}{_metadata_text(instruction) if metadata else ''}")
+    return "\n".join([*lines, "}"])
+
+
+def _instruction_text(
+    instruction: Instruction,
+    names: Mapping[Instruction, str],
+    computation_names: Mapping[Computation, str],
+) -> str:
+    op, values = instruction.op, instruction.attributes
+    if op is PARAMETER:
+        operands = str(values["parameter_number"])
+    elif op is CONSTANT:
+        operands = write_literal(values["literal"])
+    else:
+        operands = ", ".join(f"%{names[o]}" for o in instruction.operands)
+    attributes = [
+        f", {a.name}={write_attribute(a.kind, values[a.name], computation_names)}"
+        for a in op.attributes
+        if a.kind not in _ELSEWHERE and values[a.name] != a.default
+    ]
+    return (
+        f"%{names[instruction]} = {shape_text(instruction.shape)} {op.opcode}({operands})"
+        f"{''.join(attributes)}"
+    )
+
+
+def _metadata_text(instruction: Instruction) -> str:
+    source = instruction.source
+    if source is None:
+        return ""
+    file = write_attribute(Kind.STRING, source.file, {})
+    name = write_attribute(Kind.STRING, instruction.op.function, {})
+    return f", metadata={{op_name={name} source_file={file} source_line={source.line}}}"

@@ -1,0 +1,256 @@
+"""The grammar of HLO text: computations and instructions, with names still unresolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.attributes import REQUIRED, Kind
+from tracejit.errors import HloParseError, TracejitError
+from tracejit.graph import OPS, Op
+from tracejit.hlo.attributes import read_attribute
+from tracejit.hlo.lexer import Lexer
+from tracejit.hlo.literals import read_literal
+from tracejit.hlo.shapes import read_shape
+from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.shapes import AnyShape, Shape
+from tracejit.sources import Source
+
+# Attributes that say how to run an instruction or where it came from, not what it computes.
+_SKIPPED = frozenset(
+    {
+        "backend_config",
+        "control-predecessors",
+        "frontend_attributes",
+        "origin",
+        "parameter_replication",
+        "sharding",
+        "statistics",
+    }
+)
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+
+
+@dataclass
+class Statement:
+    """One line of a computation, its operands and computations still names."""
+
+    name: str
+    offset: int
+    op: Op
+    shape: AnyShape
+    operands: list[tuple[str, int]]
+    attributes: dict[str, Any]
+    source: Source | None
+
+
+@dataclass
+class Block:
+    """One computation as written."""
+
+    name: str
+    offset: int
+    statements: list[Statement]
+    root: str
+
+
+@dataclass
+class Program:
+    """A whole module as written."""
+
+    name: str
+    blocks: dict[str, Block]
+    entry: str
+
+
+class Reader:
+    """Reads one text from front to back; `program` does it all."""
+
+    def __init__(self, lexer: Lexer) -> None:
+        self.lexer = lexer
+        self.opcodes = {op.opcode: op for op in OPS.values()}
+
+    def program(self) -> Program:
+        """Everything in the text, checked for grammar."""
+        lexer = self.lexer
+        lexer.expect("HloModule")
+        name = lexer.word("the name of the module")
+        while lexer.accept(","):
+            lexer.word("an attribute of the module")
+            lexer.expect("=")
+            lexer.skip_value()
+        self.skip_tables()
+        blocks: dict[str, Block] = {}
+        entry: str | None = None
+        while lexer.token.kind != "end":
+            offset = lexer.token.offset
+            is_entry = lexer.accept("ENTRY")
+            block = self.block()
+            if block.name in blocks:
+                raise lexer.error(f"computation {block.name} is defined twice", offset)
+            if is_entry and entry is not None:
+                raise lexer.error("there are two ENTRY computations", offset)
+            blocks[block.name] = block
+            entry = block.name if is_entry else entry
+        if entry is None:
+            raise lexer.error("there is no ENTRY computation")
+        for block in blocks.values():
+            self.number_elided(block, block.name == entry)
+        return Program(name, blocks, entry)
+
+    def skip_tables(self) -> None:
+        """Moves past the tables of source lines that new XLA prints before the computations."""
+        lexer = self.lexer
+        while lexer.token.text in _TABLES:
+            lexer.advance()
+            while lexer.token.kind == "word" and lexer.token.text.isdecimal():
+                lexer.advance()
+                lexer.skip_value()
+
+    def block(self) -> Block:
+        lexer = self.lexer
+        offset = lexer.token.offset
+        name = lexer.word("the name of a computation")
+        if lexer.at("("):
+            lexer.parenthesised()
+            if lexer.token.kind != "arrow":
+                raise lexer.error("expected -> and the shape of the result")
+            lexer.advance()
+            read_shape(lexer)
+        lexer.expect("{")
+        statements: dict[str, Statement] = {}
+        root: str | None = None
+        while not lexer.at("}"):
+            is_root = lexer.accept("ROOT")
+            statement = self.statement()
+            if statement.name in statements:
+                raise lexer.error(f"{statement.name} is defined twice", statement.offset)
+            statements[statement.name] = statement
+            if is_root and root is not None:
+                raise lexer.error("there are two ROOT instructions", statement.offset)
+            root = statement.name if is_root else root
+        if not statements:
+            raise lexer.error("a computation needs at least one instruction")
+        lexer.expect("}")
+        while lexer.accept(","):  # execution_thread and the like
+            lexer.word("an attribute of the computation")
+            lexer.expect("=")
+            lexer.skip_value()
+        return Block(name, offset, list(statements.values()), root or statement.name)
+
+    def statement(self) -> Statement:
+        lexer = self.lexer
+        offset = lexer.token.offset
+        name = lexer.word("the name of an instruction")
+        lexer.expect("=")
+        shape = read_shape(lexer)
+        opcode_offset = lexer.token.offset
+        opcode = lexer.word("an opcode")
+        op = self.opcodes.get(opcode)
+        if op is None:
+            raise lexer.error(f"opcode {opcode} is not known", opcode_offset)
+        statement = Statement(name, offset, op, shape, [], {}, None)
+        if op is CONSTANT:
+            self.literal(statement)
+        elif op is PARAMETER:
+            lexer.expect("(")
+            statement.attributes["parameter_number"] = lexer.integer("the parameter's number")
+            lexer.expect(")")
+        else:
+            self.operands(statement)
+        self.attributes(statement)
+        return statement
+
+    def literal(self, statement: Statement) -> None:
+        lexer = self.lexer
+        offset = lexer.token.offset
+        text = lexer.parenthesised()
+        if text.replace(" ", "") == "{...}":
+            return
+        if not isinstance(statement.shape, Shape):
+            raise lexer.error(f"a constant of shape {statement.shape} is not supported", offset)
+        try:
+            literal = read_literal(text, statement.shape)
+        except ValueError as error:
+            raise lexer.error(str(error), offset) from error
+        literal.flags.writeable = False
+        statement.attributes["literal"] = literal
+
+    def number_elided(self, block: Block, is_entry: bool) -> None:
+        """Constants that were left out become parameters after the others."""
+        number = sum(statement.op is PARAMETER for statement in block.statements)
+        for statement in block.statements:
+            if statement.op is not CONSTANT or "literal" in statement.attributes:
+                continue
+            if not is_entry:
+                raise self.lexer.error(
+                    "a constant outside the ENTRY computation is left out; dump large constants",
+                    statement.offset,
+                )
+            statement.op = PARAMETER
+            statement.attributes = {"parameter_number": number, "shape": statement.shape}
+            number += 1
+
+    def operands(self, statement: Statement) -> None:
+        lexer = self.lexer
+        lexer.expect("(")
+        while not lexer.accept(")"):
+            if lexer.at("(") or lexer.peek().text == "[":
+                read_shape(lexer)
+            offset = lexer.token.offset
+            statement.operands.append((lexer.word("the name of an operand"), offset))
+            if not lexer.at(")"):
+                lexer.expect(",")
+
+    def attributes(self, statement: Statement) -> None:
+        lexer = self.lexer
+        known = {a.name: a for a in statement.op.attributes}
+        while lexer.accept(","):
+            offset = lexer.token.offset
+            name = lexer.word("the name of an attribute")
+            lexer.expect("=")
+            if name == "metadata":
+                statement.source = self.metadata()
+            elif name in known and known[name].kind is not Kind.SHAPE:
+                if name in statement.attributes:
+                    raise lexer.error(f"attribute {name} is given twice", offset)
+                statement.attributes[name] = self.attribute(known[name].kind)
+            elif name in _SKIPPED:
+                lexer.skip_value()
+            else:
+                raise lexer.error(f"attribute {name} of {statement.op.opcode} is not known", offset)
+        for attribute in known.values():
+            if attribute.kind is Kind.SHAPE:
+                statement.attributes[attribute.name] = statement.shape
+            elif attribute.name not in statement.attributes:
+                if attribute.default is REQUIRED and statement.op is not CONSTANT:
+                    raise lexer.error(
+                        f"{statement.op.opcode} needs the attribute {attribute.name}",
+                        statement.offset,
+                    )
+                statement.attributes[attribute.name] = attribute.default
+
+    def attribute(self, kind: Kind) -> Any:
+        offset = self.lexer.token.offset
+        try:
+            return read_attribute(kind, self.lexer)
+        except HloParseError:
+            raise
+        except TracejitError as error:
+            raise self.lexer.error(error.message, offset) from error
+
+    def metadata(self) -> Source | None:
+        """The user's line, from ``metadata={… source_file="f.py" source_line=3}``."""
+        lexer = self.lexer
+        file, line = None, 0
+        lexer.expect("{")
+        while not lexer.accept("}"):
+            name = lexer.word("a field of the metadata")
+            lexer.expect("=")
+            if name == "source_file":
+                file = lexer.string("a file name")
+            elif name == "source_line":
+                line = lexer.integer("a line")
+            else:
+                lexer.skip_value()
+        return None if file is None else Source(file, line)
