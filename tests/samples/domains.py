@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tracejit.shapes import element_type_of
+from tracejit.shapes import ElementType, element_type_of
 
 
 def distinct(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -16,7 +16,9 @@ def distinct(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dt
     if element_type.is_integral:
         low = -(2 ** (element_type.bits - 1)) if element_type.is_signed else 0
         return (places % 2 ** min(element_type.bits, 16) + max(low, -100)).astype(dtype)
-    return (places % 2 == 0) if dtype == np.bool_ else (places * 0.25 - 2).astype(dtype)
+    if element_type is ElementType.PRED:
+        return (places % 2).astype(dtype)
+    return (places * 0.25 - 2).astype(dtype)
 
 
 def near_one(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

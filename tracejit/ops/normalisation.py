@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
@@ -51,6 +53,11 @@ def _require_batch_norm(
     return source.with_dimensions(source.dimensions), wanted
 
 
+def _single(epsilon: float) -> float:
+    """HLO keeps epsilon in single precision, so every backend must see it rounded."""
+    return float(np.float32(epsilon))
+
+
 def _feature_index(function: str, operand: Instruction, feature_index: int) -> int:
     shape = require_array(function, "operand", operand.shape)
     return canonical_dimension(feature_index, shape.rank, function) if shape.rank else feature_index
@@ -85,7 +92,7 @@ def batch_norm_training(
         operand,
         scale,
         offset,
-        epsilon=float(epsilon),
+        epsilon=_single(epsilon),
         feature_index=_feature_index("batch_norm_training", operand, feature_index),
     )
 
@@ -136,7 +143,7 @@ def batch_norm_inference(
         offset,
         mean,
         variance,
-        epsilon=float(epsilon),
+        epsilon=_single(epsilon),
         feature_index=_feature_index("batch_norm_inference", operand, feature_index),
     )
 
@@ -192,6 +199,6 @@ def batch_norm_grad(
         batch_mean,
         batch_var,
         grad_output,
-        epsilon=float(epsilon),
+        epsilon=_single(epsilon),
         feature_index=_feature_index("batch_norm_grad", operand, feature_index),
     )
