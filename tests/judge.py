@@ -1,0 +1,138 @@
+"""The real XLA, as jaxlib holds it: parses, verifies, compiles and runs HLO text on the CPU.
+
+    run_xla(module, x, y)        the array, or a tuple of arrays when the root is a tuple
+
+Arrays cross the border by DLPack, which lacks some element types; those go as integers of the same
+width (int4 as int8) and are converted back by instructions around the module.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+from jaxlib import _hlo, _jax, xla_client
+
+from tracejit.graph import Module
+from tracejit.hlo import to_text
+from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
+
+_BORDER = {
+    ElementType.S4: (ElementType.S8, "convert"),
+    ElementType.U4: (ElementType.U8, "convert"),
+    ElementType.BF16: (ElementType.U16, "bitcast-convert"),
+    ElementType.F8E4M3FN: (ElementType.U8, "bitcast-convert"),
+    ElementType.F8E5M2: (ElementType.U8, "bitcast-convert"),
+}
+
+
+def parse_xla(text: str) -> str:
+    """The module as XLA prints it after parsing and verifying ``text``, every constant whole."""
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = True
+    return str(_hlo.hlo_module_from_text(text).to_string(options))
+
+
+def run_xla(module: Module, *arrays: np.ndarray) -> Any:
+    """What XLA computes: an array, or a tuple of arrays, of the root's shape."""
+    parameters = tuple(p.shape for p in module.entry.parameters)
+    root = module.entry.root.shape
+    executable, device = _compile(_with_border(to_text(module), parameters, root))
+    buffers = []
+    for array, shape in zip(arrays, parameters, strict=True):
+        assert isinstance(shape, Shape)
+        given = np.asarray(array)
+        assert given.dtype == shape.dtype, f"{given.dtype} given for {shape}"
+        assert given.shape == shape.dimensions, f"{given.shape} given for {shape}"
+        buffers.append(_to_device(given, shape, device))
+    results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+    outputs = root.elements if isinstance(root, TupleShape) else (root,)
+    made = tuple(_from_device(r[0], s) for r, s in zip(results, outputs, strict=True))
+    return made if isinstance(root, TupleShape) else made[0]
+
+
+@functools.lru_cache(maxsize=1)
+def _client() -> Any:
+    return xla_client.make_cpu_client()
+
+
+@functools.lru_cache(maxsize=256)
+def _compile(text: str) -> tuple[Any, Any]:
+    # On the way through StableHLO every computation called main is taken for the entry.
+    text = re.sub(r"%main\b", "%main_computation", text)
+    client = _client()
+    device = client.local_devices()[0]
+    proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    options = xla_client.CompileOptions()
+    # Each op rounds to its own element type, as the specification says.
+    options.env_option_overrides = [("xla_allow_excess_precision", False)]
+    program = _jax.mlir.hlo_to_stablehlo(proto)
+    return client.compile_and_load(program, xla_client.DeviceList((device,)), options), device
+
+
+def _with_border(text: str, parameters: tuple[AnyShape, ...], root: AnyShape) -> str:
+    """The text with an entry around it whose arrays DLPack can carry, where that is needed."""
+    outputs = root.elements if isinstance(root, TupleShape) else (root,)
+    if not any(s.element_type in _BORDER for s in (*parameters, *outputs) if isinstance(s, Shape)):
+        return text
+    text = re.sub(r", entry_computation_layout=.*", "", text, count=1)
+    text, _, entry = text.rpartition("ENTRY %")
+    name = entry.split(" ", 1)[0]
+    lines = []
+    for i, shape in enumerate(parameters):
+        carrier, way = _carrier(shape)
+        lines.append(f"given.{i} = {carrier} parameter({i})")
+        lines.append(f"in.{i} = {shape} {way or 'copy'}(given.{i})")
+    arguments = ", ".join(f"in.{i}" for i in range(len(parameters)))
+    lines.append(f"made = {root} call({arguments}), to_apply=%{name}")
+    for i, shape in enumerate(outputs):
+        carrier, way = _carrier(shape)
+        many = isinstance(root, TupleShape)
+        taken = f"get-tuple-element(made), index={i}" if many else "copy(made)"
+        lines.append(f"out.{i} = {shape} {taken}")
+        lines.append(f"back.{i} = {carrier} {way or 'copy'}(out.{i})")
+    if isinstance(root, TupleShape):
+        carriers = ", ".join(str(_carrier(s)[0]) for s in outputs)
+        back = ", ".join(f"back.{i}" for i in range(len(outputs)))
+        lines.append(f"all = ({carriers}) tuple({back})")
+    lines[-1] = f"ROOT {lines[-1]}"
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{text}%{entry}\n\nENTRY %border {{\n{body}\n}}\n"
+
+
+def _carrier(shape: AnyShape) -> tuple[AnyShape, str]:
+    """The shape that carries ``shape`` across the border, and the opcode that converts."""
+    if not isinstance(shape, Shape) or shape.element_type not in _BORDER:
+        return shape, ""
+    element_type, way = _BORDER[shape.element_type]
+    return shape.with_element_type(element_type), way
+
+
+def _to_device(array: np.ndarray, shape: Shape, device: Any) -> Any:
+    carrier, way = _carrier(shape)
+    assert isinstance(carrier, Shape)
+    carried = array.astype(carrier.dtype) if way == "convert" else array.copy().view(carrier.dtype)
+    capsule = np.array(carried, order="C").__dlpack__()
+    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
+
+
+class _Capsule:
+    """A DLPack capsule as the object that NumPy wants."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def _from_device(buffer: Any, shape: AnyShape) -> np.ndarray:
+    assert isinstance(shape, Shape)
+    _, way = _carrier(shape)
+    carried = np.from_dlpack(_Capsule(_jax.buffer_to_dlpack_managed_tensor(buffer))).copy()
+    return carried.astype(shape.dtype) if way == "convert" else carried.view(shape.dtype)
