@@ -11,12 +11,15 @@ from tracejit.backends.numpy.precision import widened
 from tracejit.backends.numpy.windows import spread, views
 from tracejit.graph import Instruction
 from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.shapes import element_type_of
 
 
 def _accumulator(instruction: Instruction, operand: np.ndarray) -> np.dtype:
-    """What products are summed in: as wide as operands and result, narrow floats in f32."""
-    wide = widened(operand).dtype
-    return np.promote_types(wide, widened(np.empty(0, instruction.array_shape.dtype)).dtype)
+    """What products are summed in: the result's type, and no less than f32 or the operands'."""
+    result = widened(np.empty(0, instruction.array_shape.dtype)).dtype
+    if not element_type_of(operand.dtype).is_inexact:
+        return result
+    return np.promote_types(result, widened(operand).dtype)
 
 
 @interpret.attach(DOT_GENERAL)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracejit.backends.numpy.comparison import total_order_key
 from tracejit.backends.numpy.interpreter import Value, interpret
 from tracejit.backends.numpy.precision import widened
 from tracejit.backends.numpy.scalars import evaluate_elementwise
 from tracejit.backends.numpy.ufuncs import reducing_ufunc
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.reduction import REDUCE, SORT, TOP_K, total_order
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K, sort_order
 from tracejit.shapes import ElementType, element_type_of
 
 
@@ -54,18 +55,13 @@ def sort(instruction: Instruction, *operands: np.ndarray) -> Value:
     (dimension,) = instruction.attributes["dimensions"]
     comparator = instruction.attributes["to_apply"]
     types = [element_type_of(a.dtype) for a in operands]
-    if not types[0].is_complex and comparator is total_order(*types):
-        order = ascending(operands[0], dimension)
+    if not types[0].is_complex and comparator is sort_order(*types):
+        order = np.argsort(widened(operands[0]), dimension, kind="stable")
     else:
         rows = [np.moveaxis(a, dimension, 0) for a in operands]
         order = np.moveaxis(_merge_sort(comparator, rows), 0, dimension)
     results = tuple(np.take_along_axis(a, order, dimension) for a in operands)
     return results if len(operands) > 1 else results[0]
-
-
-def ascending(key: np.ndarray, dimension: int) -> np.ndarray:
-    """The stable order of `total_order`: where each element of the sorted array comes from."""
-    return np.argsort(widened(key), dimension, kind="stable")
 
 
 def _merge_sort(comparator: Computation, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -108,10 +104,13 @@ def _merge_sort(comparator: Computation, operands: Sequence[np.ndarray]) -> np.n
 @interpret.attach(TOP_K)
 def top_k(instruction: Instruction, operand: np.ndarray) -> Value:
     k, largest = instruction.attributes["k"], instruction.attributes["largest"]
+    floating = element_type_of(operand.dtype).is_floating
+    key = total_order_key(operand) if floating else widened(operand)
     if largest:
         # Backwards twice, so that equal elements stay in order.
-        order = operand.shape[-1] - 1 - np.flip(ascending(np.flip(operand, -1), -1), -1)
+        order = operand.shape[-1] - 1 - np.argsort(np.flip(key, -1), -1, kind="stable")
+        order = np.flip(order, -1)
     else:
-        order = ascending(operand, -1)
+        order = np.argsort(key, -1, kind="stable")
     chosen = order[..., :k]
     return np.take_along_axis(operand, chosen, -1), chosen.astype(ElementType.S32.dtype)

@@ -7,7 +7,7 @@ from tests.samples.domains import small_integers
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.ops import DotDimensionNumbers
-from tracejit.ops.base import FLOATING, NUMERIC
+from tracejit.ops.base import ALL, FLOATING
 from tracejit.shapes import ElementType
 
 NHWC = ConvDimensionNumbers.from_labels("NHWC", "HWIO", "NHWC")
@@ -20,37 +20,37 @@ def arrays(*dimensions: tuple[int, ...]) -> tuple[Operand, ...]:
 
 
 SAMPLES = [
-    Sample("DotGeneral", ops.dot, arrays((4,), (4,)), NUMERIC, "vectors"),
-    Sample("DotGeneral", ops.dot, arrays((3, 4), (4,)), NUMERIC, "matrix and vector"),
-    Sample("DotGeneral", ops.dot, arrays((3, 4), (4, 2)), NUMERIC, "matrices"),
-    Sample("DotGeneral", ops.dot, arrays((3, 0), (0, 2)), NUMERIC, "sums of nothing"),
-    Sample("DotGeneral", ops.dot, arrays((0, 3), (3, 2)), NUMERIC, "empty"),
+    Sample("DotGeneral", ops.dot, arrays((4,), (4,)), ALL, "vectors"),
+    Sample("DotGeneral", ops.dot, arrays((3, 4), (4,)), ALL, "matrix and vector"),
+    Sample("DotGeneral", ops.dot, arrays((3, 4), (4, 2)), ALL, "matrices"),
+    Sample("DotGeneral", ops.dot, arrays((3, 0), (0, 2)), ALL, "sums of nothing"),
+    Sample("DotGeneral", ops.dot, arrays((0, 3), (3, 2)), ALL, "empty"),
     Sample(
         "DotGeneral",
         lambda x, y: ops.dot_general(x, y, DotDimensionNumbers((2,), (1,), (0,), (0,))),
         arrays((2, 3, 4), (2, 4, 5)),
-        NUMERIC,
+        ALL,
         "batch",
     ),
     Sample(
         "DotGeneral",
         lambda x, y: ops.dot_general(x, y, DotDimensionNumbers((0, 2), (3, 1), (3,), (2,))),
         arrays((2, 5, 3, 4), (6, 3, 4, 2)),
-        NUMERIC,
+        ALL,
         "scattered dimensions",
     ),
     Sample(
         "DotGeneral",
         lambda x, y: ops.dot_general(x, y, DotDimensionNumbers((), (), (1,), (0,))),
         arrays((2, 3), (3, 4)),
-        NUMERIC,
+        ALL,
         "nothing summed",
     ),
     Sample(
         "DotGeneral",
         lambda x, y: ops.dot_general(x, y, DotDimensionNumbers(), ("highest", "default")),
         arrays((2,), (1, 3)),
-        NUMERIC,
+        ALL,
         "outer product",
     ),
     Sample(
@@ -68,31 +68,38 @@ SAMPLES = [
         "preferred s32",
     ),
     Sample(
+        "DotGeneral",
+        lambda x, y: ops.dot(x, y, preferred_element_type=ElementType.F32),
+        arrays((3, 4), (4, 2)),
+        {ElementType.S8, ElementType.U16, ElementType.S32},
+        "integers, preferred f32",
+    ),
+    Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv(x, w, (1, 1), "SAME"),
         arrays((2, 3, 5, 4), (4, 3, 3, 2)),
-        NUMERIC,
+        ALL,
         "Conv",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv_with_general_padding(x, w, (2,), [(1, 2)]),
         arrays((2, 3, 6), (2, 3, 3)),
-        NUMERIC,
+        ALL,
         "ConvWithGeneralPadding",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv_with_general_dimensions(x, w, (2, 1), "VALID", NHWC),
         arrays((2, 5, 4, 3), (3, 2, 3, 4)),
-        NUMERIC,
+        ALL,
         "ConvWithGeneralDimensions",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv_general(x, w, (3, 2), [(2, 1), (-1, 3)], MIXED),
         arrays((3, 6, 2, 5), (2, 4, 3, 3)),
-        NUMERIC,
+        ALL,
         "ConvGeneral",
     ),
     Sample(
@@ -101,7 +108,7 @@ SAMPLES = [
             x, w, (2, 1), [(1, 2), (3, 0)], (1, 2), (2, 1), NHWC, window_reversal=(False, True)
         ),
         arrays((1, 6, 4, 2), (2, 3, 2, 3)),
-        NUMERIC,
+        ALL,
         "dilated and reversed",
     ),
     Sample(
@@ -110,14 +117,14 @@ SAMPLES = [
             x, w, (2, 3), [(-1, 2), (2, -1)], (3, 2), (1, 3), NCHW, feature_group_count=2
         ),
         arrays((2, 4, 4, 5), (6, 2, 2, 2)),
-        NUMERIC,
+        ALL,
         "feature groups",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv_general(x, w, (1, 1), "SAME", NHWC, feature_group_count=3),
         arrays((1, 4, 4, 3), (3, 3, 1, 6)),
-        NUMERIC,
+        ALL,
         "depthwise",
     ),
     Sample(
@@ -126,35 +133,35 @@ SAMPLES = [
             x, w, (2,), [(1, 1)], (2,), (2,), batch_group_count=3
         ),
         arrays((6, 2, 5), (3, 2, 2)),
-        NUMERIC,
+        ALL,
         "batch groups",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv(x, w, (), "VALID"),
         arrays((3, 2), (4, 2)),
-        NUMERIC,
+        ALL,
         "no spatial dimension",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv(x, w, (1,), "VALID"),
         arrays((2, 3, 2), (4, 3, 3)),
-        NUMERIC,
+        ALL,
         "no position",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv(x, w, (1,), "SAME"),
         arrays((0, 3, 4), (2, 3, 3)),
-        NUMERIC,
+        ALL,
         "no image",
     ),
     Sample(
         "ConvGeneralDilated",
         lambda x, w: ops.conv(x, w, (1,), "SAME"),
         arrays((2, 0, 4), (2, 0, 3)),
-        NUMERIC,
+        ALL,
         "no feature",
     ),
     Sample(

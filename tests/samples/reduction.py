@@ -140,7 +140,7 @@ SAMPLES = [
     ),
     Sample(
         "Sort",
-        lambda x: ops.sort(x, ops.total_order(x.array_shape.element_type, descending=True)),
+        lambda x: ops.sort(x, ops.sort_order(x.array_shape.element_type, descending=True)),
         (Operand((7,), domain=distinct),),
         ORDERED,
         "descending",

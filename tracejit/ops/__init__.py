@@ -155,8 +155,8 @@ from tracejit.ops.reduction import (
     reduce_sum,
     reduce_xor,
     sort,
+    sort_order,
     top_k,
-    total_order,
 )
 from tracejit.ops.windows import (
     cumulative,
@@ -289,12 +289,12 @@ __all__ = [
     "slice_",
     "slice_in_dim",
     "sort",
+    "sort_order",
     "sqrt",
     "sub",
     "tan",
     "tanh",
     "top_k",
-    "total_order",
     "transpose",
     "tuple_",
     "while_",

@@ -14,11 +14,9 @@ from tracejit.attributes import Attribute, ConvDimensionNumbers, Kind, Window
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import (
-    NUMERIC,
     define,
     make,
     require_array,
-    require_element_type,
     require_same_element_type,
     require_unique_dimensions,
 )
@@ -57,17 +55,20 @@ def _precisions(precision_config: Sequence[str] | str | None) -> tuple[str, ...]
 
 
 def _require_preferred(function: str, operand: Shape, preferred: ElementType) -> None:
-    """The result's type must be of the operands' kind; integers may not become narrower."""
+    """The result's type may not lose what the operands' kind can hold."""
     given = operand.element_type
-    same_kind = (given.is_floating, given.is_complex, given.is_integral and given.is_signed) == (
-        preferred.is_floating,
-        preferred.is_complex,
-        preferred.is_integral and preferred.is_signed,
-    )
-    if not same_kind or (given.is_integral and preferred.bits < given.bits):
+    fits = {
+        given.is_complex: preferred.is_complex,
+        given.is_floating: preferred.is_floating,
+        given.is_integral: preferred.is_floating
+        or (preferred.is_integral and preferred.bits >= given.bits),
+        given is ElementType.PRED: preferred is ElementType.PRED,
+    }[True]
+    if not fits:
         raise ElementTypeError(
             f"{function}: preferred_element_type {preferred} does not fit operands of element "
-            f"type {given}; it must be of the same kind and, for integers, as wide or wider"
+            f"type {given}; integers may become floating or wider integers, other types keep "
+            f"their kind"
         )
 
 
@@ -76,7 +77,6 @@ def _dot_sizes(lhs: AnyShape, rhs: AnyShape, numbers: DotDimensionNumbers) -> li
     left = require_array("dot_general", "lhs", lhs)
     right = require_array("dot_general", "rhs", rhs)
     require_same_element_type("dot_general", lhs=left, rhs=right)
-    require_element_type("dot_general", "lhs", left, NUMERIC)
     lhs_contracting = numbers.lhs_contracting_dimensions
     rhs_contracting = numbers.rhs_contracting_dimensions
     lhs_batch, rhs_batch = numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions
@@ -242,7 +242,6 @@ def _conv_sizes(
     base = require_array(function, "lhs", lhs)
     kernel = require_array(function, "rhs", rhs)
     require_same_element_type(function, lhs=base, rhs=kernel)
-    require_element_type(function, "lhs", base, NUMERIC)
     if base.rank != kernel.rank or base.rank < 2:
         raise ShapeError(
             f"{function}: lhs and rhs must have equal ranks, at least 2; lhs {base}, rhs {kernel}"

@@ -221,7 +221,7 @@ def sort(
 
     ``comparator`` takes two scalars of operand 0, two of operand 1, and so on, and says whether
     the first of each pair comes before the second; None sorts operand 0 upwards with
-    `total_order`. The result is an array, or a tuple for several operands. Raises `ShapeError`
+    `sort_order`. The result is an array, or a tuple for several operands. Raises `ShapeError`
     when operands or comparator do not fit.
     """
     arrays = operand_list(operands)
@@ -232,17 +232,21 @@ def sort(
         raise DimensionError(f"sort: operand 0 {shapes[0]} has no dimensions")
     axis = canonical_dimension(dimension, shapes[0].rank, "sort")
     if comparator is None:
-        comparator = total_order(*[s.element_type for s in shapes])
+        comparator = sort_order(*[s.element_type for s in shapes])
     return make(SORT, *arrays, dimensions=(axis,), is_stable=is_stable, to_apply=comparator)
 
 
-@functools.cache
-def total_order(*element_types: ElementType, descending: bool = False) -> Computation:
+def sort_order(*element_types: ElementType, descending: bool = False) -> Computation:
     """The comparator that orders by the first operand alone; NaN last, or first when descending.
 
-    -0 and +0 are equal, and so are all NaN, so that a stable sort keeps their order.
-    Raises `ElementTypeError` for complex types.
+    -0 and +0 are equal, and so are all NaN, so that a stable sort keeps their order. The same
+    arguments give the same object. Raises `ElementTypeError` for complex types.
     """
+    return _sort_order(element_types, descending)
+
+
+@functools.cache
+def _sort_order(element_types: tuple[ElementType, ...], descending: bool) -> Computation:
     key = element_types[0]
     require_element_type("sort", "operand 0", Shape(key), ORDERED)
     kinds = [t for t in element_types for _ in range(2)]
@@ -273,7 +277,8 @@ def TOP_K(operand: AnyShape, *, k: int, largest: bool) -> TupleShape:
 def top_k(operand: Instruction, k: int, largest: bool = True) -> Instruction:
     """(values, indices) of the ``k`` largest or smallest along the last dimension (XLA: TopK).
 
-    In order, equal elements by index; indices are s32. Raises `AttributeValueError` when the last
+    In the types' total order (-0 below +0, NaN beyond the infinities), equal elements by index;
+    indices are s32. Raises `AttributeValueError` when the last
     dimension has fewer than ``k`` elements.
     """
     return make(TOP_K, operand, k=k, largest=largest)

@@ -178,8 +178,8 @@ def reduce_window(
 
     ``window_dimensions`` and what follows have one entry for each dimension of the operands;
     ``padding`` is SAME, VALID or (low, high) pairs, negative to crop. ``computation`` takes N
-    accumulators, then N elements, and returns N scalars; it must be associative. Padding counts
-    as ``init_values``, holes are skipped. The result is an array, or a tuple of N > 1 arrays.
+    accumulators, then N elements, and returns N scalars; it must be associative. Padding and
+    holes are skipped. The result is an array, or a tuple of N > 1 arrays.
     Raises `ShapeError` or `AttributeValueError` when something does not fit.
     """
     arrays = operand_list(operands)
