@@ -1,0 +1,44 @@
+"""Elementwise chains: one pass over memory, and functions that need vector code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.benchmarks.case import Case, normal, same
+
+
+def tanh_exp(lib: Any, x: Any, y: Any) -> Any:
+    np = lib.numpy
+    return np.tanh(x * y) + 2 * np.exp(x)
+
+
+def tanh_exp_torch(torch: Any, x: Any, y: Any) -> Any:
+    return torch.tanh(x * y) + 2 * torch.exp(x)
+
+
+def polynomial(lib: Any, x: Any, y: Any) -> Any:
+    return ((x * 0.5 + y) * x - 2.0 * y) * x + y * y
+
+
+CASES = [
+    Case(
+        "tanh(x y) + 2 exp(x), 1M",
+        (1_000_000,),
+        tiny=(1000,),
+        inputs=normal(same, same),
+        tracejit=tanh_exp,
+        numpy=tanh_exp,
+        jax=tanh_exp,
+        torch=tanh_exp_torch,
+    ),
+    Case(
+        "polynomial of two arrays, 1M",
+        (1_000_000,),
+        tiny=(1000,),
+        inputs=normal(same, same),
+        tracejit=polynomial,
+        numpy=polynomial,
+        jax=polynomial,
+        torch=polynomial,
+    ),
+]

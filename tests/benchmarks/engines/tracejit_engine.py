@@ -1,0 +1,29 @@
+"""tracejit: `tracejit.jit`, NumPy arrays in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import tracejit as tj
+from tests.benchmarks.case import Implementation
+from tests.benchmarks.engines.base import Engine
+
+
+class TracejitEngine(Engine):
+    compiles = True
+
+    def __init__(self) -> None:
+        self.module = tj
+        self.version = f"tracejit {version('tracejit')}"
+
+    def prepare(self, implementation: Implementation) -> Callable[..., Any]:
+        prepared: Callable[..., Any] = tj.jit(lambda *arguments: implementation(tj, *arguments))
+        return prepared
+
+    def trace(self, prepared: Any, arguments: tuple[Any, ...]) -> None:
+        prepared.lower(*arguments)
+
+
+ENGINE = TracejitEngine

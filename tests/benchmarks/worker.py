@@ -1,0 +1,112 @@
+"""One engine in a process of its own: reads requests from stdin, answers on stdout, as JSON lines.
+
+    python -m tests.benchmarks.worker ENGINE TABLE
+
+TABLE is the module whose CASES are measured. The first line says whether the engine is there:
+{"version": …, "compiles": …} or {"absent": …}. Then, for each request:
+
+    {"do": "warm"}                          one jitted call of next to nothing
+    {"do": "first", "case": …, "tiny": …, "results": PATH}
+                                            the first call; its results are saved
+    {"do": "trace"}                         that case traced once more, not compiled
+    {"do": "sample", "seconds": …}          steady calls of that case
+
+Whatever a case raises ends the process, with the traceback on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks import engines, timing
+from tests.benchmarks.case import Case, Implementation
+from tests.benchmarks.engines.base import Engine
+
+# A trace is short beside a garbage collection or a page fault: the least of a few counts.
+TRACES = 3
+
+
+class Worker:
+    """The engine, the table, and the case that was prepared last."""
+
+    def __init__(self, name: str, engine: Engine, cases: list[Case]) -> None:
+        self.name = name
+        self.engine = engine
+        self.cases = {case.name: case for case in cases}
+        self.implementation: Implementation = lambda module: None
+        self.call: Callable[..., Any] = lambda: None
+        self.arguments: tuple[Any, ...] = ()
+
+    def warm(self) -> dict[str, Any]:
+        """What the library does once per process is done here: loading a compiler, say."""
+        arguments = self.engine.arguments((np.ones(3, np.float32),))
+        call = self.engine.prepare(lambda module, x: x + x)
+        return {"first": timing.once(call, arguments, self.engine.wait)}
+
+    def first(self, case: str, tiny: bool, results: str) -> dict[str, Any]:
+        """Times the first call and saves its results for comparison."""
+        chosen = self.cases[case]
+        implementation = chosen.implementation(self.name)
+        assert implementation is not None, f"{case} has no implementation for {self.name}"
+        inputs = chosen.make_inputs(tiny)
+        self.arguments = inputs if chosen.arguments == "numpy" else self.engine.arguments(inputs)
+        self.implementation = implementation
+        self.call = self.engine.prepare(implementation)
+        start = perf_counter()
+        result = self.call(*self.arguments)
+        if self.engine.wait is not None:
+            self.engine.wait(result)
+        seconds = perf_counter() - start
+        np.savez(results, *self.engine.results(result))
+        return {"first": seconds}
+
+    def trace(self) -> dict[str, Any]:
+        """Times tracing alone, of a function that was never traced before."""
+        seconds = []
+        for _ in range(TRACES):
+            prepared = self.engine.prepare(self.implementation)
+            start = perf_counter()
+            self.engine.trace(prepared, self.arguments)
+            seconds.append(perf_counter() - start)
+        return {"trace": min(seconds)}
+
+    def sample(self, seconds: float) -> dict[str, Any]:
+        return {"samples": timing.sample(self.call, self.arguments, self.engine.wait, seconds)}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        asked: str = request.pop("do")
+        does: dict[str, Callable[..., dict[str, Any]]] = {
+            "warm": self.warm,
+            "first": self.first,
+            "trace": self.trace,
+            "sample": self.sample,
+        }
+        return does[asked](**request)
+
+
+def main(name: str, table: str) -> None:
+    # What a library prints goes to stderr: stdout is for answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        engine = engines.load(name)
+    except ModuleNotFoundError as error:
+        print(json.dumps({"absent": str(error)}), file=answers)
+        return
+    hello = {"version": engine.version, "compiles": engine.compiles}
+    print(json.dumps(hello), file=answers)
+    worker = Worker(name, engine, import_module(table).CASES)
+    for line in sys.stdin:
+        print(json.dumps(worker.answer(json.loads(line))), file=answers)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
