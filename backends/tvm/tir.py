@@ -7,12 +7,23 @@ crashes on ordinary NumPy arrays; a buffer made here promises nothing beyond its
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tvm import DataType, tirx
-from tvm.tirx import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse
-from tvm.tirx import SeqStmt, Var, While
+from tvm.tirx import (
+    AllocBuffer,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    SeqStmt,
+    Var,
+    While,
+)
 
 # TVM's expression and statement classes overload operators dynamically; to a type checker they
 # are opaque.
@@ -55,6 +66,12 @@ def buffer(name: str, shape: Sequence[int], dtype: str, *, scope: str = "global"
         data_alignment=DataType(dtype).itemsize,
         scope=scope,
     )
+
+
+def nbytes(memory: Buffer) -> int:
+    """How many bytes a buffer of constant shape takes."""
+    items = math.prod(int(extent) for extent in memory.shape)
+    return items * int(DataType(str(memory.dtype)).itemsize)
 
 
 def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
@@ -103,6 +120,7 @@ __all__ = [
     "Evaluate",
     "Expr",
     "IfThenElse",
+    "SeqStmt",
     "Stmt",
     "While",
     "buffer",
@@ -110,6 +128,7 @@ __all__ = [
     "i32",
     "i64",
     "loop",
+    "nbytes",
     "seq",
     "store",
     "tirx",

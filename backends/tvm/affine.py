@@ -1,0 +1,145 @@
+"""Index arithmetic over loop variables, kept symbolic until the loops are known.
+
+An element of a value is named by one `Index` per dimension. As long as only slices, transposes,
+broadcasts, reversals and the like lie between a loop nest and a buffer, an index stays affine in
+the loop variables, so that loops can be merged and contiguous runs recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoopVariable:
+    """One dimension of an iteration space; runs from 0 to ``extent`` - 1."""
+
+    name: str
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """``constant + sum(coefficient * variable)``; zero coefficients are not stored."""
+
+    constant: int = 0
+    terms: tuple[tuple[LoopVariable, int], ...] = ()
+
+    @staticmethod
+    def of(variable: LoopVariable) -> Affine:
+        """The variable itself; a variable that only ever is 0 becomes the constant 0."""
+        return Affine() if variable.extent == 1 else Affine(0, ((variable, 1),))
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.constant + other, self.terms)
+        merged = dict(self.terms)
+        for variable, coefficient in other.terms:
+            merged[variable] = merged.get(variable, 0) + coefficient
+        terms = tuple((v, c) for v, c in merged.items() if c)
+        return Affine(self.constant + other.constant, terms)
+
+    def __mul__(self, factor: int) -> Affine:
+        if factor == 0:
+            return Affine()
+        return Affine(self.constant * factor, tuple((v, c * factor) for v, c in self.terms))
+
+    def coefficient(self, variable: LoopVariable) -> int:
+        return next((c for v, c in self.terms if v is variable), 0)
+
+    @property
+    def variables(self) -> frozenset[LoopVariable]:
+        return frozenset(v for v, _ in self.terms)
+
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest value over all loop variables."""
+        low = high = self.constant
+        for variable, coefficient in self.terms:
+            reach = coefficient * (variable.extent - 1)
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low, high
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Opaque:
+    """An index computed at run time: ``expression`` (None while analysing) of given variables.
+
+    Whoever makes one guarantees that it lies within the dimension it indexes.
+    """
+
+    expression: Any
+    variables: frozenset[LoopVariable] = field(default_factory=frozenset)
+
+
+Index = Affine | Opaque
+
+
+def moved(index: Index, factor: int = 1, offset: int = 0) -> Index:
+    """``index * factor + offset``."""
+    if isinstance(index, Affine):
+        return index * factor + offset
+    expression = index.expression
+    if expression is None:
+        return index
+    return Opaque(expression * factor + offset, index.variables)
+
+
+def index_variables(indices: Iterable[Index]) -> frozenset[LoopVariable]:
+    """All loop variables that the indices depend on."""
+    return frozenset(v for index in indices for v in index.variables)
+
+
+def row_major_strides(dimensions: Sequence[int]) -> tuple[int, ...]:
+    """How far apart, in elements, neighbours along each dimension lie."""
+    strides = [1] * len(dimensions)
+    for i in range(len(dimensions) - 2, -1, -1):
+        strides[i] = strides[i + 1] * dimensions[i + 1]
+    return tuple(strides)
+
+
+def linear(indices: Sequence[Index], dimensions: Sequence[int]) -> tuple[Affine, list[Opaque]]:
+    """The row-major address of an element: an affine part, and opaque parts scaled by stride.
+
+    The opaque parts come back with ``expression`` already multiplied (or None).
+    """
+    address = Affine()
+    opaque: list[Opaque] = []
+    for index, stride, size in zip(indices, row_major_strides(dimensions), dimensions, strict=True):
+        if size == 1:
+            continue
+        if isinstance(index, Affine):
+            address = address + index * stride
+        else:
+            scaled = None if index.expression is None else index.expression * stride
+            opaque.append(Opaque(scaled, index.variables))
+    return address, opaque
+
+
+def split_row_major(address: Affine, dimensions: Sequence[int]) -> tuple[Affine, ...] | None:
+    """The indices whose `linear` is ``address``, where they are affine; None where they are not.
+
+    Each variable must fall, by its coefficient, into one dimension and stay within it.
+    """
+    parts: list[Affine] = []
+    rest = address
+    for size, stride in zip(dimensions, row_major_strides(dimensions), strict=True):
+        terms = []
+        kept = []
+        for variable, coefficient in rest.terms:
+            if coefficient > 0 and coefficient >= stride and coefficient % stride == 0:
+                terms.append((variable, coefficient // stride))
+            else:
+                kept.append((variable, coefficient))
+        constant, remainder = divmod(rest.constant, stride)
+        part = Affine(constant, tuple(terms))
+        rest = Affine(remainder, tuple(kept))
+        low, high = part.bounds()
+        if low < 0 or high >= size:
+            return None
+        rest_low, rest_high = rest.bounds()
+        if rest_low < 0 or rest_high >= stride:
+            return None
+        parts.append(part)
+    return tuple(parts)

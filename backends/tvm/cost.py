@@ -1,0 +1,48 @@
+"""What ops cost, roughly, in units of one addition per element."""
+
+from __future__ import annotations
+
+from tracejit.graph import Instruction
+from tracejit.ops import elementwise as binary
+from tracejit.ops import elementwise_unary as unary
+from tracejit.ops.indexing import GATHER
+
+# From here on a value needed by several kernels is stored instead of computed again in each.
+SHARED_COST = 4
+# From here on a value that a broadcast repeats is stored once instead of computed for each copy.
+AMPLIFIED_COST = 8
+# More ops than this in one kernel take longer to compile than to run apart.
+SIZE_LIMIT = 96
+
+_COSTS = {
+    binary.DIV: 4,
+    binary.REM: 20,
+    binary.POW: 40,
+    binary.ATAN2: 30,
+    unary.SQRT: 4,
+    unary.RSQRT: 6,
+    unary.EXP: 12,
+    unary.EXPM1: 16,
+    unary.LOG: 14,
+    unary.LOG1P: 18,
+    unary.LOGISTIC: 16,
+    unary.TANH: 20,
+    unary.SIN: 20,
+    unary.COS: 20,
+    unary.TAN: 30,
+    unary.SINH: 25,
+    unary.COSH: 20,
+    unary.ASIN: 20,
+    unary.ACOS: 20,
+    unary.ASINH: 25,
+    unary.ACOSH: 25,
+    unary.ATANH: 25,
+    unary.ERF: 25,
+    unary.CBRT: 20,
+    GATHER: 4,
+}
+
+
+def cost_of(instruction: Instruction) -> int:
+    """The cost of one element of one instruction, its operands not counted."""
+    return _COSTS.get(instruction.op, 0 if not instruction.operands else 1)

@@ -1,0 +1,28 @@
+"""The rules that turn instructions into TIR, one module per family."""
+
+from tracejit.backends.tvm.emit import (
+    comparison,
+    constants,
+    element_types,
+    elementwise,
+    indexing,
+    layout,
+    reduction,
+    windows,
+)
+from tracejit.backends.tvm.roots import rooted
+from tracejit.backends.tvm.scope import indexed, pointwise
+
+__all__ = [
+    "comparison",
+    "constants",
+    "element_types",
+    "elementwise",
+    "indexed",
+    "indexing",
+    "layout",
+    "pointwise",
+    "reduction",
+    "rooted",
+    "windows",
+]

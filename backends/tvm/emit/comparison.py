@@ -1,0 +1,44 @@
+"""Compare, on register values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tracejit.backends.tvm.emit.elementwise import element_type_of
+from tracejit.backends.tvm.scope import Value, pointwise
+from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.types import register_dtype
+from tracejit.graph import Instruction
+from tracejit.ops.comparison import COMPARE
+from tracejit.shapes import ElementType
+
+_COMPARISONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "EQ": lambda x, y: x == y,
+    "NE": lambda x, y: x != y,
+    "GE": lambda x, y: x >= y,
+    "GT": lambda x, y: x > y,
+    "LE": lambda x, y: x <= y,
+    "LT": lambda x, y: x < y,
+}
+
+
+@pointwise.attach(COMPARE)
+def compare(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    element_type = element_type_of(instruction)
+    direction = instruction.attributes["direction"]
+    if element_type.is_complex:
+        equal = tirx.And(lhs.re == rhs.re, lhs.im == rhs.im)
+        return equal if direction == "EQ" else tirx.Not(equal)
+    if element_type is ElementType.PRED:
+        lhs, rhs = (tirx.Select(v, const(1, "uint8"), const(0, "uint8")) for v in (lhs, rhs))
+    if instruction.attributes["type"] == "TOTALORDER":
+        lhs, rhs = (_total_order_key(v, register_dtype(element_type)) for v in (lhs, rhs))
+    return _COMPARISONS[direction](lhs, rhs)
+
+
+def _total_order_key(value: Expr, dtype: str) -> Expr:
+    """Signed integers in the order -NaN < -inf < … < -0 < +0 < … < +inf < +NaN."""
+    signed = dtype.replace("float", "int")
+    bits = tirx.reinterpret(signed, value)
+    highest = 2 ** (int(signed[3:]) - 1) - 1
+    return tirx.Select(bits < const(0, signed), bits ^ const(highest, signed), bits)

@@ -1,0 +1,203 @@
+"""Elementwise ops of two and three operands, on register values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.scope import Value, pointwise
+from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.types import register_dtype
+from tracejit.backends.tvm.values import Complex
+from tracejit.graph import Instruction, Op
+from tracejit.ops import elementwise as ops
+from tracejit.shapes import ElementType
+
+
+def element_type_of(instruction: Instruction) -> ElementType:
+    """The element type of the first operand, which decides what an op does."""
+    return instruction.operands[0].array_shape.element_type
+
+
+def unsigned(element_type: ElementType) -> str:
+    """The unsigned register type of an integer's width (eight bits for four-bit integers)."""
+    return f"uint{max(element_type.bits, 8)}"
+
+
+def _attach(
+    op: Op,
+    *,
+    real: Callable[[Expr, Expr], Expr],
+    pred: Callable[[Expr, Expr], Expr] | None = None,
+    complex: Callable[[Complex, Complex], Value] | None = None,
+) -> None:
+    """A rule that computes alike on all integers and floats, and otherwise on pred and complex."""
+
+    @pointwise.attach(op)
+    def rule(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+        element_type = element_type_of(instruction)
+        if element_type is ElementType.PRED and pred is not None:
+            return pred(lhs, rhs)
+        if element_type.is_complex and complex is not None:
+            return complex(lhs, rhs)
+        return real(lhs, rhs)
+
+
+def _xor_pred(lhs: Expr, rhs: Expr) -> Expr:
+    return tirx.Select(lhs, tirx.Not(rhs), rhs)
+
+
+_attach(ops.ADD, real=lambda x, y: x + y, pred=tirx.Or, complex=mathematics.complex_add)
+_attach(ops.SUB, real=lambda x, y: x - y, pred=_xor_pred, complex=mathematics.complex_sub)
+_attach(ops.MUL, real=lambda x, y: x * y, pred=tirx.And, complex=mathematics.complex_mul)
+_attach(ops.AND, real=lambda x, y: x & y, pred=tirx.And)
+_attach(ops.OR, real=lambda x, y: x | y, pred=tirx.Or)
+_attach(ops.XOR, real=lambda x, y: x ^ y, pred=_xor_pred)
+
+
+@pointwise.attach(ops.MAX)
+def max(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    return maximum(element_type_of(instruction), lhs, rhs)
+
+
+@pointwise.attach(ops.MIN)
+def min(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    return minimum(element_type_of(instruction), lhs, rhs)
+
+
+def maximum(element_type: ElementType, lhs: Value, rhs: Value) -> Value:
+    """The greater; NaN if either is; +0 is greater than -0."""
+    if element_type is ElementType.PRED:
+        return tirx.Or(lhs, rhs)
+    if element_type.is_floating:
+        return mathematics.max(lhs, rhs, register_dtype(element_type))
+    return tirx.max(lhs, rhs)
+
+
+def minimum(element_type: ElementType, lhs: Value, rhs: Value) -> Value:
+    """The less; NaN if either is; -0 is less than +0."""
+    if element_type is ElementType.PRED:
+        return tirx.And(lhs, rhs)
+    if element_type.is_floating:
+        return mathematics.min(lhs, rhs, register_dtype(element_type))
+    return tirx.min(lhs, rhs)
+
+
+@pointwise.attach(ops.CLAMP)
+def clamp(instruction: Instruction, low: Value, operand: Value, high: Value) -> Value:
+    element_type = instruction.array_shape.element_type
+    return minimum(element_type, maximum(element_type, operand, low), high)
+
+
+@pointwise.attach(ops.SELECT)
+def select(instruction: Instruction, pred: Value, on_true: Value, on_false: Value) -> Value:
+    if isinstance(on_true, Complex):
+        return Complex(
+            tirx.Select(pred, on_true.re, on_false.re), tirx.Select(pred, on_true.im, on_false.im)
+        )
+    return tirx.Select(pred, on_true, on_false)
+
+
+@pointwise.attach(ops.COMPLEX)
+def complex(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    return Complex(lhs, rhs)
+
+
+@pointwise.attach(ops.DIV)
+def div(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    """Integers towards zero; by zero all bits are set, and the overflow of min / -1 wraps."""
+    element_type = element_type_of(instruction)
+    if element_type.is_complex:
+        return mathematics.complex_div(lhs, rhs)
+    if element_type.is_floating:
+        return lhs / rhs
+    dtype = register_dtype(element_type)
+    safe, undefined = _safe_divisor(element_type, rhs)
+    quotient = tirx.truncdiv(lhs, safe)
+    if element_type.is_signed:
+        quotient = tirx.Select(rhs == const(-1, dtype), const(0, dtype) - lhs, quotient)
+    all_bits = tirx.reinterpret(dtype, const(-1, dtype.replace("uint", "int")))
+    return tirx.Select(undefined, all_bits, quotient)
+
+
+@pointwise.attach(ops.REM)
+def rem(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    """The remainder with the sign of lhs; of integers by zero, lhs."""
+    element_type = element_type_of(instruction)
+    if element_type.is_floating:
+        return mathematics.rem(lhs, rhs, register_dtype(element_type))
+    safe, undefined = _safe_divisor(element_type, rhs)
+    return tirx.Select(undefined, lhs, tirx.truncmod(lhs, safe))
+
+
+def _safe_divisor(element_type: ElementType, divisor: Expr) -> tuple[Expr, Expr]:
+    """A divisor that never traps (1 in place of 0 and of -1), and whether it was 0."""
+    dtype = register_dtype(element_type)
+    one, zero = const(1, dtype), const(0, dtype)
+    undefined = divisor == zero
+    traps = undefined
+    if element_type.is_signed:
+        traps = tirx.Or(undefined, divisor == const(-1, dtype))
+    return tirx.Select(traps, one, divisor), undefined
+
+
+@pointwise.attach(ops.POW)
+def pow(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    element_type = element_type_of(instruction)
+    if element_type.is_complex:
+        return mathematics.complex_pow(lhs, rhs)
+    if element_type.is_floating:
+        return mathematics.pow(lhs, rhs, register_dtype(element_type))
+    return mathematics.integer_pow(lhs, rhs, register_dtype(element_type), element_type.bits)
+
+
+@pointwise.attach(ops.ATAN2)
+def atan2(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    element_type = element_type_of(instruction)
+    if element_type.is_complex:
+        return mathematics.complex_atan2(lhs, rhs)
+    return mathematics.atan2(lhs, rhs, register_dtype(element_type))
+
+
+def _bits(value: Expr, element_type: ElementType) -> Expr:
+    """An integer's bits as an unsigned register; a four-bit one's upper half is clear."""
+    made = tirx.reinterpret(unsigned(element_type), value)
+    return made & const(15, "uint8") if element_type.bits == 4 else made
+
+
+def _shifted(
+    instruction: Instruction, lhs: Expr, rhs: Expr, shift: Callable[[Expr, Expr], Expr]
+) -> Expr:
+    """The bits shifted; none are left where rhs, as an unsigned number, reaches the width."""
+    element_type = element_type_of(instruction)
+    dtype = unsigned(element_type)
+    amount = _bits(rhs, element_type)
+    width = const(element_type.bits, dtype)
+    inside = amount < width
+    safe = tirx.Select(inside, amount, const(0, dtype))
+    made = tirx.Select(inside, shift(_bits(lhs, element_type), safe), const(0, dtype))
+    return tirx.reinterpret(register_dtype(element_type), made)
+
+
+@pointwise.attach(ops.SHIFT_LEFT)
+def shift_left(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    return _shifted(instruction, lhs, rhs, lambda bits, amount: bits << amount)
+
+
+@pointwise.attach(ops.SHIFT_RIGHT_LOGICAL)
+def shift_right_logical(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    return _shifted(instruction, lhs, rhs, lambda bits, amount: bits >> amount)
+
+
+@pointwise.attach(ops.SHIFT_RIGHT_ARITHMETIC)
+def shift_right_arithmetic(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+    """Shifted by the width - 1 at most: then every bit is the sign."""
+    element_type = element_type_of(instruction)
+    dtype = unsigned(element_type)
+    amount = tirx.min(_bits(rhs, element_type), const(element_type.bits - 1, dtype))
+    signed = dtype.replace("uint", "int")
+    value = tirx.reinterpret(signed, lhs)
+    if element_type is ElementType.U4:
+        value = (value << const(4, "int8")) >> const(4, "int8")
+    made = value >> tirx.reinterpret(signed, amount)
+    return tirx.reinterpret(register_dtype(element_type), made)

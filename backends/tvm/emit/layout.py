@@ -1,0 +1,157 @@
+"""Layout ops: where in the operand an element comes from, or where in the result it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.backends.tvm.affine import Index, moved
+from tracejit.backends.tvm.roots import Results, rooted
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.pointwise import Store, pointwise, strided
+from tracejit.backends.tvm.scope import Emitter, Scope, Value, indexed
+from tracejit.backends.tvm.tir import Expr, Stmt, seq
+from tracejit.graph import Instruction
+from tracejit.ops.layout import (
+    BROADCAST_IN_DIM,
+    CONCATENATE,
+    DYNAMIC_SLICE,
+    DYNAMIC_UPDATE_SLICE,
+    PAD,
+    RESHAPE,
+    REV,
+    SLICE,
+    TRANSPOSE,
+)
+from tracejit.ops.layout import broadcast_in_dim as broadcast_builder
+from tracejit.ops.layout import slice_ as slice_builder
+
+Indices = Sequence[Index]
+
+
+@indexed.attach(BROADCAST_IN_DIM)
+def broadcast_in_dim(scope: Scope, instruction: Instruction, indices: Indices) -> Value:
+    dimensions = instruction.attributes["dimensions"]
+    return scope.value(instruction.operands[0], [indices[d] for d in dimensions])
+
+
+@indexed.attach(RESHAPE)
+def reshape(scope: Scope, instruction: Instruction, indices: Indices) -> Value:
+    dimensions = instruction.array_shape.dimensions
+    return scope.reshaped(instruction.operands[0], dimensions, indices)
+
+
+@indexed.attach(TRANSPOSE)
+def transpose(scope: Scope, instruction: Instruction, indices: Indices) -> Value:
+    source = dict(zip(instruction.attributes["dimensions"], indices, strict=True))
+    return scope.value(instruction.operands[0], [source[d] for d in range(len(indices))])
+
+
+@indexed.attach(REV)
+def rev(scope: Scope, instruction: Instruction, indices: Indices) -> Value:
+    turned = list(indices)
+    for dimension in instruction.attributes["dimensions"]:
+        last = instruction.array_shape.dimensions[dimension] - 1
+        turned[dimension] = moved(turned[dimension], -1, last)
+    return scope.value(instruction.operands[0], turned)
+
+
+@indexed.attach(SLICE)
+def slice_(scope: Scope, instruction: Instruction, indices: Indices) -> Value:
+    parts = zip(indices, instruction.attributes["slice"], strict=True)
+    return scope.value(
+        instruction.operands[0], [moved(index, part.stride, part.start) for index, part in parts]
+    )
+
+
+@indexed.attach(DYNAMIC_SLICE)
+def dynamic_slice(scope: Scope, instruction: Instruction, indices: Indices) -> Value:
+    operand, *starts = instruction.operands
+    sizes = instruction.attributes["dynamic_slice_sizes"]
+    places: list[Index] = []
+    for index, start, size, whole in zip(
+        indices, starts, sizes, operand.array_shape.dimensions, strict=True
+    ):
+        if size == whole:
+            places.append(index)
+            continue
+        element_type = start.array_shape.element_type
+        by = scope.clamped(scope.value(start, ()), element_type, whole - size, ())
+        places.append(scope.shifted(index, by))
+    return scope.value(operand, places)
+
+
+@rooted.attach(PAD)
+def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The padding value everywhere, then the operand's elements over it."""
+    ((_, target),) = results
+    operand, value = instruction.operands
+    dimensions = instruction.array_shape.dimensions
+    filling = broadcast_builder(value, dimensions, ())
+    statements = [pointwise(frame, dimensions, [Store(filling, target)], 1)]
+
+    parts, factors, offsets = [], [], []
+    sizes = operand.array_shape.dimensions
+    for size, whole, padding in zip(
+        sizes, dimensions, instruction.attributes["padding"], strict=True
+    ):
+        step = padding.interior + 1
+        # Element i lands at low + i * step; negative padding crops those that land outside.
+        first = max(0, -(padding.low // step))
+        last = min(size - 1, (whole - 1 - padding.low) // step)
+        parts.append((first, max(last + 1, first)))
+        factors.append(step)
+        offsets.append(padding.low + first * step)
+    if all(first < end for first, end in parts):
+        inside = operand
+        if any((first, end) != (0, size) for (first, end), size in zip(parts, sizes, strict=True)):
+            inside = slice_builder(operand, [p[0] for p in parts], [p[1] for p in parts])
+        stored = Store(
+            inside,
+            target,
+            strided(dimensions, factors, offsets),
+            compute=inside is not operand,
+        )
+        statements.append(pointwise(frame, inside.array_shape.dimensions, [stored], 1))
+    return seq(*statements)
+
+
+@rooted.attach(CONCATENATE)
+def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """Each operand to its own part of the result."""
+    ((_, target),) = results
+    dimensions = instruction.array_shape.dimensions
+    (along,) = instruction.attributes["dimensions"]
+    offsets = [0] * len(dimensions)
+    statements = []
+    for operand in instruction.operands:
+        if operand.array_shape.size:
+            address = strided(dimensions, [1] * len(dimensions), list(offsets))
+            stored = Store(operand, target, address, compute=False)
+            statements.append(pointwise(frame, operand.array_shape.dimensions, [stored], 1))
+        offsets[along] += operand.array_shape.dimensions[along]
+    return seq(*statements)
+
+
+@rooted.attach(DYNAMIC_UPDATE_SLICE)
+def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The operand, then the update over it, its start clamped so that it lies inside."""
+    ((_, target),) = results
+    operand, update, *starts = instruction.operands
+    dimensions = operand.array_shape.dimensions
+    copied = pointwise(frame, dimensions, [Store(operand, target, compute=False)], 1)
+    if update.array_shape.size == 0:
+        return copied
+
+    def offset(emitter: Emitter) -> Expr:
+        places = []
+        sizes = update.array_shape.dimensions
+        for start, whole, size in zip(starts, dimensions, sizes, strict=True):
+            value = emitter.value(start, ())
+            element_type = start.array_shape.element_type
+            places.append(emitter.clamped(value, element_type, whole - size, ()))
+        return emitter.address(places, dimensions)
+
+    ones = [1] * len(dimensions)
+    address = strided(dimensions, ones, [0] * len(dimensions))
+    stored = Store(update, target, address, offset, compute=False)
+    return seq(copied, pointwise(frame, update.array_shape.dimensions, [stored], 1))

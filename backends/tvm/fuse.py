@@ -1,0 +1,274 @@
+"""Decides which instructions get memory and which are computed where they are used.
+
+    plan = fuse(outputs)       kernels in order; each has results, and a heart unless pointwise
+
+A kernel's results share one iteration space. An instruction without memory is computed inside
+every kernel that needs it, which is worth it when it is cheap or needed in one kernel only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tracejit.backends.tvm.cost import AMPLIFIED_COST, SHARED_COST, SIZE_LIMIT, cost_of
+from tracejit.backends.tvm.scope import indexed, pointwise
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER
+from tracejit.ops.indexing import GATHER
+from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
+from tracejit.ops.reduction import REDUCE
+from tracejit.shapes import Shape, TupleShape
+from tracejit.traversal import in_order
+
+
+@dataclass
+class Kernel:
+    """What one kernel makes.
+
+    ``results`` get memory and share ``dimensions``. ``heart`` is the one instruction that needs a
+    schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the heart
+    is not itself a result, the results are its epilogue.
+    """
+
+    results: list[Instruction]
+    heart: Instruction | None = None
+    position: int = 0
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        return self.results[0].array_shape.dimensions
+
+
+@dataclass
+class Plan:
+    """Kernels in the order they run, and every instruction that has memory."""
+
+    kernels: list[Kernel]
+    memory: set[Instruction]
+    uses: dict[Instruction, int] = field(default_factory=dict)
+
+
+def stripped(instruction: Instruction) -> Instruction:
+    """What a chain of reshapes reshapes: it has the same bytes in memory."""
+    while instruction.op is RESHAPE:
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def is_heart(instruction: Instruction) -> bool:
+    """Whether an instruction needs a schedule of its own."""
+    return (
+        pointwise.get(instruction.op) is None
+        and indexed.get(instruction.op) is None
+        and instruction.op not in (PARAMETER, CONSTANT, GET_TUPLE_ELEMENT)
+    )
+
+
+def is_given(instruction: Instruction) -> bool:
+    """Whether memory for the instruction exists before anything runs."""
+    if instruction.op is CONSTANT:
+        return instruction.array_shape.rank > 0
+    return instruction.op is PARAMETER
+
+
+def fuse(outputs: Sequence[Instruction]) -> Plan:
+    """The plan for everything that ``outputs`` need.
+
+    Parameters and non-scalar constants have memory already. Tuple-shaped hearts have memory for
+    each GetTupleElement of them.
+    """
+    return _Fusion(outputs).plan()
+
+
+class _Fusion:
+    def __init__(self, outputs: Sequence[Instruction]) -> None:
+        self.outputs = [stripped(output) for output in outputs]
+        self.order = in_order(self.outputs)
+        self.position = {instruction: i for i, instruction in enumerate(self.order)}
+        self.users: dict[Instruction, list[Instruction]] = {i: [] for i in self.order}
+        for instruction in self.order:
+            for operand in instruction.operands:
+                self.users[operand].append(instruction)
+        self.memory = {i for i in self.order if is_given(i)}
+        self.memory.update(self.outputs)
+        self.cost = self._accumulated()
+        self.homes: dict[Instruction, frozenset[Instruction]] = {}
+        self.hearts: dict[Instruction, Instruction] = {}
+        self.pure: dict[Instruction, bool] = {}
+
+    def _accumulated(self) -> dict[Instruction, int]:
+        """The cost per element of computing each instruction from what has memory.
+
+        Where more ops would come together than one kernel should hold, the chain is cut.
+        """
+        inside: dict[Instruction, frozenset[Instruction]] = {}
+        for instruction in self.order:
+            members: set[Instruction] = set()
+            if not is_given(instruction) and not is_heart(instruction):
+                members.update(*(inside[o] for o in instruction.operands), (instruction,))
+            if len(members) > SIZE_LIMIT:
+                self.memory.add(instruction)
+                members = set()
+            inside[instruction] = frozenset(members)
+        return {i: sum(map(cost_of, members)) for i, members in inside.items()}
+
+    def plan(self) -> Plan:
+        for instruction in reversed(self.order):
+            self._place(instruction)
+        kernels = self._kernels()
+        kernels = _merged(kernels, self.memory)
+        uses = {i: len(u) + (i in self.outputs) for i, u in self.users.items()}
+        return Plan(kernels, self.memory, uses)
+
+    def _place(self, instruction: Instruction) -> None:
+        """Gives memory or a home to an instruction whose users are placed already."""
+        if isinstance(instruction.shape, TupleShape) or instruction.op is GET_TUPLE_ELEMENT:
+            self.memory.add(instruction)
+        homes: set[Instruction] = set()
+        for user in self.users[instruction]:
+            homes |= {user} if user in self.memory else self.homes[user]
+        if instruction not in self.memory and self._needs_memory(instruction, homes):
+            self.memory.add(instruction)
+        self.homes[instruction] = frozenset(homes)
+
+    def _needs_memory(self, instruction: Instruction, homes: set[Instruction]) -> bool:
+        if is_heart(instruction):
+            return not self._joins_epilogue(instruction, homes)
+        if instruction.op is CONSTANT:
+            return False
+        if any(self._wants_memory(user, instruction) for user in self.users[instruction]):
+            return True
+        return len(homes) > 1 and self.cost[instruction] >= SHARED_COST
+
+    def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
+        """Whether ``user`` would compute ``operand`` many times for each of its elements."""
+        cost = self.cost[operand]
+        if user.op is BROADCAST_IN_DIM:
+            return cost >= AMPLIFIED_COST and user.array_shape.size > operand.array_shape.size
+        if user.op is GATHER:
+            return cost > 0 or user.operands[0] is operand
+        if user.op is REDUCE or not is_heart(user):
+            return False
+        return cost > 0 or not _is_view(operand)
+
+    def _joins_epilogue(self, instruction: Instruction, homes: set[Instruction]) -> bool:
+        """Whether a heart can stay in registers: one kernel, only pointwise ops to its result."""
+        if len(homes) != 1 or not isinstance(instruction.shape, Shape):
+            return False
+        (home,) = homes
+        if home in self.hearts or is_heart(home) or instruction.op not in EPILOGUE_HEARTS:
+            return False
+        if not self._pure_path(instruction, home):
+            return False
+        self.hearts[home] = instruction
+        return True
+
+    def _pure_path(self, instruction: Instruction, home: Instruction) -> bool:
+        """Whether all ways from ``instruction`` to ``home`` keep every element in its place."""
+        dimensions = instruction.array_shape.dimensions
+        stack = list(self.users[instruction])
+        while stack:
+            user = stack.pop()
+            if pointwise.get(user.op) is None or user.array_shape.dimensions != dimensions:
+                return False
+            if user is not home:
+                stack.extend(self.users[user])
+        return True
+
+    def _kernels(self) -> list[Kernel]:
+        kernels: list[Kernel] = []
+        for position, instruction in enumerate(self.order):
+            if instruction not in self.memory or is_given(instruction):
+                continue
+            if instruction.op is GET_TUPLE_ELEMENT:
+                continue
+            if is_heart(instruction):
+                kernels.append(Kernel([instruction], instruction, position))
+            else:
+                heart = self.hearts.get(instruction)
+                kernels.append(Kernel([instruction], heart, position))
+        return kernels
+
+
+def _is_view(instruction: Instruction) -> bool:
+    """Whether an instruction only says where in memory an element lies."""
+    return indexed.get(instruction.op) is not None and instruction.op is not GATHER
+
+
+def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
+    """Pointwise kernels over one space joined, where no kernel between depends on the first."""
+    merged: list[Kernel] = []
+    for kernel in kernels:
+        host = _host(kernel, merged, memory)
+        if host is None:
+            merged.append(kernel)
+        else:
+            host.results.extend(kernel.results)
+    return merged
+
+
+def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -> Kernel | None:
+    if kernel.heart is not None:
+        return None
+    needed = _inputs(kernel, memory)
+    for other in reversed(earlier):
+        depends = any(result in needed for result in other.results)
+        if (
+            other.heart is None
+            and other.dimensions == kernel.dimensions
+            and len(other.results) < MERGE_LIMIT
+            and _in_place(kernel, set(other.results), memory)
+        ):
+            return other
+        if depends or any(_tuple_of(i) in other.results for i in needed):
+            return None
+    return None
+
+
+MERGE_LIMIT = 8
+
+
+def _tuple_of(instruction: Instruction) -> Instruction:
+    """The tuple that a GetTupleElement takes apart; any other instruction itself."""
+    return instruction.operands[0] if instruction.op is GET_TUPLE_ELEMENT else instruction
+
+
+def _inputs(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
+    """What a kernel loads."""
+    found: set[Instruction] = set()
+    stack = [o for result in kernel.results for o in result.operands]
+    seen: set[Instruction] = set()
+    while stack:
+        instruction = stack.pop()
+        if instruction in seen:
+            continue
+        seen.add(instruction)
+        if instruction in memory:
+            found.add(instruction)
+        else:
+            stack.extend(instruction.operands)
+    return found
+
+
+def _in_place(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
+    """Whether a kernel reads the hosts' results only at the element it computes."""
+    stack = [(o, result) for result in kernel.results for o in result.operands]
+    straight = {result for result in kernel.results if pointwise.get(result.op) is not None}
+    seen: set[tuple[Instruction, Instruction]] = set()
+    while stack:
+        instruction, user = stack.pop()
+        if (instruction, user) in seen:
+            continue
+        seen.add((instruction, user))
+        if instruction in hosts and user not in straight:
+            return False
+        if instruction in memory:
+            continue
+        if pointwise.get(instruction.op) is not None and user in straight:
+            straight.add(instruction)
+        stack.extend((o, instruction) for o in instruction.operands)
+    return True
+
+
+EPILOGUE_HEARTS = frozenset({REDUCE})

@@ -1,0 +1,163 @@
+"""Composite ops expressed through simpler ones, so that fusion and schedules see only those.
+
+Windows lose their padding (a Pad of the operand takes its place), so that every position a window
+takes lies inside its operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tracejit.attributes import PaddingDimension, Window
+from tracejit.backends.tvm.reducers import monoid
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.base import make
+from tracejit.ops.computations import identity_value
+from tracejit.ops.constants import constant, tuple_
+from tracejit.ops.control import MAP
+from tracejit.ops.element_types import convert_element_type
+from tracejit.ops.elementwise import add, div, mul, sub
+from tracejit.ops.elementwise_unary import rsqrt
+from tracejit.ops.layout import broadcast_in_dim, full_like, pad
+from tracejit.ops.lifting import lift
+from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BATCH_NORM_TRAINING
+from tracejit.ops.reduction import reduce_sum
+from tracejit.ops.windows import REDUCE_WINDOW
+from tracejit.rules import RuleTable
+from tracejit.shapes import ElementType
+from tracejit.traversal import rebuild, transform
+
+expansions: RuleTable[Callable[[Instruction], Instruction | None]] = RuleTable("legalise")
+"""``rule(instruction) -> instruction or None``: the same value, made of simpler ops."""
+
+
+def legalise(roots: Sequence[Instruction]) -> list[Instruction]:
+    """Equal ``roots`` without composite ops."""
+
+    def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+        rule = expansions.get(instruction.op)
+        if rule is None:
+            return None
+        changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
+        new = rebuild(instruction, operands) if changed else instruction
+        return rule(new) or new
+
+    return transform(roots, visit)
+
+
+class _Features:
+    """A batch normalisation's operands in the type they are computed in, and its dimensions."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self.shape = instruction.operands[0].array_shape
+        self.feature = instruction.attributes["feature_index"]
+        self.epsilon = instruction.attributes["epsilon"]
+        self.others = [d for d in range(self.shape.rank) if d != self.feature]
+        self.count = math.prod(self.shape.dimensions[d] for d in self.others)
+        self.wide = ElementType.F32 if self.shape.element_type.bits < 32 else None
+        self.operands = [self.widen(operand) for operand in instruction.operands]
+
+    def widen(self, operand: Instruction) -> Instruction:
+        return operand if self.wide is None else convert_element_type(operand, self.wide)
+
+    def narrow(self, result: Instruction) -> Instruction:
+        if self.wide is None:
+            return result
+        return convert_element_type(result, self.shape.element_type)
+
+    def spread(self, per_feature: Instruction) -> Instruction:
+        return broadcast_in_dim(per_feature, self.shape.dimensions, (self.feature,))
+
+    def total(self, operand: Instruction) -> Instruction:
+        return reduce_sum(operand, self.others)
+
+    def mean(self, operand: Instruction) -> Instruction:
+        total = self.total(operand)
+        return div(total, full_like(total, max(self.count, 1)))
+
+    def inverse_deviation(self, variance: Instruction) -> Instruction:
+        return rsqrt(add(variance, full_like(variance, self.epsilon)))
+
+
+@expansions.attach(BATCH_NORM_TRAINING)
+def _batch_norm_training(instruction: Instruction) -> Instruction:
+    over = _Features(instruction)
+    operand, scale, offset = over.operands
+    mean = over.mean(operand)
+    centred = sub(operand, over.spread(mean))
+    variance = over.mean(mul(centred, centred))
+    # (x - mean) * (scale / deviation) + offset, with the factor computed once per feature
+    factor = mul(scale, over.inverse_deviation(variance))
+    output = add(mul(centred, over.spread(factor)), over.spread(offset))
+    return tuple_([over.narrow(result) for result in (output, mean, variance)])
+
+
+@expansions.attach(BATCH_NORM_INFERENCE)
+def _batch_norm_inference(instruction: Instruction) -> Instruction:
+    over = _Features(instruction)
+    operand, scale, offset, mean, variance = over.operands
+    factor = mul(scale, over.inverse_deviation(variance))
+    centred = sub(operand, over.spread(mean))
+    return over.narrow(add(mul(centred, over.spread(factor)), over.spread(offset)))
+
+
+@expansions.attach(BATCH_NORM_GRAD)
+def _batch_norm_grad(instruction: Instruction) -> Instruction:
+    over = _Features(instruction)
+    operand, scale, mean, variance, grad_output = over.operands
+    inverse = over.inverse_deviation(variance)
+    centred = sub(operand, over.spread(mean))
+    grad_offset = over.total(grad_output)
+    products = over.total(mul(grad_output, centred))
+    grad_scale = mul(products, inverse)
+    # scale / deviation * (g - sum(g) / n - (x - mean) * sum(g (x - mean)) / (n variance))
+    count = full_like(mean, max(over.count, 1))
+    slope = div(mul(grad_scale, inverse), count)
+    inner = sub(
+        sub(grad_output, over.spread(div(grad_offset, count))), mul(centred, over.spread(slope))
+    )
+    grad_operand = mul(over.spread(mul(scale, inverse)), inner)
+    return tuple_([over.narrow(result) for result in (grad_operand, grad_scale, grad_offset)])
+
+
+@expansions.attach(MAP)
+def _map(instruction: Instruction) -> Instruction:
+    return lift(instruction.attributes["to_apply"], instruction.operands)
+
+
+def _neutral(reducer: Computation, initial: Instruction) -> Instruction:
+    """A value that changes nothing when reduced: the known identity, else the initial value."""
+    op = monoid(reducer)
+    if op is None:
+        return initial
+    element_type = initial.array_shape.element_type
+    return constant(identity_value(op.function, element_type), element_type)
+
+
+def _without_padding(window: Window) -> Window:
+    return tuple(replace(w, padding_low=0, padding_high=0, base_dilation=1) for w in window)
+
+
+def _padding(window: Window) -> list[PaddingDimension]:
+    return [PaddingDimension(w.padding_low, w.padding_high, w.base_dilation - 1) for w in window]
+
+
+@expansions.attach(REDUCE_WINDOW)
+def _reduce_window(instruction: Instruction) -> Instruction | None:
+    window: Window = instruction.attributes["window"]
+    plain = _without_padding(window)
+    if plain == window:
+        return None
+    count = len(instruction.operands) // 2
+    operands, initial = instruction.operands[:count], instruction.operands[count:]
+    fills = [_neutral(instruction.attributes["to_apply"], i) for i in initial]
+    padded = [pad(o, fill, _padding(window)) for o, fill in zip(operands, fills, strict=True)]
+    return make(
+        instruction.op,
+        *padded,
+        *initial,
+        window=plain,
+        to_apply=instruction.attributes["to_apply"],
+    )

@@ -1,0 +1,100 @@
+"""Element types that memory holds narrower than registers: to registers and back, bit by bit.
+
+bf16 and the 8-bit floats are decoded to f32 exactly and encoded with one rounding to nearest
+even; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no infinity).
+"""
+
+from __future__ import annotations
+
+from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.shapes import ElementType
+
+
+def _u32(value: int) -> Expr:
+    return const(value, "uint32")
+
+
+def _bits(value: Expr) -> Expr:
+    return tirx.reinterpret("uint32", value)
+
+
+def decode(memory: Expr, element_type: ElementType) -> Expr:
+    """The register value of what a buffer of ``element_type`` holds."""
+    if element_type is ElementType.PRED:
+        return memory != const(0, "uint8")
+    if element_type is ElementType.F16:
+        return tirx.Cast("float32", memory)
+    if element_type is ElementType.BF16:
+        return tirx.reinterpret("float32", tirx.Cast("uint32", memory) << _u32(16))
+    if element_type is ElementType.F8E5M2:
+        half = tirx.Cast("uint16", memory) << const(8, "uint16")
+        return tirx.Cast("float32", tirx.reinterpret("float16", half))
+    if element_type is ElementType.F8E4M3FN:
+        return _decode_f8e4m3fn(tirx.Cast("uint32", memory))
+    return memory
+
+
+def _decode_f8e4m3fn(code: Expr) -> Expr:
+    sign = (code & _u32(0x80)) << _u32(24)
+    magnitude = code & _u32(0x7F)
+    normal = tirx.reinterpret("float32", sign | ((magnitude << _u32(20)) + _u32(120 << 23)))
+    # Subnormals are multiples of 2**-9.
+    small = tirx.Cast("float32", magnitude) * const(2.0**-9, "float32")
+    subnormal = tirx.reinterpret("float32", _bits(small) | sign)
+    nan = tirx.reinterpret("float32", sign | _u32(0x7FC00000))
+    return tirx.Select(
+        magnitude == _u32(0x7F), nan, tirx.Select(magnitude < _u32(8), subnormal, normal)
+    )
+
+
+def encode(value: Expr, element_type: ElementType) -> Expr:
+    """What a buffer of ``element_type`` holds for a register value, rounded once."""
+    if element_type is ElementType.PRED:
+        return tirx.Select(value, const(1, "uint8"), const(0, "uint8"))
+    if element_type is ElementType.F16:
+        return tirx.Cast("float16", value)
+    if element_type is ElementType.BF16:
+        bits = _bits(value)
+        rounded = (bits + _u32(0x7FFF) + ((bits >> _u32(16)) & _u32(1))) >> _u32(16)
+        nan = (bits >> _u32(16)) | _u32(0x0040)
+        return tirx.Cast("uint16", tirx.Select(_is_nan(bits), nan, rounded))
+    if element_type is ElementType.F8E5M2:
+        return _encode_f8(value, mantissa=2, bias=15, overflow=0x7C, nan=0x7E)
+    if element_type is ElementType.F8E4M3FN:
+        return _encode_f8(value, mantissa=3, bias=7, overflow=0x7F, nan=0x7F)
+    if element_type is ElementType.S4:
+        return (value << const(4, "int8")) >> const(4, "int8")
+    if element_type is ElementType.U4:
+        return value & const(15, "uint8")
+    return value
+
+
+def _is_nan(bits: Expr) -> Expr:
+    return (bits & _u32(0x7FFFFFFF)) > _u32(0x7F800000)
+
+
+def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int) -> Expr:
+    bits = _bits(value)
+    sign = (bits >> _u32(24)) & _u32(0x80)
+    magnitude = bits & _u32(0x7FFFFFFF)
+    dropped = 23 - mantissa
+    lowest = (magnitude >> _u32(dropped)) & _u32(1)
+    nearest = (magnitude + _u32((1 << (dropped - 1)) - 1) + lowest) >> _u32(dropped)
+    normal = nearest - _u32((127 - bias) << mantissa)
+    # Below the smallest normal number codes count multiples of 2**(1 - bias - mantissa); adding
+    # 2**23 rounds to that grid, and a carry gives the smallest normal's code.
+    scale = const(2.0 ** (bias - 1 + mantissa), "float32")
+    grid = tirx.reinterpret("float32", magnitude) * scale + const(2.0**23, "float32")
+    subnormal = _bits(grid) - _u32(0x4B000000)
+    is_small = magnitude < _u32((128 - bias) << 23)
+    code = tirx.Select(is_small, subnormal, tirx.min(normal, _u32(overflow)))
+    code = tirx.Select(magnitude >= _u32(0x7F800000), _u32(overflow), code)
+    code = tirx.Select(_is_nan(bits), _u32(nan), code)
+    return tirx.Cast("uint8", code | sign)
+
+
+def rounded(value: Expr, element_type: ElementType) -> Expr:
+    """A register value brought to the precision (or width) that memory would keep."""
+    if element_type in (ElementType.S4, ElementType.U4):
+        return encode(value, element_type)
+    return decode(encode(value, element_type), element_type)

@@ -1,0 +1,98 @@
+"""A kernel under construction: the buffers it takes, and the machine it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.tir import Buffer, buffer
+from tracejit.backends.tvm.types import memory_dtype, words
+from tracejit.graph import Instruction
+from tracejit.shapes import ElementType, Shape
+
+
+class Inputs(Mapping[Instruction, Buffer]):
+    """The buffers of instructions that have memory, made into parameters when first asked for."""
+
+    def __init__(self, has_memory: Callable[[Instruction], bool]) -> None:
+        self._has_memory = has_memory
+        self._buffers: dict[Instruction, Buffer] = {}
+
+    def __contains__(self, instruction: object) -> bool:
+        return isinstance(instruction, Instruction) and self._has_memory(instruction)
+
+    def __getitem__(self, instruction: Instruction) -> Buffer:
+        if instruction not in self._buffers:
+            if not self._has_memory(instruction):
+                raise KeyError(instruction)
+            self._buffers[instruction] = memory_buffer(instruction.array_shape)
+        return self._buffers[instruction]
+
+    def without(self, hidden: set[Instruction]) -> Visible:
+        """The same buffers, but ``hidden`` instructions are to be computed, not loaded."""
+        return Visible(self, hidden)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self._buffers)
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+
+class Visible(Mapping[Instruction, Buffer]):
+    """`Inputs` with some instructions hidden: those that the nest at hand computes itself."""
+
+    def __init__(self, inputs: Inputs, hidden: set[Instruction]) -> None:
+        self._inputs = inputs
+        self._hidden = hidden
+
+    def __contains__(self, instruction: object) -> bool:
+        return instruction not in self._hidden and instruction in self._inputs
+
+    def __getitem__(self, instruction: Instruction) -> Buffer:
+        if instruction in self._hidden:
+            raise KeyError(instruction)
+        return self._inputs[instruction]
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return (i for i in self._inputs if i not in self._hidden)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def memory_buffer(shape: Shape, name: str = "b") -> Buffer:
+    """A flat buffer for an array; complex elements take two items."""
+    items = shape.size * words(shape.element_type)
+    return buffer(name, (items,), memory_dtype(shape.element_type))
+
+
+class Frame:
+    """Collects a kernel's parameters while its body is written.
+
+    ``uses`` counts how often each instruction is needed; ``cost`` is that of one element.
+    """
+
+    def __init__(
+        self,
+        has_memory: Callable[[Instruction], bool],
+        outputs: list[Shape],
+        machine: Machine,
+        uses: Mapping[Instruction, int],
+        index_dtype: str,
+        cost: int,
+    ) -> None:
+        self.inputs = Inputs(has_memory)
+        self.outputs = [memory_buffer(shape, "out") for shape in outputs]
+        self.machine = machine
+        self.uses = uses
+        self.index_dtype = index_dtype
+        self.cost = cost
+
+    def lanes(self, element_type: ElementType, extent: int) -> int:
+        """How many elements of a loop of ``extent`` go into one vector step; a power of two."""
+        width = max(element_type.dtype.itemsize, 2)
+        lanes = min(max(2 * self.machine.vector_bytes // width, 4), 32)
+        while lanes > extent:
+            lanes //= 2
+        return max(lanes, 1)

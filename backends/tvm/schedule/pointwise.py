@@ -1,0 +1,189 @@
+"""Kernels without a reduction: every element of the results is computed on its own.
+
+The innermost axis runs in vectors. When it does not divide evenly the last vector overlaps the one
+before and computes some elements twice, which costs less code than a scalar tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
+from tracejit.backends.tvm.scope import Accesses, Emitter
+from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
+from tracejit.graph import Instruction
+
+# Elements times cost per element from which a second thread pays for being woken.
+PARALLEL_WORK = 1 << 15
+
+Address = Callable[[Sequence[Index]], Affine]
+"""Where in the output the element with the given indices goes."""
+
+
+def identity(dimensions: Sequence[int]) -> Address:
+    """The element's own row-major place in an array of ``dimensions``."""
+    return lambda indices: linear(indices, dimensions)[0]
+
+
+def strided(dimensions: Sequence[int], factors: Sequence[int], offsets: Sequence[int]) -> Address:
+    """``index * factor + offset`` in each dimension of an array of ``dimensions``."""
+    strides = row_major_strides(dimensions)
+
+    def address(indices: Sequence[Index]) -> Affine:
+        total = Affine()
+        for index, factor, offset, stride in zip(indices, factors, offsets, strides, strict=True):
+            assert isinstance(index, Affine)
+            total = total + (index * factor + offset) * stride
+        return total
+
+    return address
+
+
+class Store:
+    """One result of a nest: what is computed, into which buffer, and where there."""
+
+    def __init__(
+        self,
+        value: Instruction,
+        target: Buffer,
+        address: Address | None = None,
+        offset: Callable[[Emitter], Expr] | None = None,
+        *,
+        compute: bool = True,
+    ) -> None:
+        self.value = value
+        self.target = target
+        self.address = address or identity(value.array_shape.dimensions)
+        self.offset = offset
+        self.compute = compute
+
+    def ask(self, scope: Accesses | Emitter, indices: Sequence[Index]) -> object:
+        """The element: computed for a kernel's own result, loaded when it has memory already."""
+        ask = scope.result if self.compute else scope.value
+        return ask(self.value, indices)
+
+
+def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
+    """A nest over ``dimensions`` that makes all ``stores``, parallel where the work is worth it."""
+    space = Space(dimensions)
+    visible = frame.inputs.without({store.value for store in stores if store.compute})
+
+    def ask(scope: Accesses) -> None:
+        for each in stores:
+            each.ask(scope, space.indices)
+
+    accesses = settle([space], ask, visible.__contains__)
+    addresses = [load.address for load in accesses.loads]
+    addresses += [store.address(space.indices) for store in stores]
+    axes = merge(space.variables, addresses, accesses.opaque)
+
+    positions: dict[LoopVariable, Expr] = {}
+    work = cost
+    for axis in axes:
+        work *= axis.extent
+    parallel = 4 * frame.machine.threads if work >= PARALLEL_WORK else 1
+    widest = max((s.value.array_shape.element_type for s in stores), key=lambda t: t.dtype.itemsize)
+    inner = axes[-1] if axes else None
+    lanes = frame.lanes(widest, inner.extent) if inner else 1
+    counts = [_count(axis, positions) for axis in axes[:-1]]
+
+    def element(lane: Expr | None) -> tuple[Emitter, list[Stmt]]:
+        emitter = Emitter(
+            visible,
+            positions,
+            lanes=lanes,
+            lane=lane,
+            uses=frame.uses,
+            index_dtype=frame.index_dtype,
+        )
+        written: list[Stmt] = []
+        for s in stores:
+            value = s.ask(emitter, space.indices)
+            address = emitter.expression(s.address(space.indices))
+            if s.offset is not None:
+                address = address + s.offset(emitter)
+            made = emitter.store(s.target, address, value, s.value.array_shape.element_type)
+            written.extend(made if isinstance(made, list) else [made])
+        return emitter, [*emitter.statements, *written]
+
+    if inner is None or lanes == 1:
+        if inner is not None:
+            counts.append(_count(inner, positions))
+
+        def scalar() -> list[Stmt]:
+            emitter, statements = element(None)
+            return [*emitter.allocations, *statements]
+
+        return nest(counts, scalar, parallel=parallel, dtype=frame.index_dtype)
+
+    blocks = -(-inner.extent // lanes)
+    start: list[Expr] = [const(0, frame.index_dtype)]
+
+    def place(number: Expr) -> None:
+        first = number * const(lanes, frame.index_dtype)
+        if inner.extent % lanes:
+            first = tirx.min(first, const(inner.extent - lanes, frame.index_dtype))
+        start[0] = first
+
+    def vector() -> list[Stmt]:
+        allocations: list[Stmt] = []
+
+        def lanes_body(lane: Expr) -> Stmt:
+            index = lane if frame.index_dtype == "int32" else tirx.Cast(frame.index_dtype, lane)
+            positions[inner.last] = start[0] + index
+            emitter, statements = element(lane)
+            allocations.extend(emitter.allocations)
+            return seq(*statements)
+
+        body = loop(lanes, lanes_body, VECTORIZED)
+        return [*allocations, body]
+
+    outer = 1
+    for count in counts:
+        outer *= count.extent
+    chunks = min(blocks, -(-parallel // outer)) if parallel > outer else 1
+    if chunks > 1:
+        return _chunked(counts, blocks, chunks, place, vector, parallel, frame.index_dtype)
+    counts.append(Count(blocks, place))
+    outermost = parallel if outer > 1 else 1
+    return nest(counts, vector, parallel=outermost, dtype=frame.index_dtype)
+
+
+def _count(axis: Axis, positions: dict[LoopVariable, Expr]) -> Count:
+    def place(number: Expr) -> None:
+        positions[axis.last] = number
+
+    return Count(axis.extent, place)
+
+
+def _chunked(
+    counts: list[Count],
+    blocks: int,
+    chunks: int,
+    place: Callable[[Expr], None],
+    body: Callable[[], list[Stmt]],
+    parallel: int,
+    dtype: str,
+) -> Stmt:
+    """The block loop cut into ``chunks`` that run in parallel together with the outer loops."""
+    size = -(-blocks // chunks)
+    first: list[Expr] = []
+
+    def place_chunk(number: Expr) -> None:
+        first[:] = [number * const(size, dtype)]
+
+    def chunk() -> Stmt:
+        begin = first[0]
+        extent = tirx.max(
+            tirx.min(const(size, dtype), const(blocks, dtype) - begin), const(0, dtype)
+        )
+
+        def inside(number: Expr) -> list[Stmt]:
+            place(begin + number)
+            return body()
+
+        return loop(extent, inside, dtype=dtype)
+
+    return nest([*counts, Count(chunks, place_chunk)], chunk, parallel=parallel, dtype=dtype)

@@ -1,0 +1,418 @@
+"""What it means to ask for one element of an instruction inside a loop nest.
+
+`Accesses` follows such a question down to the buffers it ends in, to learn how loops may be
+arranged; `Emitter` follows it again and makes the TIR. Both ask the same rules in `emit/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tracejit.backends.tvm.affine import (
+    Affine,
+    Index,
+    LoopVariable,
+    Opaque,
+    index_variables,
+    linear,
+    split_row_major,
+)
+from tracejit.backends.tvm.narrow import decode, encode, rounded
+from tracejit.backends.tvm.tir import (
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    i32,
+    store,
+    tirx,
+)
+from tracejit.backends.tvm.types import is_narrow, memory_dtype, register_dtype
+from tracejit.backends.tvm.values import Complex
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import CONSTANT
+from tracejit.rules import RuleTable
+from tracejit.shapes import ElementType, Shape
+from tracejit.traversal import in_order
+
+Value = Any  # an Expr, a Complex, or a tuple of them for a tuple-shaped instruction
+
+pointwise: RuleTable[Callable[..., Value]] = RuleTable("emit pointwise")
+"""``rule(instruction, *values) -> value``: every operand is needed at the result's own index."""
+
+indexed: RuleTable[Callable[..., Value]] = RuleTable("emit indexed")
+"""``rule(scope, instruction, indices) -> value``: asks ``scope`` for operands at other indices."""
+
+
+class Scope(Protocol):
+    """What an ``indexed`` rule may ask for."""
+
+    def value(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        """One element of an instruction."""
+
+    def reshaped(
+        self, instruction: Instruction, dimensions: Sequence[int], indices: Sequence[Index]
+    ) -> Value:
+        """The element of ``instruction`` that has these indices under other ``dimensions``."""
+
+    def number(self, index: Index, element_type: ElementType) -> Value:
+        """An index as a value."""
+
+    def clamped(
+        self, value: Value, element_type: ElementType, limit: int, depends_on: Sequence[Index]
+    ) -> Opaque:
+        """A computed integer as an index, forced into [0, limit]."""
+
+    def shifted(self, index: Index, by: Opaque) -> Opaque:
+        """An index moved by a computed one."""
+
+    def map(self, function: Callable[..., Value], *values: Value) -> Value:
+        """A function of register values."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A read of a buffer while analysing: where, and which variables make it unpredictable."""
+
+    instruction: Instruction
+    address: Affine
+    opaque: frozenset[LoopVariable]
+
+
+class Accesses:
+    """The analysing scope: records loads, opaque uses of loop variables, and wishes to split."""
+
+    def __init__(self, is_input: Callable[[Instruction], bool]) -> None:
+        self._is_input = is_input
+        self._seen: set[Any] = set()
+        self.known: set[Instruction] = set()
+        self.loads: list[Load] = []
+        self.opaque: set[LoopVariable] = set()
+        self.splits: dict[LoopVariable, int] = {}
+
+    def value(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        key = (instruction, tuple(indices))
+        if key in self._seen or instruction in self.known:
+            return None
+        self._seen.add(key)
+        if self._is_input(instruction):
+            self._load(instruction, *linear(indices, instruction.array_shape.dimensions))
+            return None
+        return self.compute(instruction, indices)
+
+    def result(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        """One element of a kernel's own result."""
+        return self.compute(instruction, indices)
+
+    def compute(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        """One element by the instruction's rule, whether or not it has memory."""
+        rule = indexed.get(instruction.op)
+        if rule is not None:
+            return rule(self, instruction, indices)
+        for operand in instruction.operands:
+            self.value(operand, indices)
+        return None
+
+    def _load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
+        variables = index_variables(opaque)
+        self.opaque |= variables
+        self.loads.append(Load(instruction, address, variables))
+
+    def reshaped(
+        self, instruction: Instruction, dimensions: Sequence[int], indices: Sequence[Index]
+    ) -> Value:
+        address, opaque = linear(indices, dimensions)
+        if self._is_input(instruction):
+            self._load(instruction, address, opaque)
+            return None
+        own = instruction.array_shape.dimensions
+        parts = None if opaque else split_row_major(address, own)
+        if parts is not None:
+            return self.value(instruction, parts)
+        wish = None if opaque else _wish_to_split(address, own)
+        if wish is not None:
+            self.splits[wish[0]] = wish[1]
+        variables = address.variables | index_variables(opaque)
+        self.opaque |= variables
+        return self.value(instruction, [Opaque(None, variables) for _ in own])
+
+    def number(self, index: Index, element_type: ElementType) -> Value:
+        self.opaque |= index.variables
+        return None
+
+    def clamped(
+        self, value: Value, element_type: ElementType, limit: int, depends_on: Sequence[Index]
+    ) -> Opaque:
+        return Opaque(None, index_variables(depends_on))
+
+    def shifted(self, index: Index, by: Opaque) -> Opaque:
+        return Opaque(None, index.variables | by.variables)
+
+    def map(self, function: Callable[..., Value], *values: Value) -> Value:
+        return None
+
+
+def _wish_to_split(address: Affine, dimensions: Sequence[int]) -> tuple[LoopVariable, int] | None:
+    """A loop variable, and the inner extent to split it at, to keep a reshape affine.
+
+    A variable that runs across the boundary of a dimension is cut at that boundary's stride.
+    """
+    stride = 1
+    for size in reversed(dimensions):
+        stride *= size
+        for variable, coefficient in address.terms:
+            inner, remainder = divmod(stride, coefficient)
+            if remainder == 0 and 1 < inner < variable.extent and variable.extent % inner == 0:
+                return variable, inner
+    return None
+
+
+class Emitter:
+    """The emitting scope: turns questions into TIR expressions, binding what is used twice.
+
+    ``positions`` gives the TIR expression of every loop variable that still appears in addresses;
+    ``lanes`` is the width of the vectorised loop around the statements (1 for none), ``lane`` its
+    variable. With ``holding`` False nothing is bound and a value is one pure expression. Otherwise
+    statements collect in ``statements``, in the order in which they must run, and the
+    buffers they need in ``allocations``, which belong outside the vectorised loop.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[Instruction, Buffer],
+        positions: Mapping[LoopVariable, Expr],
+        *,
+        lanes: int = 1,
+        lane: Expr | None = None,
+        uses: Mapping[Instruction, int] | None = None,
+        index_dtype: str = "int32",
+        holding: bool = True,
+    ) -> None:
+        self.inputs = inputs
+        self.positions = positions
+        self.lanes = lanes
+        self.lane = i32(0) if lane is None else lane
+        self.uses = uses
+        self.index_dtype = index_dtype
+        self.holding = holding
+        self.statements: list[Stmt] = []
+        self.allocations: list[Stmt] = []
+        self.given: dict[Instruction, Value] = {}
+        self._memo: dict[Any, Value] = {}
+
+    # Indices and addresses
+
+    def expression(self, index: Index) -> Expr:
+        """The TIR expression of an index."""
+        if isinstance(index, Opaque):
+            return index.expression
+        total: Expr = const(index.constant, self.index_dtype)
+        for variable, coefficient in index.terms:
+            position = self.positions.get(variable)
+            if position is None:
+                continue
+            term = position if coefficient == 1 else position * const(coefficient, self.index_dtype)
+            total = total + term
+        return total
+
+    def address(self, indices: Sequence[Index], dimensions: Sequence[int]) -> Expr:
+        """The row-major address of an element."""
+        affine, opaque = linear(indices, dimensions)
+        total = self.expression(affine)
+        for part in opaque:
+            total = total + part.expression
+        return total
+
+    # Values
+
+    def value(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        if instruction in self.given:
+            return self.given[instruction]
+        key = (instruction, tuple(indices))
+        if key not in self._memo:
+            source = self.inputs.get(instruction)
+            if source is None:
+                made = self.compute(instruction, indices)
+            else:
+                address = self.address(indices, instruction.array_shape.dimensions)
+                made = self.load(source, address, instruction.array_shape.element_type)
+            if self.uses is None or self.uses.get(instruction, 2) > 1:
+                made = self.bind(made, instruction)
+            self._memo[key] = made
+        return self._memo[key]
+
+    def result(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        """One element of a kernel's own result, computed once for all its uses."""
+        key = (instruction, tuple(indices))
+        if key not in self._memo:
+            self._memo[key] = self.bind(self.compute(instruction, indices), instruction)
+        return self._memo[key]
+
+    def compute(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        """One element, computed even where the instruction has a buffer of its own."""
+        if instruction.op is CONSTANT:
+            return literal(instruction)
+        rule = indexed.get(instruction.op)
+        if rule is not None:
+            return rule(self, instruction, indices)
+        values = [self.value(operand, indices) for operand in instruction.operands]
+        return self.apply_op(instruction, values)
+
+    def apply_op(self, instruction: Instruction, values: Sequence[Value]) -> Value:
+        """A pointwise op on register values, its result rounded as memory would."""
+        made = self._apply_unrounded(instruction, values)
+        shape = instruction.shape
+        return self.settled(made, shape.element_type) if isinstance(shape, Shape) else made
+
+    def _apply_unrounded(self, instruction: Instruction, values: Sequence[Value]) -> Value:
+        rule = pointwise.get(instruction.op)
+        assert rule is not None, f"no TIR for {instruction.op}"
+        return rule(instruction, *values)
+
+    def settled(self, value: Value, element_type: ElementType) -> Value:
+        """``value`` with the precision that memory would keep."""
+        return rounded(value, element_type) if needs_rounding(element_type) else value
+
+    def apply(self, computation: Computation, arguments: Sequence[Value]) -> Value:
+        """A computation of scalars on register values, each op rounded."""
+        return self._run(computation, arguments, self.apply_op)
+
+    def accumulate(self, computation: Computation, arguments: Sequence[Value]) -> Value:
+        """A computation of scalars without rounding in between: narrow floats stay in f32."""
+        return self._run(computation, arguments, self._apply_unrounded)
+
+    def _run(
+        self,
+        computation: Computation,
+        arguments: Sequence[Value],
+        apply: Callable[[Instruction, Sequence[Value]], Value],
+    ) -> Value:
+        known: dict[Instruction, Value] = dict(zip(computation.parameters, arguments, strict=True))
+        for instruction in in_order([computation.root]):
+            if instruction in known:
+                continue
+            if instruction.op is CONSTANT:
+                known[instruction] = literal(instruction)
+            else:
+                values = [known[operand] for operand in instruction.operands]
+                known[instruction] = self.bind(apply(instruction, values), instruction)
+        return known[computation.root]
+
+    def bind(self, value: Value, instruction: Instruction) -> Value:
+        """``value`` computed once, here, and named; literals and tuples pass through."""
+        if not isinstance(instruction.shape, Shape) or instruction.op is CONSTANT:
+            return value
+        return self.hold(value, instruction.shape.element_type)
+
+    def hold(self, value: Value, element_type: ElementType) -> Value:
+        """``value`` put into registers (a local buffer, one item a lane), for use from there."""
+        if not self.holding:
+            return value
+        if isinstance(value, Complex):
+            return Complex(
+                self.hold(value.re, element_type.real), self.hold(value.im, element_type.real)
+            )
+        if element_type is ElementType.PRED:
+            held = self._hold(encode(value, element_type), "uint8")
+            return decode(held, element_type)
+        return self._hold(value, register_dtype(element_type))
+
+    def _hold(self, value: Expr, dtype: str) -> Expr:
+        # A local buffer and not a TIR let: passes expand lets back into the expressions that use
+        # them, which is exponential on graphs with sharing; LLVM keeps these in registers.
+        local = buffer("t", (self.lanes,), dtype, scope="local")
+        self.allocations.append(AllocBuffer(local))
+        self.statements.append(store(local, self.lane, value))
+        return local[self.lane]
+
+    def load(self, source: Buffer, address: Expr, element_type: ElementType) -> Value:
+        """What ``source`` holds at an address, in registers."""
+        if element_type.is_complex:
+            start = address * const(2, self.index_dtype)
+            return Complex(source[start], source[start + const(1, self.index_dtype)])
+        return decode(source[address], element_type)
+
+    def store(
+        self, target: Buffer, address: Expr, value: Value, element_type: ElementType
+    ) -> Stmt | list[Stmt]:
+        """The statement that puts a register value into memory."""
+        if isinstance(value, Complex):
+            start = address * const(2, self.index_dtype)
+            return [
+                store(target, start, value.re),
+                store(target, start + const(1, self.index_dtype), value.im),
+            ]
+        return store(target, address, encode(value, element_type))
+
+    # What indexed rules ask for
+
+    def reshaped(
+        self, instruction: Instruction, dimensions: Sequence[int], indices: Sequence[Index]
+    ) -> Value:
+        own = instruction.array_shape.dimensions
+        address, opaque = linear(indices, dimensions)
+        if instruction in self.given:
+            return self.given[instruction]
+        source = self.inputs.get(instruction)
+        if source is not None:
+            start = self.address(indices, dimensions)
+            return self.load(source, start, instruction.array_shape.element_type)
+        parts = None if opaque else split_row_major(address, own)
+        if parts is not None:
+            return self.value(instruction, parts)
+        flat = self.address(indices, dimensions)
+        variables = address.variables | index_variables(opaque)
+        new: list[Index] = []
+        for size in reversed(own):
+            new.append(Opaque(tirx.truncmod(flat, const(size, self.index_dtype)), variables))
+            flat = tirx.truncdiv(flat, const(size, self.index_dtype))
+        return self.value(instruction, new[::-1])
+
+    def number(self, index: Index, element_type: ElementType) -> Value:
+        position = self.expression(index)
+        if element_type.is_complex:
+            real = memory_dtype(element_type)
+            return Complex(tirx.Cast(real, position), const(0, real))
+        made = tirx.Cast(register_dtype(element_type), position)
+        return rounded(made, element_type) if needs_rounding(element_type) else made
+
+    def clamped(
+        self, value: Value, element_type: ElementType, limit: int, depends_on: Sequence[Index]
+    ) -> Opaque:
+        dtype = register_dtype(element_type)
+        highest = 2 ** (element_type.bits - element_type.is_signed) - 1
+        zero, top = const(0, dtype), const(min(limit, highest), dtype)
+        inside = tirx.Select(value < zero, zero, tirx.Select(value > top, top, value))
+        held = self.hold(inside, element_type)
+        return Opaque(tirx.Cast(self.index_dtype, held), index_variables(depends_on))
+
+    def shifted(self, index: Index, by: Opaque) -> Opaque:
+        expression = self.expression(index) + by.expression
+        return Opaque(expression, index.variables | by.variables)
+
+    def map(self, function: Callable[..., Value], *values: Value) -> Value:
+        return function(*values)
+
+
+def needs_rounding(element_type: ElementType) -> bool:
+    """Whether an op's register result may hold more than memory would keep."""
+    return is_narrow(element_type) or element_type in (ElementType.S4, ElementType.U4)
+
+
+def literal(instruction: Instruction) -> Value:
+    """The register value of a rank-0 Constant."""
+    array = instruction.attributes["literal"]
+    element_type = instruction.array_shape.element_type
+    if element_type.is_complex:
+        real = memory_dtype(element_type)
+        number = complex(array)
+        return Complex(const(number.real, real), const(number.imag, real))
+    if element_type is ElementType.PRED:
+        return const(bool(array), "bool")
+    if element_type.is_floating:
+        return const(float(array), register_dtype(element_type))
+    return const(int(array), register_dtype(element_type))
