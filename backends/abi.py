@@ -1,0 +1,158 @@
+"""How compiled code is called: the one convention that the builder emits and the runtime obeys.
+
+A program is one C function, ``int32 tracejit_main(address)``. The address is that of a tuple
+
+    (table, *inputs, *outputs[, workspace])
+
+of NumPy arrays. The function reads the arrays' data pointers out of the objects themselves, after
+it has compared each input's and output's type, element type, shape, contiguity and alignment with
+``table``, which costs some two nanoseconds an array where asking Python would cost hundreds. It
+returns 0, or -1 when an argument does not fit or a kernel failed; in the first case nothing ran.
+
+``table`` holds the facts of one process as 64-bit words: the address of the type ``numpy.ndarray``,
+the address of every constant, then for every input and output the address of its dtype, its rank
+and its dimensions.
+
+What is read are the fields that CPython's and NumPy's own C macros read, at the offsets below.
+`readable` checks them against live objects; where they do not fit, `Records` spells the same words
+out in memory of our own, slower and just as right.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+ENTRY = "tracejit_main"
+
+C_CONTIGUOUS_AND_ALIGNED = 0x0101
+"""NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, of NumPy's C interface."""
+
+STACK_BYTES = 16 << 10
+"""A workspace up to this size lives on the stack and is not passed."""
+
+ALIGNMENT = 64
+"""Where a workspace starts: a cache line, and the widest vector register."""
+
+_WORD = 8
+_RANK_MASK = (1 << 32) - 1
+_HEADER = object.__basicsize__
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Byte offsets into a tuple and into an ndarray; all are multiples of eight.
+
+    ``rank`` and ``flags`` are 32 bits wide, everything else 64.
+    """
+
+    type: int = _HEADER - _WORD
+    length: int = _HEADER
+    items: int = tuple.__basicsize__
+    data: int = _HEADER
+    rank: int = _HEADER + 8
+    dimensions: int = _HEADER + 16
+    dtype: int = _HEADER + 40
+    flags: int = _HEADER + 48
+
+
+LAYOUT = Layout()
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """The dtype (native byte order) and shape of an argument or a result."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def table(specs: Sequence[ArraySpec], constants: Sequence[np.ndarray]) -> np.ndarray:
+    """The first item of every call's tuple; ``specs`` are the inputs', then the outputs'.
+
+    The caller keeps ``constants`` and the dtypes alive as long as the table.
+    """
+    words = [id(np.ndarray), *(array.ctypes.data for array in constants)]
+    for spec in specs:
+        words += [id(spec.dtype), len(spec.shape), *spec.shape]
+    return np.array(words, np.int64)
+
+
+@functools.cache
+def readable() -> bool:
+    """Whether this Python's tuples and this NumPy's arrays are laid out as `LAYOUT` says."""
+    if ctypes.sizeof(ctypes.c_void_p) != _WORD or type(id(None)) is not int:
+        return False
+    array = np.zeros((3, 5), np.float32)
+    pair = (array, array[:, ::2])
+    return _words_of(pair) == [_expected(item) for item in pair] and _length(pair) == len(pair)
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _length(pair: tuple[np.ndarray, ...]) -> int:
+    return _word(id(pair) + LAYOUT.length)
+
+
+def _words_of(arrays: tuple[np.ndarray, ...]) -> list[list[int]]:
+    """What compiled code would read of each array, without following a doubtful pointer."""
+    found = []
+    for index, array in enumerate(arrays):
+        if _word(id(arrays) + LAYOUT.items + index * _WORD) != id(array):
+            return []
+        at = id(array)
+        words = [_word(at + o) for o in (LAYOUT.type, LAYOUT.data, LAYOUT.dtype)]
+        words += [_word(at + LAYOUT.rank) & _RANK_MASK]
+        words += [_word(at + LAYOUT.flags) & C_CONTIGUOUS_AND_ALIGNED]
+        if words == _expected(array)[:-1]:
+            dimensions = _word(at + LAYOUT.dimensions)
+            words += [[_word(dimensions + d * _WORD) for d in range(array.ndim)] == [*array.shape]]
+        found.append(words)
+    return found
+
+
+def _expected(array: np.ndarray) -> list[int]:
+    """The same words, asked of Python."""
+    flags = array.flags.c_contiguous * 0x0001 + array.flags.aligned * 0x0100
+    return [id(np.ndarray), array.ctypes.data, id(array.dtype), array.ndim, flags, True]
+
+
+class Records(int):
+    """The address of a tuple's words, spelled out; keeps them alive as long as it lives itself."""
+
+    _words: tuple[np.ndarray, ...]
+
+    def __new__(cls, arrays: tuple[np.ndarray, ...]) -> Records:
+        block = np.zeros((LAYOUT.items // _WORD) + len(arrays), np.int64)
+        block[LAYOUT.length // _WORD] = len(arrays)
+        records = [_record(array) for array in arrays]
+        block[LAYOUT.items // _WORD :] = [words.ctypes.data for words, _ in records]
+        self = super().__new__(cls, block.ctypes.data)
+        self._words = (block, *(words for pair in records for words in pair))
+        return self
+
+
+def _record(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One array's words, and its dimensions, which they point at."""
+    words = np.zeros(LAYOUT.flags // _WORD + 1, np.int64)
+    dimensions = np.array([*array.shape, 0], np.int64)
+    words[LAYOUT.type // _WORD] = id(type(array))
+    words[LAYOUT.data // _WORD] = array.ctypes.data
+    words[LAYOUT.rank // _WORD] = array.ndim
+    words[LAYOUT.dimensions // _WORD] = dimensions.ctypes.data
+    words[LAYOUT.dtype // _WORD] = id(array.dtype)
+    words[LAYOUT.flags // _WORD] = _expected(array)[4]
+    return words, dimensions

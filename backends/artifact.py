@@ -1,0 +1,108 @@
+"""A compiled program as one string of bytes: a shared library with all that is needed to call it.
+
+    library | constants, each at a multiple of 64 | description (JSON) | footer
+
+A linker ignores what follows a library, so the file is loaded as it is. The footer ends the file
+and holds the description's length, a mark, and the SHA-256 of everything before it: a file that is
+torn, truncated or damaged is recognised before any of its code is mapped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ml_dtypes  # gives NumPy the names of the narrow element types
+import numpy as np
+
+from tracejit.backends.abi import ArraySpec
+
+_FOOTER = struct.Struct("<Q8s32s")
+_MARK = b"tracejit"
+_ALIGNMENT = 64
+
+assert np.dtype("bfloat16") == ml_dtypes.bfloat16
+
+
+class ArtifactError(ValueError):
+    """Bytes that are no artifact, or a damaged one."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What the runtime must know of a compiled program besides its code.
+
+    ``callbacks`` are the names of the Python functions that its kernels call.
+    """
+
+    inputs: Sequence[ArraySpec]
+    outputs: Sequence[ArraySpec]
+    constants: Sequence[np.ndarray]
+    workspace_bytes: int
+    callbacks: Sequence[str]
+
+
+def pack(library: bytes, artifact: Artifact) -> bytes:
+    """The bytes of a file that `unpack` reads and the operating system loads."""
+    parts = [library]
+    length = len(library)
+    offsets = []
+    for array in artifact.constants:
+        padding = -length % _ALIGNMENT
+        offsets.append(length + padding)
+        parts += [bytes(padding), array.tobytes()]
+        length += padding + array.nbytes
+    description = json.dumps(
+        {
+            "inputs": [_described(spec) for spec in artifact.inputs],
+            "outputs": [_described(spec) for spec in artifact.outputs],
+            "constants": [
+                [*_described(ArraySpec(array.dtype, array.shape)), offset]
+                for array, offset in zip(artifact.constants, offsets, strict=True)
+            ],
+            "workspace_bytes": artifact.workspace_bytes,
+            "callbacks": [*artifact.callbacks],
+        }
+    ).encode()
+    body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
+    return body + hashlib.sha256(body).digest()
+
+
+def unpack(data: bytes) -> Artifact:
+    """Read what `pack` wrote; the constants are read-only views of ``data``.
+
+    Raises `ArtifactError` for anything else.
+    """
+    if len(data) < _FOOTER.size:
+        raise ArtifactError("too short")
+    size, mark, digest = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
+    if mark != _MARK:
+        raise ArtifactError("no footer")
+    if hashlib.sha256(memoryview(data)[: -len(digest)]).digest() != digest:
+        raise ArtifactError("checksum differs")
+    end = len(data) - _FOOTER.size
+    description = json.loads(data[end - size : end])
+    return Artifact(
+        [_spec(*entry) for entry in description["inputs"]],
+        [_spec(*entry) for entry in description["outputs"]],
+        [_constant(data, *entry) for entry in description["constants"]],
+        description["workspace_bytes"],
+        description["callbacks"],
+    )
+
+
+def _described(spec: ArraySpec) -> tuple[str, tuple[int, ...]]:
+    return spec.dtype.name, spec.shape
+
+
+def _spec(dtype: str, shape: list[int]) -> ArraySpec:
+    return ArraySpec(np.dtype(dtype), tuple(shape))
+
+
+def _constant(data: bytes, dtype: str, shape: list[int], offset: int) -> np.ndarray:
+    spec = _spec(dtype, shape)
+    flat = np.frombuffer(data, np.uint8, spec.nbytes, offset)
+    return flat.view(spec.dtype).reshape(spec.shape)

@@ -1,0 +1,109 @@
+"""The machine that compiled code runs on: what its processor can do, and how many cores we may use.
+
+Needs nothing but the operating system, so that a process that finds its program in the disk cache
+can ask without loading a compiler.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_CPUINFO = Path("/proc/cpuinfo")
+
+# /proc/cpuinfo repeats itself for every core and is slow to read in full on a large machine.
+_ONE_CORE = 8192
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor: code compiled for one is only run on an equal one.
+
+    ``features`` are the operating system's names (``avx2``, ``avx512f`` …), sorted; empty where it
+    does not list them.
+    """
+
+    architecture: str
+    model: str
+    features: tuple[str, ...]
+
+
+@functools.cache
+def host() -> Machine:
+    """The processor this process runs on."""
+    listed = _listed()
+    model = listed.get("model name") or platform.processor()
+    features = listed.get("flags") or listed.get("features") or ""
+    return Machine(platform.machine().lower(), model, tuple(sorted(features.lower().split())))
+
+
+def _listed() -> dict[str, str]:
+    """The first core's lines of /proc/cpuinfo, keys in lower case; empty on other systems."""
+    try:
+        with _CPUINFO.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_ONE_CORE)
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def thread_count() -> int:
+    """How many threads compiled code uses.
+
+    ``TVM_NUM_THREADS``, else ``OMP_NUM_THREADS``, where the user has set one to a positive number;
+    else `usable_cores`.
+    """
+    for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
+        wanted = os.environ.get(name, "").partition(",")[0].strip()
+        if wanted.isdigit() and int(wanted) > 0:
+            return int(wanted)
+    return usable_cores()
+
+
+def usable_cores() -> int:
+    """The cores this process may use: its affinity, and the quotas of its control groups."""
+    quotas = [quota for folder in _cgroup_folders() if (quota := _quota(folder)) is not None]
+    return max(1, min([_affinity(), *quotas]))
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cgroup_folders() -> list[Path]:
+    """The folders of this process's control groups and of the groups that contain them."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found: list[Path] = []
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        root = _CGROUPS / controllers if controllers else _CGROUPS
+        folder = root / group.lstrip("/")
+        found.extend(f for f in (folder, *folder.parents) if f == root or root in f.parents)
+    return found
+
+
+def _quota(folder: Path) -> int | None:
+    """Whole cores that one control group grants, rounded up; None without a limit."""
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text(encoding="utf-8").strip()
+            period = (folder / "cpu.cfs_period_us").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    if not quota.isdigit() or not period.isdigit() or int(period) == 0:
+        return None
+    return max(1, -(-int(quota) // int(period)))

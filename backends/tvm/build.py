@@ -1,0 +1,130 @@
+"""Compile a program to one shared library: chunks of kernels on threads, then a linker.
+
+build(program, host_target())               # an artifact's bytes, to keep and to load anywhere
+build_in_process(program, host_target())    # where there is no linker: for this process alone
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tracejit.backends.artifact import Artifact, pack
+from tracejit.backends.tvm.codegen import (
+    compile_entry,
+    compile_kernels,
+    contents,
+    kernel_function,
+)
+from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.entry import entry_function
+from tracejit.backends.tvm.program import Program
+from tracejit.errors import CompilationError
+
+Progress = Callable[[int, int], None]
+"""Called with the number of modules compiled so far, and of all."""
+
+# A module costs some 10 ms before its first kernel, and a kernel some 8: enough kernels in a module
+# to drown the one, and few enough for threads to finish together.
+_CHUNK = 16
+
+
+def build(program: Program, target: CpuTarget, progress: Progress | None = None) -> bytes:
+    """The artifact of a program.
+
+    Raises `CompilationError` if the program contradicts itself, if TVM refuses a kernel, or if
+    there is no linker or it fails.
+    """
+    linker = find_linker()
+    if linker is None:
+        raise CompilationError("no linker found: install a C compiler, or set CC to one")
+    program.check()
+    jobs = _jobs(program, target)
+    with tempfile.TemporaryDirectory(prefix="tracejit-") as folder:
+        objects = [Path(folder, f"{index}.o") for index in range(len(jobs))]
+
+        def write(index: int) -> None:
+            jobs[index]().write_to_file(str(objects[index]), "o")
+
+        _on_threads(write, len(jobs), target.threads, progress)
+        library = Path(folder, "program.so")
+        _link(linker, objects, library)
+        return pack(library.read_bytes(), describe(program))
+
+
+def describe(program: Program) -> Artifact:
+    """What the runtime must know of a program besides its code."""
+    called = {name: None for kernel in program.kernels for name in contents(kernel.body).callbacks}
+    workspace = program.workspace_bytes
+    return Artifact(program.inputs, program.outputs, program.constants, workspace, [*called])
+
+
+def _jobs(program: Program, target: CpuTarget) -> list[Callable[[], Any]]:
+    """Functions that compile one module each: chunks of kernels, about equal, and the entry."""
+    functions, callbacks = [], []
+    for kernel in program.kernels:
+        held = contents(kernel.body)
+        functions.append(kernel_function(kernel, held))
+        callbacks.append(bool(held.callbacks))
+    rounds = -(-len(functions) // (_CHUNK * target.threads))
+    count = min(len(functions), rounds * target.threads)
+    jobs = [
+        partial(compile_kernels, functions[i::count], target, any(callbacks[i::count]))
+        for i in range(count)
+    ]
+    return [*jobs, partial(compile_entry, entry_function(program), target)]
+
+
+def _on_threads(
+    work: Callable[[int], None], count: int, threads: int, progress: Progress | None
+) -> None:
+    """``work`` for every index below ``count``; the first error ends it."""
+    with ThreadPoolExecutor(threads, "tracejit-build") as pool:
+        pending = [pool.submit(work, index) for index in range(count)]
+        try:
+            for done, future in enumerate(as_completed(pending), 1):
+                future.result()
+                if progress is not None:
+                    progress(done, count)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def find_linker() -> list[str] | None:
+    """A command that makes a shared library of objects, up to its last option; None without one.
+
+    ``CC``, where the user has set it; else the linker itself, which is three times quicker than
+    through a compiler; else a C compiler.
+    """
+    chosen = shlex.split(os.environ.get("CC", ""))
+    if chosen and shutil.which(chosen[0]):
+        return [*chosen, *_COMPILER_OPTIONS]
+    if sys.platform.startswith("linux") and shutil.which("ld"):
+        return ["ld", "-shared", "-s", "-Bsymbolic"]
+    compiler = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
+    return None if compiler is None else [compiler, *_COMPILER_OPTIONS]
+
+
+# What kernels call of the C library lies in the process already, with the runtime; and a kernel
+# must find its neighbours, not a stranger's function of the same name.
+_COMPILER_OPTIONS = (
+    ["-shared", "-nostdlib", "-undefined", "dynamic_lookup"]
+    if sys.platform == "darwin"
+    else ["-shared", "-nostdlib", "-s", "-Wl,-Bsymbolic"]
+)
+
+
+def _link(linker: Sequence[str], objects: Sequence[Path], library: Path) -> None:
+    command = [*linker, "-o", str(library), *map(str, objects)]
+    done = subprocess.run(command, capture_output=True, text=True, close_fds=False)
+    if done.returncode != 0:
+        raise CompilationError(f"{command[0]} failed: {done.stderr.strip() or done.stdout.strip()}")

@@ -1,0 +1,114 @@
+"""A kernel made into an object file: the PrimFunc around it, the passes, LLVM.
+
+Kernels become plain C functions over raw pointers. TVM's packed interface would cost 20 ms of
+argument checks each to compile; the entry checks the arguments once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import GlobalVar, PrimType
+from tvm_ffi import structural_walk
+
+from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.program import Kernel
+from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Stmt, nbytes, seq
+from tracejit.errors import CompilationError
+
+STACK_LIMIT = 256 << 10
+"""Bytes that one kernel may allocate: threads have 8 MiB of stack, some 512 KiB elsewhere."""
+
+_PACKED_CALL = tvm.ir.Op.get("tirx.tvm_call_packed")
+_BUILD = tvm.get_global_func("target.build.llvm")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a body holds that decides how it is lowered."""
+
+    stack_bytes: int
+    callbacks: tuple[str, ...]
+
+
+def contents(body: Stmt) -> Contents:
+    """Bytes that the body allocates, and the names of the functions it calls back."""
+    sizes: list[int] = []
+    names: dict[str, None] = {}
+
+    def allocation(node: Any) -> None:
+        sizes.append(nbytes(node.buffer))
+
+    def call(node: Any) -> None:
+        if _PACKED_CALL.same_as(node.op):
+            names[str(node.args[0].value)] = None
+
+    structural_walk(body, [(AllocBuffer, allocation), (tvm.ir.Call, call)])
+    return Contents(sum(sizes), tuple(names))
+
+
+def kernel_function(kernel: Kernel, held: Contents) -> tirx.PrimFunc:
+    """``int32 name(void*, …)``: 0, or -1 when a callback raised.
+
+    Raises `CompilationError` if the body allocates more than `STACK_LIMIT` bytes, or allocates at
+    all and calls back.
+    """
+    if held.stack_bytes > STACK_LIMIT or (held.callbacks and held.stack_bytes):
+        limit = 0 if held.callbacks else STACK_LIMIT
+        raise CompilationError(
+            f"kernel {kernel.name} allocates {held.stack_bytes} bytes where {limit} are allowed; "
+            "larger scratch memory belongs in the workspace, as a parameter"
+        )
+    pointers, declarations = [], []
+    for parameter in kernel.parameters:
+        pointer = tirx.Var(parameter.name, tirx.buffer_data_pointer_type(parameter))
+        pointers.append(pointer)
+        declarations.append(DeclBuffer(parameter, data=pointer))
+    body = seq(*declarations, kernel.body)
+    function = tirx.PrimFunc(pointers, body, ret_type=PrimType("int32"))
+    return function.with_attrs(
+        {"global_symbol": kernel.name, "tirx.noalias": True, "s_tir": True, "calling_conv": 0}
+    )
+
+
+def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callbacks: bool) -> Any:
+    """Machine code of some kernels, as a TVM module; ``callbacks`` if any of them calls back.
+
+    Python's lock is free most of the time, so modules compile side by side on threads. Raises
+    `CompilationError` for TIR that TVM refuses.
+
+    TVM's pipeline has more passes. `StorageRewrite` moves small buffers out of the loops that use
+    them, and `LowerTVMBuiltin` takes them off the stack into a pool, at 50 ns and the chance of a
+    register each; the second is needed only for calls back. LLVM does the work of
+    `CommonSubexprElim`, and emitters choose the types of indices themselves.
+    """
+    t = tirx.transform
+    passes = [
+        t.BindTarget(target.tvm),
+        t.StmtSimplify(),
+        t.FlattenBuffer(),
+        t.VectorizeLoop(True),
+        t.UnrollLoop(),
+        *([t.LowerTVMBuiltin()] if callbacks else []),
+        t.LowerIntrin(),
+    ]
+    return _compiled(functions, passes, target.tvm)
+
+
+def compile_entry(function: tirx.PrimFunc, target: CpuTarget) -> Any:
+    """Machine code of an entry: it runs for nanoseconds, so what counts is the time to build it."""
+    passes = [tirx.transform.BindTarget(target.tvm_unoptimised)]
+    return _compiled([function], passes, target.tvm_unoptimised)
+
+
+def _compiled(functions: Sequence[tirx.PrimFunc], passes: Sequence[Any], target: Any) -> Any:
+    module = tvm.IRModule({GlobalVar(f.attrs["global_symbol"]): f for f in functions})
+    try:
+        return _BUILD(tvm.transform.Sequential(passes)(module), target)
+    except tvm.error.InternalError as error:
+        names = ", ".join(str(f.attrs["global_symbol"]) for f in functions)
+        raise CompilationError(f"TVM cannot compile {names}: {error}") from error

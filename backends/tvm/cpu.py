@@ -1,0 +1,87 @@
+"""The CPU as the code generator sees it: LLVM's name and features, threads, vector width."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+
+from tracejit.backends.machine import thread_count
+
+
+@dataclass(frozen=True)
+class CpuTarget:
+    """What a build may assume of the processor.
+
+    ``attributes`` are LLVM's, each with its sign (``+avx2``, ``-pku``); ``vector_bytes`` is the
+    width of one vector register.
+    """
+
+    triple: str
+    cpu: str
+    attributes: tuple[str, ...]
+    threads: int
+    vector_bytes: int
+
+    @property
+    def tvm(self) -> Any:
+        """TVM's own description, with itself as the host."""
+        return _target(self.triple, self.cpu, self.attributes, self.threads)
+
+    @property
+    def tvm_unoptimised(self) -> Any:
+        """The same for code that is built in a fifth of the time, and not made fast."""
+        return _target(self.triple, self.cpu, self.attributes, self.threads, 0)
+
+
+def host_target() -> CpuTarget:
+    """The processor this process runs on, and as many threads as it may use."""
+    triple, cpu, attributes, vector_bytes = _host()
+    return CpuTarget(triple, cpu, attributes, thread_count(), vector_bytes)
+
+
+@functools.cache
+def _host() -> tuple[str, str, tuple[str, ...], int]:
+    triple = str(_llvm("GetDefaultTargetTriple"))
+    cpu = str(_llvm("GetHostCPUName"))
+    attributes = _differences(triple, cpu)
+    width = tvm.target.codegen.llvm_get_vector_width(_target(triple, cpu, attributes, 1))
+    return triple, cpu, attributes, int(width) // 8
+
+
+def _differences(triple: str, cpu: str) -> tuple[str, ...]:
+    """How this processor differs from others of its name.
+
+    A virtual machine may hide features that the name promises, and code that used them would die
+    of an illegal instruction.
+    """
+    promised = {
+        str(f) for f in tvm.target.codegen.llvm_get_cpu_features(_target(triple, cpu, (), 1))
+    }
+    present = {str(name): bool(has) for name, has in _llvm("GetHostCPUFeatures").items()}
+    hidden = {f"-{name}" for name in promised if not present.get(name, True)}
+    extra = {f"+{name}" for name, has in present.items() if has and name not in promised}
+    return tuple(sorted(hidden | extra))
+
+
+def _llvm(question: str) -> Any:
+    return tvm.get_global_func(f"tvm.codegen.llvm.{question}")()
+
+
+@functools.cache
+def _target(
+    triple: str, cpu: str, attributes: tuple[str, ...], threads: int, level: int = 3
+) -> Any:
+    description: dict[str, Any] = {
+        "kind": "llvm",
+        "mtriple": triple,
+        "mcpu": cpu,
+        "num-cores": threads,
+        "opt-level": level,
+    }
+    if attributes:
+        description["mattr"] = list(attributes)
+    target = tvm.target.Target(description)
+    return target.with_host(target)
