@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tvm import DataType, tirx
 from tvm.ir import PointerType, PrimType
+from tvm.tirx import For
 
 from tracejit.backends.abi import ALIGNMENT, C_CONTIGUOUS_AND_ALIGNED, ENTRY, LAYOUT, STACK_BYTES
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
@@ -20,7 +21,6 @@ from tracejit.backends.tvm.tir import (
     DeclBuffer,
     Evaluate,
     Expr,
-    For,
     IfThenElse,
     Stmt,
     While,

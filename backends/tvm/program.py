@@ -170,25 +170,24 @@ class Program:
                 f"the call gives {len(call.arguments)} arguments"
             )
         spans = []
-        for number, (argument, (nbytes, item)) in enumerate(
-            zip(call.arguments, extents, strict=True)
-        ):
-            self._check_argument(argument, nbytes, item, f"{call.kernel}, argument {number}")
-            if argument.memory in (Memory.OUTPUT, Memory.WORKSPACE) and nbytes:
+        pairs = zip(call.arguments, extents, strict=True)
+        for number, (argument, (size, item)) in enumerate(pairs):
+            self._check_argument(argument, size, item, f"{call.kernel}, argument {number}")
+            if argument.memory in (Memory.OUTPUT, Memory.WORKSPACE) and size:
                 at = (argument.memory.value, argument.index, argument.offset)
-                spans.append((at, argument.offset + nbytes))
+                spans.append((at, argument.offset + size))
         spans.sort()
         for (first, end), (second, _) in pairwise(spans):
             if first[:2] == second[:2] and second[2] < end:
                 raise CompilationError(f"{call.kernel}: two arguments overlap in the {first[0]}")
 
-    def _check_argument(self, argument: Argument, nbytes: int, item: int, where: str) -> None:
+    def _check_argument(self, argument: Argument, size: int, item: int, where: str) -> None:
         sizes = self._sizes[argument.memory]
         if not 0 <= argument.index < len(sizes):
             raise CompilationError(f"{where}: there is no {argument}")
-        if argument.offset < 0 or argument.offset + nbytes > sizes[argument.index]:
+        if argument.offset < 0 or argument.offset + size > sizes[argument.index]:
             raise CompilationError(
-                f"{where}: {nbytes} bytes do not fit into {argument}, "
+                f"{where}: {size} bytes do not fit into {argument}, "
                 f"which holds {sizes[argument.index]}"
             )
         if argument.offset % item:
