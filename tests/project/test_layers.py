@@ -23,7 +23,7 @@ LAYERS = (
     {"errors", "sources"},
     {"shapes"},
     {"attributes", "graph"},
-    {"traversal"},
+    {"equality", "traversal"},
     {"ops"},
     {"builder", "hlo", "rules", "trace", "verifier"},
     {"lax", "nn", "numpy", "random", "scipy", "tree"},

@@ -1,0 +1,66 @@
+"""Checks that a graph keeps the rules of its own ops.
+
+verify(module)        returns the module, or raises VerificationError
+"""
+
+from __future__ import annotations
+
+from tracejit.errors import TracejitError, VerificationError
+from tracejit.graph import OPS, Computation, Instruction, Module
+from tracejit.ops.constants import PARAMETER
+from tracejit.traversal import called_computations, instructions
+
+
+def verify(module: Module) -> Module:
+    """``module``, after every rule has been checked over all of its computations.
+
+    Each op is of the op table and has exactly its attributes; its shape rule, run again,
+    accepts the operands, the attributes and the called computations and gives the shape the
+    instruction has; operands come before their users; a computation's parameters are numbered from
+    0 in order, and no instruction of it belongs to another computation's parameters. Raises
+    `VerificationError` that names the instruction and the user's line.
+    """
+    for computation in called_computations(module):
+        _verify_parameters(computation)
+        for instruction in instructions(computation):
+            _verify_instruction(instruction, computation)
+    return module
+
+
+def _verify_parameters(computation: Computation) -> None:
+    for number, parameter in enumerate(computation.parameters):
+        if parameter.op is not PARAMETER:
+            raise _error(parameter, computation, f"stands in place of parameter {number}")
+        found = parameter.attributes["parameter_number"]
+        if found != number:
+            raise _error(parameter, computation, f"is parameter {number} but numbered {found}")
+
+
+def _verify_instruction(instruction: Instruction, computation: Computation) -> None:
+    op = instruction.op
+    if OPS.get(op.name) is not op:
+        raise _error(instruction, computation, "is of an op that the op table lacks")
+    names = [attribute.name for attribute in op.attributes]
+    if sorted(instruction.attributes) != sorted(names):
+        raise _error(
+            instruction,
+            computation,
+            f"has the attributes {sorted(instruction.attributes)}, not {sorted(names)}",
+        )
+    if op is PARAMETER and instruction not in computation.parameters:
+        raise _error(instruction, computation, "is not among the computation's parameters")
+    for operand in instruction.operands:
+        if operand.serial >= instruction.serial:
+            raise _error(instruction, computation, f"was made before its operand {operand}")
+    try:
+        shape = op.shape_rule(*[o.shape for o in instruction.operands], **instruction.attributes)
+    except TracejitError as error:
+        raise _error(instruction, computation, f"breaks its rule: {error.message}") from error
+    if shape != instruction.shape:
+        raise _error(instruction, computation, f"should have the shape {shape}")
+
+
+def _error(instruction: Instruction, computation: Computation, fault: str) -> VerificationError:
+    return VerificationError(
+        f"verify: {instruction} in computation {computation.name} {fault}", instruction.source
+    )
