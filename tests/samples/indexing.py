@@ -172,7 +172,7 @@ SAMPLES = [
     ),
     Sample(
         "Gather",
-        gathered(ops.GatherDimensionNumbers((1, 3), (), (1,), 0, (3, 0), (1, 2)), 1, 2, 2, 1),
+        gathered(ops.GatherDimensionNumbers((1, 3), (), (1,), 0, (0, 3), (2, 1)), 1, 2, 2, 1),
         (Operand((3, 4, 2, 2)), indices(1, 2, 3)),
         ALL,
         "two batching dimensions, swapped",
@@ -298,7 +298,7 @@ SAMPLES = [
     ),
     Sample(
         "Scatter",
-        scattered("replace", ops.ScatterDimensionNumbers((1, 3), (), (1,), 0, (3, 0), (1, 2))),
+        scattered("replace", ops.ScatterDimensionNumbers((1, 3), (), (1,), 0, (0, 3), (2, 1))),
         (Operand((3, 4, 2, 2)), indices(1, 2, 3), Operand((2, 2, 3, 2))),
         ALL,
         "two batching dimensions, swapped",

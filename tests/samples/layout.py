@@ -96,7 +96,6 @@ SAMPLES = [
     moved("Pad", padded((-3, -2, 0)), (5,), ()),
     moved("Pad", padded((-9, 4, 0)), (5,), ()),
     moved("Pad", padded((2, 1, 3), (0, 1, 0)), (0, 2), ()),
-    moved("Pad", padded(), (), ()),
     moved("Pad", lambda x, v: ops.pad_in_dim(x, v, -1, 1, -2), (2, 3), ()),
     moved("Concatenate", lambda *xs: ops.concatenate(xs, 0), (2, 3), (1, 3), (3, 3)),
     moved("Concatenate", lambda *xs: ops.concatenate(xs, -1), (2, 1, 2), (2, 1, 3)),

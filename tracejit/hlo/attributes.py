@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit.attributes import (
     ConvDimensionNumbers,
     Kind,
@@ -120,7 +122,7 @@ def _write_result_accuracy(accuracy: ResultAccuracy) -> str:
 _WRITE: dict[Kind, Callable[[Any], str]] = {
     Kind.BOOL: _write_bool,
     Kind.DIM_LABELS: _write_dim_labels,
-    Kind.FLOAT: lambda value: repr(float(value)),
+    Kind.FLOAT: lambda value: str(np.float32(value)),  # XLA holds it as f32
     Kind.INT: str,
     Kind.INTS: _braced,
     Kind.NAME: str,
@@ -223,8 +225,6 @@ def _read_dim_labels(lexer: Lexer) -> ConvDimensionNumbers:
 
 
 def _read_padding(lexer: Lexer) -> tuple[PaddingDimension, ...]:
-    if lexer.token.kind != "word":  # of a scalar
-        return ()
     offset = lexer.token.offset
     text = lexer.word("the padding")
     dimension = r"-?\d{1,18}_-?\d{1,18}(_\d{1,18})?"
@@ -279,7 +279,7 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.COMPUTATION: _read_computation,
     Kind.COMPUTATIONS: lambda lexer: _read_braced(lexer, lambda: _read_computation(lexer)),
     Kind.DIM_LABELS: _read_dim_labels,
-    Kind.FLOAT: _read_float,
+    Kind.FLOAT: lambda lexer: float(np.float32(_read_float(lexer))),
     Kind.INT: lambda lexer: lexer.integer("a number"),
     Kind.INTS: _read_ints,
     Kind.NAME: lambda lexer: lexer.word("a name"),

@@ -68,7 +68,8 @@ def _write_elements(flat: np.ndarray, element_type: ElementType) -> list[str]:
 
 def _write_reals(values: np.ndarray, element_type: ElementType) -> list[str]:
     """Each value in the fewest digits that read back as it; XLA reads them as f64 and rounds."""
-    nan = np.isnan(values)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        nan = np.isnan(values)
     if element_type is ElementType.F64:
         words = [repr(value) for value in values.tolist()]
     else:

@@ -181,10 +181,9 @@ def rev(operand: Instruction, dimensions: Sequence[int]) -> Instruction:
 def PAD(
     operand: AnyShape, padding_value: AnyShape, *, padding: tuple[PaddingDimension, ...]
 ) -> Shape:
-    source = require_array("pad", "operand", operand)
-    fill = require_array("pad", "padding_value", padding_value)
-    require_rank("pad", "padding_value", fill, 0)
-    require_same_element_type("pad", operand=source, padding_value=fill)
+    source = _require_padding_value(operand, padding_value)
+    if source.rank == 0:
+        raise ShapeError(f"pad: operand {source} has no dimension, and HLO text no form for it")
     if len(padding) != source.rank:
         raise AttributeValueError(
             f"pad: padding_config has {len(padding)} dimensions, operand {source} has {source.rank}"
@@ -213,11 +212,13 @@ def pad(
     """``operand`` with a scalar added before, after and between its elements (XLA: Pad).
 
     ``padding_config`` has (low, high, interior) for each dimension; negative low or high crop,
-    after the interior padding.
+    after the interior padding. A scalar is returned as it is.
     """
     padding = tuple(
         p if isinstance(p, PaddingDimension) else PaddingDimension(*p) for p in padding_config
     )
+    if not padding and _require_padding_value(operand.shape, padding_value.shape).rank == 0:
+        return operand
     return make(PAD, operand, padding_value, padding=padding)
 
 
@@ -391,6 +392,15 @@ def dynamic_update_slice(
     """
     starts = _scalars("dynamic_update_slice", start_indices)
     return make(DYNAMIC_UPDATE_SLICE, operand, update, *starts)
+
+
+def _require_padding_value(operand: AnyShape, padding_value: AnyShape) -> Shape:
+    """The operand's shape; its padding must be a scalar of its element type."""
+    source = require_array("pad", "operand", operand)
+    fill = require_array("pad", "padding_value", padding_value)
+    require_rank("pad", "padding_value", fill, 0)
+    require_same_element_type("pad", operand=source, padding_value=fill)
+    return source
 
 
 def _require_sizes(function: str, dimensions: Sequence[int]) -> None:
