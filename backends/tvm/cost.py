@@ -5,11 +5,14 @@ from __future__ import annotations
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
+from tracejit.ops.constants import CONSTANT, IOTA
 from tracejit.ops.indexing import GATHER
+from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE, REV, SLICE, TRANSPOSE
 
 # From here on a value needed by several kernels is stored instead of computed again in each.
 SHARED_COST = 4
-# From here on a value that a broadcast repeats is stored once instead of computed for each copy.
+# From here on, copies counted, a value that a broadcast repeats is stored once instead of computed
+# for each copy.
 AMPLIFIED_COST = 8
 # More ops than this in one kernel take longer to compile than to run apart.
 SIZE_LIMIT = 96
@@ -41,8 +44,9 @@ _COSTS = {
     unary.CBRT: 20,
     GATHER: 4,
 }
+_FREE = frozenset({BROADCAST_IN_DIM, CONSTANT, IOTA, RESHAPE, REV, SLICE, TRANSPOSE})
 
 
 def cost_of(instruction: Instruction) -> int:
     """The cost of one element of one instruction, its operands not counted."""
-    return _COSTS.get(instruction.op, 0 if not instruction.operands else 1)
+    return _COSTS.get(instruction.op, 0 if instruction.op in _FREE else 1)

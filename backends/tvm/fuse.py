@@ -100,18 +100,27 @@ class _Fusion:
     def _accumulated(self) -> dict[Instruction, int]:
         """The cost per element of computing each instruction from what has memory.
 
-        Where more ops would come together than one kernel should hold, the chain is cut.
+        Where more ops would come together than one kernel should hold, the chain is cut; so it
+        is where a broadcast would have them computed again and again.
         """
         inside: dict[Instruction, frozenset[Instruction]] = {}
+        cost: dict[Instruction, int] = {}
         for instruction in self.order:
+            if instruction.op is BROADCAST_IN_DIM:
+                (operand,) = instruction.operands
+                if cost[operand] and _copies(instruction) * cost[operand] >= AMPLIFIED_COST:
+                    self.memory.add(operand)
             members: set[Instruction] = set()
             if not is_given(instruction) and not is_heart(instruction):
-                members.update(*(inside[o] for o in instruction.operands), (instruction,))
+                for operand in instruction.operands:
+                    if operand not in self.memory:
+                        members |= inside[operand]
+                members.add(instruction)
             if len(members) > SIZE_LIMIT:
                 self.memory.add(instruction)
-                members = set()
             inside[instruction] = frozenset(members)
-        return {i: sum(map(cost_of, members)) for i, members in inside.items()}
+            cost[instruction] = sum(map(cost_of, members))
+        return cost
 
     def plan(self) -> Plan:
         for instruction in reversed(self.order):
@@ -144,8 +153,6 @@ class _Fusion:
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
         cost = self.cost[operand]
-        if user.op is BROADCAST_IN_DIM:
-            return cost >= AMPLIFIED_COST and user.array_shape.size > operand.array_shape.size
         if user.op is GATHER:
             return cost > 0 or user.operands[0] is operand
         if user.op is REDUCE or not is_heart(user):
@@ -189,6 +196,12 @@ class _Fusion:
                 heart = self.hearts.get(instruction)
                 kernels.append(Kernel([instruction], heart, position))
         return kernels
+
+
+def _copies(broadcast: Instruction) -> int:
+    """How many elements a broadcast makes of each of its operand's."""
+    operand = broadcast.operands[0].array_shape
+    return broadcast.array_shape.size // max(operand.size, 1) - 1
 
 
 def _is_view(instruction: Instruction) -> bool:

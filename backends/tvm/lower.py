@@ -19,15 +19,13 @@ from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.simplify import simplify
-from tracejit.backends.tvm.tir import AllocBuffer, Buffer, SeqStmt, Stmt, nbytes, seq
+from tracejit.backends.tvm.tir import Buffer, Stmt, nbytes
 from tracejit.backends.tvm.types import words
 from tracejit.errors import CompilationError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, elements_of
 from tracejit.shapes import Shape, TupleShape
 
-# Bytes from which a kernel's own buffer goes to the workspace instead of the stack.
-SCRATCH_FROM = 8 << 10
 # Sizes in items from which addresses need 64 bits.
 WIDE = 1 << 31
 
@@ -63,19 +61,6 @@ class Emitted:
     body: Stmt
     parameters: list[tuple[Memory, Buffer]]
 
-    def hoist_scratch(self) -> None:
-        """Turns large buffers that the body allocates into parameters; the stack is small."""
-        if not isinstance(self.body, SeqStmt):
-            return
-        kept = []
-        for statement in self.body.seq:
-            if isinstance(statement, AllocBuffer) and nbytes(statement.buffer) > SCRATCH_FROM:
-                buffer = statement.buffer
-                self.parameters.append((Scratch(nbytes(buffer)), buffer))
-            else:
-                kept.append(statement)
-        self.body = seq(*kept)
-
 
 class _Lowering:
     def __init__(
@@ -92,8 +77,6 @@ class _Lowering:
         emitted = [e for e in emitted if e is not None]
         owners, copies = self._output_owners()
         emitted += [self._copy(source, index) for source, index in copies]
-        for kernel in emitted:
-            kernel.hoist_scratch()
         places, workspace = self._workspace(emitted, owners)
 
         def argument(memory: Memory) -> Argument:
@@ -148,11 +131,9 @@ class _Lowering:
                 )
             body = rule(frame, heart, pairs)
         name = f"k{number}_{(heart or fused.results[-1]).op.function}"
-        return Emitted(name, body, [*frame.inputs.items(), *pairs])
+        return Emitted(name, body, [*frame.inputs.items(), *pairs, *_scratch(frame)])
 
-    def _index_dtype(
-        self, inside: Sequence[Instruction], results: Sequence[Instruction]
-    ) -> str:
+    def _index_dtype(self, inside: Sequence[Instruction], results: Sequence[Instruction]) -> str:
         everything = [*inside, *results, *(o for i in inside for o in i.operands)]
         shapes = [s for i in everything for s in i.element_shapes if isinstance(s, Shape)]
         largest = max((s.size * words(s.element_type) for s in shapes), default=0)
@@ -222,6 +203,10 @@ def _inside(fused: Fused, memory: set[Instruction]) -> list[Instruction]:
         found.add(instruction)
         stack.extend(o for o in instruction.operands if o not in memory)
     return sorted(found, key=lambda i: i.serial)
+
+
+def _scratch(frame: Frame) -> list[tuple[Memory, Buffer]]:
+    return [(Scratch(nbytes(buffer)), buffer) for buffer in frame.scratch]
 
 
 def _nbytes(memory: Instruction | Scratch) -> int:

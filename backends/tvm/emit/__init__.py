@@ -3,6 +3,7 @@
 from tracejit.backends.tvm.emit import (
     comparison,
     constants,
+    contraction,
     element_types,
     elementwise,
     indexing,
@@ -16,6 +17,7 @@ from tracejit.backends.tvm.scope import indexed, pointwise
 __all__ = [
     "comparison",
     "constants",
+    "contraction",
     "element_types",
     "elementwise",
     "indexed",

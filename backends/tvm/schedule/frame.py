@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.tir import Buffer, buffer
+from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes
 from tracejit.backends.tvm.types import memory_dtype, words
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
+
+# Bytes up to which a kernel keeps a buffer of its own on the stack.
+STACKED = 8 << 10
 
 
 class Inputs(Mapping[Instruction, Buffer]):
@@ -88,6 +91,20 @@ class Frame:
         self.uses = uses
         self.index_dtype = index_dtype
         self.cost = cost
+        self.scratch: list[Buffer] = []
+
+    def allocate(self, buffers: Iterable[Buffer]) -> list[Stmt]:
+        """Makes room for buffers that live as long as the kernel runs.
+
+        Small ones go on the stack, by the statements returned; large ones become parameters.
+        """
+        stacked = []
+        for each in buffers:
+            if nbytes(each) > STACKED:
+                self.scratch.append(each)
+            else:
+                stacked.append(AllocBuffer(each))
+        return stacked
 
     def lanes(self, element_type: ElementType, extent: int) -> int:
         """How many elements of a loop of ``extent`` go into one vector step; a power of two."""

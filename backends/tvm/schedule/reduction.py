@@ -311,7 +311,7 @@ class _Reduction:
         slots = _slots(counts, slot, self.dtype)
         parts = Count(PARTS, lambda n: number.__setitem__(slice(None), [n]))
         return seq(
-            *partial.allocations,
+            *self.frame.allocate(partial.buffers),
             nest([parts, *slots], lambda: fill(number[0]), parallel=PARTS, dtype=self.dtype),
             nest(_slots(counts, slot, self.dtype), gather, dtype=self.dtype),
         )
@@ -426,7 +426,7 @@ class _Reduction:
         parts = Count(PARTS, lambda n: number.__setitem__(slice(None), [n]))
         slots = _slots(counts, slot, self.dtype)
         return seq(
-            *partial.allocations,
+            *self.frame.allocate(partial.buffers),
             nest([parts, *slots], lambda: fill(number[0]), parallel=PARTS, dtype=self.dtype),
             nest(_slots(counts, slot, self.dtype), gather, dtype=self.dtype),
         )
