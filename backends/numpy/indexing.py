@@ -77,8 +77,8 @@ def scatter(instruction: Instruction, *arrays: np.ndarray) -> Value:
     values = [update[inside].reshape(-1) for update in updates]
 
     where: np.ndarray = np.zeros(values[0].size, np.int64)
-    for size, place in zip(results[0].shape, taken, strict=True):
-        where = where * size + place
+    for size, index in zip(results[0].shape, taken, strict=True):
+        where = where * size + index
     flat = [result.reshape(-1) for result in results]
     for chosen in _rounds(where):
         target = where[chosen]
@@ -101,6 +101,8 @@ def _starts(
     """For each operand dimension the start of every slice; 0 where no index is for it."""
     if vector_dim == indices.ndim:
         indices = indices[..., np.newaxis]
+    if indices.dtype == np.uint64:  # the greatest are beyond int64, and out of range either way
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
     vectors = np.moveaxis(indices, vector_dim, 0)
     starts = [np.zeros(vectors.shape[1:], np.int64)] * rank
     for number, dimension in enumerate(index_map):

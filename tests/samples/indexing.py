@@ -330,10 +330,10 @@ SAMPLES = [
         scatter_pair,
         (
             Operand((5, 3)),
-            Operand((5, 3), F32),
+            Operand((5, 3), S32),
             indices(6, 1),
             Operand((6, 3)),
-            Operand((6, 3), F32),
+            Operand((6, 3), S32),
         ),
         NUMERIC,
         "two operands",

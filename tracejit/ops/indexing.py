@@ -112,11 +112,18 @@ def GATHER(
             f"operand {source}"
         )
     for dimension, size in enumerate(slice_sizes):
-        limit = min(1, source.dimensions[dimension]) if dimension in removed else None
-        if not 0 <= size <= source.dimensions[dimension] or (limit is not None and size > limit):
+        limit = source.dimensions[dimension]
+        if not 0 <= size <= limit:
             raise AttributeValueError(
-                f"gather: slice size {size} of dimension {dimension} must be between 0 and "
-                f"{source.dimensions[dimension] if limit is None else limit}, operand is {source}"
+                f"gather: slice size {size} of dimension {dimension} must be between 0 and {limit}, "
+                f"operand is {source}"
+            )
+        # A batching dimension may be empty; what is collapsed must hold an element.
+        fewest = 1 if dimension in collapsed_slice_dims else min(1, limit)
+        if dimension in removed and size != fewest:
+            raise AttributeValueError(
+                f"gather: slice size {size} of dimension {dimension} must be 1, because it is "
+                f"collapsed or batching; operand is {source}"
             )
     kept = [d for d in range(source.rank) if d not in removed]
     _require_sorted("gather", "offset_dims", offset_dims, len(batch) + len(offset_dims))
