@@ -115,8 +115,8 @@ def GATHER(
         limit = source.dimensions[dimension]
         if not 0 <= size <= limit:
             raise AttributeValueError(
-                f"gather: slice size {size} of dimension {dimension} must be between 0 and {limit}, "
-                f"operand is {source}"
+                f"gather: slice size {size} of dimension {dimension} must be between 0 and "
+                f"{limit}, operand is {source}"
             )
         # A batching dimension may be empty; what is collapsed must hold an element.
         fewest = 1 if dimension in collapsed_slice_dims else min(1, limit)
