@@ -1,1 +1,9 @@
 """Trace NumPy-style Python into an XLA graph, differentiate the graph, compile it with TVM."""
+
+from __future__ import annotations
+
+from tracejit import numpy, tree
+from tracejit.api import interpret
+from tracejit.transforms import grad, jit, value_and_grad, vjp
+
+__all__ = ["grad", "interpret", "jit", "numpy", "tree", "value_and_grad", "vjp"]

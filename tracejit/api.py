@@ -1,0 +1,31 @@
+"""The one place that joins all parts: what runs a graph is chosen here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction
+from tracejit.graph import Module
+from tracejit.trace.evaluation import use_evaluator
+from tracejit.transforms.compiler import Executable, use_compiler
+
+
+def interpret(module: Module, *arrays: Any) -> Any:
+    """The result of a module on ``arrays``, worked out op by op with NumPy."""
+    return evaluate(module.entry, [np.asarray(array) for array in arrays])
+
+
+def _executable(module: Module, target: str, check: bool) -> Executable:
+    def execute(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        result = evaluate(module.entry, arrays)
+        values = result if isinstance(result, tuple) else (result,)
+        return [np.array(value) for value in values]
+
+    return execute
+
+
+use_evaluator(evaluate_instruction)
+use_compiler(_executable)

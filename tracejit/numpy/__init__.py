@@ -1,0 +1,1 @@
+from tracejit.numpy.elementwise import *

@@ -1,0 +1,1 @@
+"""Tracing: abstract tensors, NumPy's protocols, in-place writes made functional."""

@@ -1,0 +1,57 @@
+"""When Python asks a traced value for a number: the value if it is known, else an explanation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracejit.errors import ConcretizationError
+from tracejit.graph import Instruction
+from tracejit.trace.context import find_argument
+from tracejit.trace.evaluation import known_value, unknown_arguments
+
+STATIC = "or make the argument static: jit(f, static_argnums=...)"
+ADVICE = {
+    "bool": (
+        "if, while, and, or, not and chained comparisons need it now; write "
+        f"np.where(condition, a, b), np.logical_and, np.logical_or or tracejit.lax.cond, {STATIC}"
+    ),
+    "int": f"keep it as an array (x.astype(int)), {STATIC}",
+    "index": (
+        "a size, a range or a position in a list must be known; loop over a known range, index a "
+        f"traced array (np.asarray(table)[i]), {STATIC}"
+    ),
+    "float": "keep it as an array and use np. functions instead of Python's float",
+    "complex": "keep it as an array and use np. functions instead of Python's complex",
+    "array": (
+        "a function that is not traced was called on it, or it was stored into a NumPy array; use "
+        "np. functions, and make the array that is written to inside the traced function"
+    ),
+    "item": "keep it as an array; return it to see its value",
+    "format": "return it to see its value",
+    "hash": "a dictionary key must be known; use a position in an array",
+    "pickle": "return it and pickle the result",
+}
+
+
+def concrete(instruction: Instruction, wish: str) -> np.ndarray:
+    """The value of an instruction that depends on no unknown argument.
+
+    Raises `ConcretizationError` otherwise, naming the arguments; ``wish`` is a key of ADVICE.
+    """
+    value = known_value(instruction)
+    if value is None:
+        raise ConcretizationError(
+            f"{wish}: the value {instruction.shape} depends on {dependence(instruction)}, unknown "
+            f"while tracing; {ADVICE[wish]}"
+        )
+    return value
+
+
+def dependence(instruction: Instruction) -> str:
+    """Which unknown arguments an instruction depends on, in words: argument x['w'] of loss."""
+    names = []
+    for parameter in unknown_arguments(instruction):
+        found = find_argument(parameter)
+        names.append("a value of another thread" if found is None else found[1].describe())
+    shown = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
+    return " and ".join(shown)

@@ -1,0 +1,114 @@
+"""Traces: one recording of one function, and which of them is running in this thread.
+
+    with Trace("loss") as trace:
+        x = trace.argument(shape, "x")
+        ...                                 what x takes part in is recorded
+
+A graph needs no trace to be built; the trace says which values are still alive, what stands
+behind its arguments, and what a number asked for by Python can be worked out from.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.ops.constants import parameter, tuple_
+from tracejit.shapes import AnyShape
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What stands behind a parameter of a trace.
+
+    ``describe`` names it for errors. ``value`` is the array it stands for, the value of an
+    enclosing trace it stands for, or None when it is unknown until the graph runs.
+    """
+
+    describe: Callable[[], str]
+    value: np.ndarray | Instruction | None = None
+
+
+class Trace:
+    """One recording of one function; a context manager, alive inside the ``with`` block.
+
+    ``eager`` says that every argument is known and that plain arrays count as arguments.
+    """
+
+    __slots__ = ("alive", "arguments", "eager", "name", "parent", "start", "values")
+
+    def __init__(self, name: str, *, eager: bool = False) -> None:
+        self.name = name
+        self.eager = eager
+        self.alive = False
+        self.parent: Trace | None = None
+        self.arguments: dict[Instruction, Argument] = {}
+        self.values: dict[Instruction, Any] = {}
+        self.start = 0
+
+    def __enter__(self) -> Trace:
+        traces = _running.traces
+        self.parent = traces[-1] if traces else None
+        self.alive = True
+        # What is made from here on has a greater serial than this mark.
+        self.start = tuple_([]).serial
+        traces.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.alive = False
+        assert _running.traces.pop() is self
+
+    def parameter(
+        self,
+        shape: AnyShape,
+        describe: Callable[[], str],
+        value: np.ndarray | Instruction | None = None,
+    ) -> Instruction:
+        """A new Parameter instruction that this trace knows as one of its arguments."""
+        made = parameter(len(self.arguments), shape)
+        self.arguments[made] = Argument(describe, value)
+        return made
+
+    def owns(self, instruction: Instruction) -> bool:
+        """Whether the instruction was made while this trace, or one inside it, was recording."""
+        return instruction.serial > self.start
+
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_running = _Running()
+
+
+def current_trace() -> Trace | None:
+    """The innermost trace that records in this thread."""
+    traces = _running.traces
+    return traces[-1] if traces else None
+
+
+def running_traces() -> list[Trace]:
+    """All traces that record in this thread, the outermost first."""
+    return _running.traces
+
+
+def find_argument(instruction: Instruction) -> tuple[Trace, Argument] | None:
+    """The running trace whose argument a Parameter is, with what stands behind it."""
+    for trace in reversed(_running.traces):
+        argument = trace.arguments.get(instruction)
+        if argument is not None:
+            return trace, argument
+    return None

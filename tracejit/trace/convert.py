@@ -1,0 +1,192 @@
+"""From what users pass (traced values, arrays, numbers, lists) to instructions.
+
+as_instruction([1.0, 2.0])                   a constant f64[2]
+operand(2.0).to(ElementType.F32)             a weak number, made an f32[] constant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.errors import ArgumentError, ShapeError, ValueRangeError
+from tracejit.graph import Instruction
+from tracejit.ops import comparison, elementwise_unary, layout
+from tracejit.ops.constants import constant
+from tracejit.ops.element_types import bitcast_convert_type, convert_element_type
+from tracejit.shapes import ElementType, element_type_of, shape_of
+from tracejit.trace.context import current_trace
+from tracejit.trace.promotion import Promotable, common_element_type, weak_dtype
+from tracejit.trace.table import Traced, contains_traced
+from tracejit.trace.views import broadcast
+
+PYTHON_SCALARS = (bool, int, float, complex)
+
+
+class Operand(NamedTuple):
+    """A value with the type it brings to promotion, not yet of the element type it will have."""
+
+    type: Promotable
+    value: Any
+    dimensions: tuple[int, ...] = ()
+
+    def to(self, element_type: ElementType) -> Instruction:
+        """The value as an instruction of this element type.
+
+        Raises `ValueRangeError` for a Python integer that does not fit.
+        """
+        if isinstance(self.value, Instruction):
+            return converted(self.value, element_type)
+        if isinstance(self.value, np.ndarray):
+            return converted(_from_array(self.value), element_type)
+        return scalar(self.value, element_type)
+
+    @property
+    def natural(self) -> Instruction:
+        """The value as an instruction of its own type; a weak one as int64, float64 …"""
+        dtype = self.type if isinstance(self.type, np.dtype) else weak_dtype(self.type)
+        return self.to(element_type_of(dtype))
+
+
+def operand(value: Any) -> Operand:
+    """Classifies a value. Raises `ArgumentError` for what is no array of numbers."""
+    if isinstance(value, Traced):
+        known: Operand = value.operand()
+        return known
+    kind = type(value)
+    if kind in PYTHON_SCALARS:
+        return Operand(kind, value)
+    if kind in (list, tuple) and contains_traced(value):
+        made = stacked(value)
+        return Operand(made.array_shape.dtype, made, made.array_shape.dimensions)
+    array = plain_array(value)
+    return Operand(element_type_of(array.dtype).dtype, array, array.shape)
+
+
+def as_instruction(value: Any) -> Instruction:
+    """The value as an instruction of its own type."""
+    return operand(value).natural
+
+
+def plain_array(value: Any) -> np.ndarray:
+    """A NumPy array with the value's elements, in memory of any layout.
+
+    Raises `ArgumentError` for masked arrays and matrices, which mean more than their elements,
+    and for what has no elements XLA knows (objects, strings, dates).
+    """
+    if isinstance(value, np.ma.MaskedArray | np.matrix):
+        raise ArgumentError(
+            f"{type(value).__name__} is not supported; pass a plain array (np.asarray(x), or "
+            f"x.filled(value) for a masked one)"
+        )
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(f"a {type(value).__name__} does not make an array: {error}") from error
+    if array.dtype.kind in "OUSMm" or array.dtype.names is not None:
+        given = type(value).__name__
+        named = given if given != "ndarray" else f"an array of dtype {array.dtype}"
+        raise ArgumentError(f"{named} cannot be traced: its elements are not numbers")
+    element_type_of(array.dtype)
+    return array
+
+
+def _from_array(array: np.ndarray) -> Instruction:
+    trace = current_trace()
+    if trace is not None and trace.eager:
+        return trace.parameter(shape_of(array), lambda: "a given array", array)
+    return constant(array)
+
+
+def scalar(value: complex, element_type: ElementType) -> Instruction:
+    """A Python number as a rank-0 constant."""
+    try:
+        array = np.asarray(value, element_type.dtype)
+    except OverflowError as error:
+        raise ValueRangeError(f"{value} does not fit into {element_type}") from error
+    return constant(array)
+
+
+def converted(value: Instruction, element_type: ElementType) -> Instruction:
+    """``value.astype(element_type)``: complex to real drops the imaginary part."""
+    given = value.array_shape.element_type
+    if given.is_complex and element_type is ElementType.PRED:
+        zero = layout.full_like(value, 0)
+        return comparison.ne(value, zero)
+    if given.is_complex and not element_type.is_complex:
+        value = elementwise_unary.real(value)
+    return convert_element_type(value, element_type)
+
+
+def bits_as(value: Instruction, element_type: ElementType) -> Instruction:
+    """``value.view(dtype)``: the bits of the last dimension's elements as another type."""
+    shape = value.array_shape
+    old, new = shape.element_type.bits, element_type.bits
+    if new > old and shape.rank:
+        parts = new // old
+        value = layout.reshape(
+            value, (*shape.dimensions[:-1], shape.dimensions[-1] // parts, parts)
+        )
+    made = bitcast_convert_type(value, element_type)
+    if new < old and shape.rank:
+        made = layout.reshape(made, (*shape.dimensions[:-1], shape.dimensions[-1] * (old // new)))
+    return made
+
+
+def stacked(values: Sequence[Any]) -> Instruction:
+    """The array that nested lists of numbers, arrays and traced values make, as np.array does.
+
+    Raises `ShapeError` when the parts differ in shape.
+    """
+    parts = [operand(value) for value in values]
+    shapes = {part.dimensions for part in parts}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"array: the parts of a list must have equal shapes, not "
+            f"{', '.join(map(str, sorted(shapes)))}"
+        )
+    element_type = common_element_type(part.type for part in parts)
+    dimensions = parts[0].dimensions
+    rows = [layout.reshape(part.to(element_type), (1, *dimensions)) for part in parts]
+    return layout.concatenate(rows, 0) if len(rows) > 1 else rows[0]
+
+
+def broadcast_together(function: str, *operands: Instruction) -> list[Instruction]:
+    """Operands stretched to one shape by NumPy's rules. Raises `ShapeError` when there is none."""
+    shapes = [o.array_shape.dimensions for o in operands]
+    if all(shape == shapes[0] for shape in shapes):
+        return list(operands)
+    dimensions = broadcast_dimensions(function, shapes)
+    return [broadcast(o, dimensions) for o in operands]
+
+
+def broadcast_dimensions(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The dimensions that arrays of these shapes stretch to."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        listed = " ".join(str(shape) for shape in shapes)
+        raise ShapeError(
+            f"{function}: operands could not be broadcast together with shapes {listed}"
+        ) from error
+
+
+def stretch(function: str, value: Instruction, dimensions: tuple[int, ...]) -> Instruction:
+    """``value`` stretched to exactly these dimensions, leading ones of size 1 dropped if needed.
+
+    Raises `ShapeError` when it does not fit.
+    """
+    given = value.array_shape.dimensions
+    extra = len(given) - len(dimensions)
+    if extra > 0 and all(size == 1 for size in given[:extra]):
+        value = layout.reshape(value, given[extra:])
+        given = given[extra:]
+    pairs = zip(reversed(given), reversed(dimensions), strict=False)
+    if len(given) > len(dimensions) or any(size not in (1, wide) for size, wide in pairs):
+        raise ShapeError(
+            f"{function}: could not broadcast input array from shape {given} into shape "
+            f"{dimensions}"
+        )
+    return broadcast(value, dimensions)

@@ -1,0 +1,175 @@
+"""From what stands between the brackets of ``x[...]`` to the parts of an index."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ConcretizationError, DimensionError, StaticIndexError
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT, constant
+from tracejit.shapes import ElementType
+from tracejit.trace.evaluation import known_value
+from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
+from tracejit.trace.index_fancy import Fancy, FancyIndex, require_in_range
+from tracejit.trace.table import Traced
+
+ToInstruction = Callable[[Any], Instruction]
+
+
+class UnknownMask(Exception):
+    """The index holds a boolean array whose values, and so the result's shape, are unknown.
+
+    ``around`` is the index with slices in the mask's place; in what that gives, the mask covers
+    the dimensions from ``axis`` on.
+    """
+
+    def __init__(self, mask: Instruction) -> None:
+        super().__init__()
+        self.mask = mask
+        self.around: tuple[Any, ...] = ()
+        self.axis = 0
+
+
+def parse_index(
+    index: Any, dimensions: tuple[int, ...], to_instruction: ToInstruction
+) -> BasicIndex | FancyIndex:
+    """The parts of an index into an array of ``dimensions``.
+
+    Raises `StaticIndexError` for an index that is out of range or of an impossible type, and
+    `UnknownMask` for a boolean array that is not known while tracing.
+    """
+    given = index if isinstance(index, tuple) else (index,)
+    items = _written_out([_classified(item, to_instruction) for item in given], len(dimensions))
+    parts: list[Part | Fancy] = []
+    dimension = 0
+    for position, item in enumerate(items):
+        if item is None:
+            parts.append(New())
+            continue
+        taken = _dimensions_taken(item)
+        if isinstance(item, slice):
+            parts.append(_run(item, dimensions[dimension]))
+        elif isinstance(item, int):
+            size = dimensions[dimension]
+            require_in_range(np.asarray(item), size, dimension)
+            parts.append(Fixed(item % size))
+        elif item.array_shape.element_type is ElementType.PRED:
+            mask = _mask(item, dimensions[dimension : dimension + taken], dimension)
+            if mask is None:
+                raise _unknown_mask(items, position)
+            parts.extend(mask)
+        elif item.array_shape.rank == 0:
+            parts.append(Moving(item))
+        else:
+            parts.append(Fancy(item))
+        dimension += taken
+    if any(isinstance(part, Fancy) for part in parts):
+        return FancyIndex(tuple(parts))
+    return BasicIndex(tuple(part for part in parts if not isinstance(part, Fancy)))
+
+
+Item = None | slice | int | Instruction
+
+
+def _written_out(items: list[Item | EllipsisType], rank: int) -> list[Item]:
+    """The items with an Ellipsis (there is one at the end) replaced by slices."""
+    ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
+        raise StaticIndexError("an index can only have a single ellipsis ('...')")
+    rest = [item for item in items if not isinstance(item, EllipsisType)]
+    taken = sum(_dimensions_taken(item) for item in rest)
+    if taken > rank:
+        raise DimensionError(
+            f"too many indices for array: array is {rank}-dimensional, but {taken} were indexed"
+        )
+    at = ellipses[0] if ellipses else len(rest)
+    return [*rest[:at], *[slice(None)] * (rank - taken), *rest[at:]]
+
+
+def _dimensions_taken(item: Item) -> int:
+    if item is None:
+        return 0
+    if isinstance(item, Instruction) and item.array_shape.element_type is ElementType.PRED:
+        return item.array_shape.rank
+    return 1
+
+
+def _classified(item: Any, to_instruction: ToInstruction) -> Item | EllipsisType:
+    """None, Ellipsis, a slice, a known integer, or an array of integers or booleans."""
+    if item is None or isinstance(item, slice | EllipsisType):
+        return item
+    if isinstance(item, bool | np.bool_):
+        return constant(np.bool_(item))
+    if isinstance(item, int | np.integer):
+        return int(item)
+    if isinstance(item, np.ndarray | list | Traced) or hasattr(item, "__array__"):
+        array = to_instruction(
+            np.zeros(0, np.int64) if isinstance(item, list) and not item else item
+        )
+        element_type = array.array_shape.element_type
+        if not element_type.is_integral and element_type is not ElementType.PRED:
+            raise StaticIndexError(
+                f"arrays used as indices must be of integer or boolean type, not {array.shape}"
+            )
+        known = known_value(array)
+        if known is None:
+            return array
+        return int(known) if known.ndim == 0 and known.dtype != np.bool_ else constant(known)
+    try:
+        return operator.index(item)
+    except TypeError as error:
+        raise StaticIndexError(
+            f"only integers, slices, ellipsis, newaxis and integer or boolean arrays are indices, "
+            f"not {type(item).__name__}"
+        ) from error
+
+
+def _run(item: slice, size: int) -> Run:
+    for bound in (item.start, item.stop, item.step):
+        if isinstance(bound, Traced) and known_value(bound.instruction) is None:  # type: ignore[attr-defined]
+            raise ConcretizationError(
+                "the bounds of a slice must be known while tracing, or the result's shape would "
+                "not be; write tracejit.lax.dynamic_slice(x, starts, sizes), or np.where over all "
+                "of the array"
+            )
+    start, stop, step = item.indices(size)
+    count = len(range(start, stop, step))
+    return Run(start, step, count) if count else Run(0, 1, 0)
+
+
+def _mask(mask: Instruction, dimensions: tuple[int, ...], first: int) -> list[Part | Fancy] | None:
+    """One list of places for each dimension that a mask covers; None if it is unknown."""
+    sizes = mask.array_shape.dimensions
+    for offset, (size, wanted) in enumerate(zip(sizes, dimensions, strict=True)):
+        if size != wanted:
+            raise StaticIndexError(
+                f"boolean index did not match indexed array along axis {first + offset}; size of "
+                f"axis is {wanted} but size of corresponding boolean axis is {size}"
+            )
+    if mask.op is not CONSTANT:
+        return None
+    literal = mask.attributes["literal"]
+    if not dimensions:
+        # x[True] is x[newaxis], x[False] is an empty array along a new axis.
+        return [Fancy(constant(np.zeros(int(literal), np.int64)), is_new=True)]
+    return [Fancy(constant(places)) for places in np.nonzero(literal)]
+
+
+def _unknown_mask(items: list[Item], position: int) -> UnknownMask:
+    mask = items[position]
+    assert isinstance(mask, Instruction)
+    rest = [*items[:position], *items[position + 1 :]]
+    if any(isinstance(item, Instruction) for item in rest):
+        raise ConcretizationError(
+            "index: an unknown mask beside other arrays is not supported; write np.where"
+        )
+    unknown = UnknownMask(mask)
+    whole = [slice(None)] * mask.array_shape.rank
+    unknown.around = (*items[:position], *whole, *items[position + 1 :])
+    unknown.axis = sum(not isinstance(item, int) for item in items[:position])
+    return unknown

@@ -1,0 +1,111 @@
+"""Reading and writing with brackets: ``x[...]``, ``x[...] = v``, and iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tracejit.errors import ArgumentError, ConcretizationError, ReadOnlyError
+from tracejit.graph import Instruction
+from tracejit.ops import elementwise, layout
+from tracejit.ops.indexing import replace_computation
+from tracejit.shapes import ElementType
+from tracejit.trace.concrete import dependence
+from tracejit.trace.convert import as_instruction, operand, stretch
+from tracejit.trace.evaluation import known_value
+from tracejit.trace.index_basic import Fixed, Moving
+from tracejit.trace.index_fancy import FancyIndex
+from tracejit.trace.index_parse import UnknownMask, parse_index
+from tracejit.trace.table import Traced
+
+
+class Indexing(Traced):
+    """Mixin: brackets, as NumPy has them.
+
+    A basic index gives a view, an index by arrays a copy. An unknown integer is clamped when it
+    reads and dropped when it writes out of range.
+    """
+
+    __slots__ = ()
+    is_scalar: bool
+    through: Callable[..., Any]
+    is_view: Callable[[Any, object], bool]
+    write: Callable[[Instruction], None]
+    _new: Callable[[Instruction], Any]
+
+    @property
+    def instruction(self) -> Instruction:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def element_type(self) -> ElementType:
+        raise NotImplementedError
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            parsed = parse_index(index, self.shape, as_instruction)
+        except UnknownMask as unknown:
+            raise ConcretizationError(
+                f"index: how many elements a mask selects depends on {dependence(unknown.mask)}, "
+                f"unknown while tracing, and with it the result's shape; write "
+                f"np.where(mask, x, other), or x[mask] = value"
+            ) from None
+        if isinstance(parsed, FancyIndex):
+            return self._new(parsed.read(self.instruction))
+        if all(isinstance(part, Fixed | Moving) for part in parsed.parts):
+            # x[0] is a number, x[..., 0] an array of rank 0 and a view.
+            return self.through(parsed, not _has_ellipsis(index))
+        return self.through(parsed)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self.is_scalar:
+            raise ReadOnlyError("a number does not support item assignment: it is not an array")
+        try:
+            parsed = parse_index(index, self.shape, as_instruction)
+        except UnknownMask as unknown:
+            self._write_where(unknown, value)
+            return
+        if isinstance(value, Indexing) and value.is_view(self, parsed):
+            # x[i] += v writes through the view x[i], and then asks for x[i] = that view.
+            return
+        update = operand(value).to(self.element_type)
+        if isinstance(parsed, FancyIndex):
+            base = self.instruction
+            update = stretch("assignment", update, parsed.result_dimensions(base))
+            self.write(parsed.write(base, update, replace_computation(self.element_type)))
+            return
+        place = self.through(parsed, False)
+        place.write(stretch("assignment", update, place.shape))
+
+    def _write_where(self, unknown: UnknownMask, value: Any) -> None:
+        """``x[mask] = value`` for an unknown mask: a select over the part that it covers."""
+        place = self[unknown.around]
+        rank = unknown.mask.array_shape.rank
+        before, after = place.shape[: unknown.axis], place.shape[unknown.axis + rank :]
+        update = operand(value).to(self.element_type)
+        # The mask's dimensions count as one, along which the value must not vary.
+        update = stretch("assignment by an unknown mask", update, (*before, 1, *after))
+        update = layout.reshape(update, (*before, *[1] * rank, *after))
+        wide = layout.broadcast_in_dim(update, place.shape, range(len(place.shape)))
+        covered = range(unknown.axis, unknown.axis + rank)
+        mask = layout.broadcast_in_dim(unknown.mask, place.shape, covered)
+        place.write(elementwise.select(mask, wide, place.instruction))
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise ArgumentError("iteration over an array of rank 0")
+        known = known_value(self.instruction) if len(self.shape) == 1 else None
+        if known is not None:
+            return iter(known)
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+
+def _has_ellipsis(index: Any) -> bool:
+    return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))

@@ -1,0 +1,115 @@
+"""How the functions that users call behave inside and outside traces.
+
+@implements(np.tanh)
+def tanh(x): ...
+
+Inside a trace a call on traced values records; a call on plain arrays is NumPy's own, since
+nothing in it is unknown. Outside every trace a call is recorded and evaluated at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from tracejit.trace.context import Trace, running_traces
+from tracejit.trace.convert import as_instruction
+from tracejit.trace.evaluation import evaluate
+from tracejit.trace.table import FUNCTIONS, Traced, contains_traced, function_name
+from tracejit.trace.tracer import Tracer, lift
+from tracejit.tree import flatten, unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def public(
+    function: Callable[P, R], static: Callable[..., Any] | None = None, *, creates: bool = False
+) -> Callable[P, R]:
+    """Makes ``function``, which records, callable inside and outside traces.
+
+    ``static`` is NumPy's own, for calls without a traced value; a function that ``creates``
+    arrays records those calls too, so that the arrays can be written to.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        traces = running_traces()
+        if not traces:
+            return run_now(function, *args, **kwargs)
+        if creates or static is None or traces[-1].eager:
+            return function(*args, **kwargs)
+        if contains_traced(args) or contains_traced(kwargs.values()):
+            return function(*args, **kwargs)
+        result: R = adopted(static(*args, **kwargs))
+        return result
+
+    return call
+
+
+def implements(
+    *numpy_functions: Any, creates: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Registers the decorated function for NumPy functions, and makes it public.
+
+    Registering twice raises.
+    """
+
+    def register(function: Callable[P, R]) -> Callable[P, R]:
+        made = public(function, numpy_functions[0], creates=creates)
+        for numpy_function in numpy_functions:
+            enter(numpy_function, made)
+        return made
+
+    return register
+
+
+def enter(numpy_function: Any, function: Callable[..., Any]) -> None:
+    """Puts a public function into the table. Raises when NumPy's function is there already."""
+    if numpy_function in FUNCTIONS:
+        raise ValueError(f"{function_name(numpy_function)} is implemented twice")
+    FUNCTIONS[numpy_function] = function
+
+
+def run_now(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Records one call and evaluates it, NumPy arrays in and out."""
+    if contains_traced(args) or contains_traced(kwargs.values()):
+        # In a thread that traces nothing: the values know their trace, or that it has ended.
+        return function(*args, **kwargs)
+    with Trace(function.__name__, eager=True):
+        return evaluated(function(*args, **kwargs))
+
+
+def evaluated(result: R) -> R:
+    """A result with its traced values replaced by arrays, and by NumPy scalars where they are ones.
+
+    Every argument that they depend on must have a value.
+    """
+    leaves, structure = flatten(result)
+    traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
+    values = iter(evaluate([leaf.instruction for leaf in traced], {}))
+    made = [own(next(values), leaf) if isinstance(leaf, Tracer) else leaf for leaf in leaves]
+    finished: R = unflatten(structure, made)
+    return finished
+
+
+def own(value: np.ndarray, like: Tracer) -> Any:
+    """A value that shares no memory with anything; a number where ``like`` is one."""
+    if like.is_weak:
+        return value.item()
+    return value[()] if like.is_scalar else np.array(value)
+
+
+def adopted(result: Any) -> Any:
+    """What NumPy made while tracing: arrays become traced, so that they can be written to."""
+    if type(result) is np.ndarray:
+        return lift(as_instruction(result), False)
+    if type(result) in (tuple, list):
+        return type(result)(adopted(item) for item in result)
+    return result
+
+
+__all__ = ["Traced", "adopted", "enter", "evaluated", "implements", "own", "public", "run_now"]

@@ -1,0 +1,253 @@
+"""Recording namespaces: plain ``np.`` and ``math.`` calls of a traced function record.
+
+recording(f)        f, with the names np and math standing for namespaces that record
+
+NumPy's protocols reach calls on traced values only: not ``np.zeros(3)`` that is written to later,
+not ``np.array([t, t])``, not ``math.sin(t)``. So a copy of the function runs, whose globals and
+closure show recording namespaces in place of those modules, and copies in place of the user's own
+functions. Nothing that another thread can see is changed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import functools
+import inspect
+import math
+import random
+import sysconfig
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tracejit.sources import is_internal
+from tracejit.trace.table import FUNCTIONS, function_name
+
+RECORDED = (np, np.linalg, np.fft, math, cmath)
+FROZEN = (np.random, random, time)
+"""Modules whose functions give another value at each call: a trace would keep one for ever."""
+
+_LIBRARIES = tuple(
+    {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platlib", "purelib")}
+)
+_DISPATCHERS = (BuiltinFunctionType, np.ufunc, type(np.sum))
+
+
+class FrozenValueWarning(UserWarning):
+    """A clock or a random generator was called while tracing."""
+
+
+def recording(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` with recording namespaces in place of NumPy and math.
+
+    Reaches functions, methods, partials and callable objects of the user's; others come back
+    as they are.
+    """
+    if isinstance(function, functools.partial):
+        inner = recording(function.func)
+        return functools.partial(inner, *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        bound = recording(function.__func__)
+        return functools.partial(bound, function.__self__)
+    if not isinstance(function, FunctionType):
+        method = inspect.getattr_static(type(function), "__call__", None)
+        if isinstance(method, FunctionType) and is_users(method.__code__):
+            return functools.partial(recording(method), function)
+        return function
+    copy = copied(function)
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return copy(*args, **kwargs)
+        finally:
+            for known in list(_GLOBALS.values()):
+                known.flush()
+
+    return run
+
+
+def substitute(value: Any) -> Any:
+    """What a name that stands for ``value`` shows to a traced function."""
+    kind = type(value)
+    if kind is ModuleType:
+        if value in RECORDED or is_users_module(value):
+            return Namespace(value)
+        return FrozenNamespace(value) if value in FROZEN else value
+    if kind is FunctionType:
+        recorded = FUNCTIONS.get(value)
+        if recorded is None and is_users(value.__code__):
+            return copied(value)
+        return value if recorded is None else recorded
+    if kind in _DISPATCHERS:
+        return FUNCTIONS.get(value, value)
+    return value
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_file(path: str) -> bool:
+    return not str(Path(path).resolve() if Path(path).exists() else path).startswith(_LIBRARIES)
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether code is the user's own: not Python's, not an installed package's, not tracejit's."""
+    file = code.co_filename
+    return not file.startswith("<frozen") and _is_users_file(file) and not is_internal(code)
+
+
+def is_users_module(module: ModuleType) -> bool:
+    """Whether a module's functions are the user's own."""
+    file = getattr(module, "__file__", None)
+    if file is None or module.__name__.partition(".")[0] == "tracejit":
+        return False
+    return _is_users_file(file)
+
+
+class Namespace:
+    """A module as a traced function sees it."""
+
+    __slots__ = ("_module",)
+
+    def __init__(self, module: ModuleType) -> None:
+        object.__setattr__(self, "_module", module)
+
+    def __getattr__(self, name: str) -> Any:
+        return substitute(getattr(self._module, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+    def __repr__(self) -> str:
+        return f"<recording namespace of {self._module.__name__}>"
+
+
+class FrozenNamespace(Namespace):
+    """A module whose functions should not be called while tracing, and warn that they are."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if callable(value) and not isinstance(value, type):
+            return functools.partial(_call_and_warn, value)
+        return value
+
+
+def _call_and_warn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if function is np.random.default_rng and args:
+        # Seeded: the same at each call.
+        return function(*args, **kwargs)
+    warnings.warn(
+        f"{function_name(function)} is called while tracing: its value is frozen into the compiled "
+        f"function; pass the value as an argument",
+        FrozenValueWarning,
+        stacklevel=2,
+    )
+    return function(*args, **kwargs)
+
+
+class RecordingGlobals(dict[str, Any]):
+    """The globals of a copied function: those of the module, seen through `substitute`.
+
+    Python reads globals that are no plain dict by ``__getitem__``, but writes past
+    ``__setitem__``: what was written is passed on at the next occasion.
+    """
+
+    def __init__(self, module_globals: dict[str, Any]) -> None:
+        super().__init__(
+            __builtins__={**vars(builtins), "__import__": _import},
+            __name__=module_globals.get("__name__"),
+        )
+        self._module_globals = module_globals
+        self._own = len(self)
+        self._copies: dict[str, tuple[Any, Any]] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if len(self) != self._own:
+            self.flush()
+        value = self._module_globals[name]
+        if type(value) is not FunctionType:
+            return substitute(value)
+        known = self._copies.get(name)
+        if known is None or known[0] is not value:
+            known = self._copies[name] = (value, substitute(value))
+        return known[1]
+
+    def flush(self) -> None:
+        """Passes on to the module what the copies have written to globals."""
+        for name in list(self):
+            if name not in ("__builtins__", "__name__"):
+                self._module_globals[name] = self.pop(name)
+
+
+def _import(
+    name: str,
+    globals: dict[str, Any] | None = None,
+    locals: Any = None,
+    fromlist: Any = (),
+    level: int = 0,
+) -> Any:
+    """An import statement inside a traced function."""
+    if isinstance(globals, RecordingGlobals):
+        globals = globals._module_globals
+    return substitute(builtins.__import__(name, globals, locals, fromlist, level))
+
+
+_GLOBALS: weakref.WeakValueDictionary[int, RecordingGlobals] = weakref.WeakValueDictionary()
+
+
+def recording_globals(module_globals: dict[str, Any]) -> RecordingGlobals:
+    """The one view on a module's globals that all copies of its functions share."""
+    known = _GLOBALS.get(id(module_globals))
+    if known is None:
+        known = _GLOBALS.setdefault(id(module_globals), RecordingGlobals(module_globals))
+    return known
+
+
+def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> FunctionType:
+    """A copy of a function that sees recording namespaces; of a copy, itself.
+
+    ``cells`` are the closure cells that are being replaced, by identity: functions may refer to
+    each other.
+    """
+    if isinstance(function.__globals__, RecordingGlobals):
+        return function
+    replaced = {} if cells is None else cells
+    copy = FunctionType(
+        function.__code__,
+        recording_globals(function.__globals__),
+        function.__name__,
+        function.__defaults__,
+        tuple(_seen(cell, replaced) for cell in function.__closure__ or ()),
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__ = function.__qualname__
+    copy.__dict__.update(function.__dict__)
+    return copy
+
+
+def _seen(cell: CellType, cells: dict[int, CellType]) -> CellType:
+    """A closure cell, or the one that replaces it when what it holds is substituted."""
+    if id(cell) in cells:
+        return cells[id(cell)]
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        # Not assigned yet, and the original cell will be.
+        return cell
+    if type(value) is FunctionType and value not in FUNCTIONS and is_users(value.__code__):
+        made = cells[id(cell)] = CellType()
+        made.cell_contents = copied(value, cells)
+        return made
+    seen = substitute(value)
+    return cell if seen is value else CellType(seen)

@@ -1,0 +1,326 @@
+"""The abstract tensor: stands for an array while a function is traced.
+
+It has an array's shape and dtype, operators, methods and in-place writes; what it takes part in
+is recorded. A write replaces the instruction that is its value. A view remembers its base and the
+path to it, so that a write to either is seen through both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ArgumentError, ReadOnlyError, TracerLeakError, UnsupportedError
+from tracejit.graph import Instruction
+from tracejit.ops.layout import full
+from tracejit.shapes import ElementType, element_type_of
+from tracejit.trace.concrete import concrete
+from tracejit.trace.context import Trace, current_trace
+from tracejit.trace.convert import Operand, bits_as, converted
+from tracejit.trace.indexing import Indexing
+from tracejit.trace.methods import Methods
+from tracejit.trace.operators import Operators
+from tracejit.trace.promotion import weak_type
+from tracejit.trace.table import call, implementation
+from tracejit.trace.views import ComplexPart, Path, Permute, Reshape, Strides, row_major_strides
+
+
+class Tracer(Operators, Indexing, Methods):
+    """An array of known shape and dtype and, in general, unknown elements.
+
+    ``is_weak``: stands for a Python number, which yields to arrays in promotion.
+    ``is_scalar``: of rank 0 and, like NumPy's scalars, never written to.
+    """
+
+    __slots__ = (
+        "_base",
+        "_instruction",
+        "_path",
+        "_seen",
+        "_trace",
+        "_version",
+        "is_scalar",
+        "is_weak",
+    )
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        trace: Trace,
+        *,
+        is_weak: bool = False,
+        is_scalar: bool | None = None,
+    ) -> None:
+        self._instruction = instruction
+        self._trace = trace
+        self._base: Tracer | None = None
+        self._path: Path | None = None
+        self._version = 0
+        self._seen = 0
+        self.is_weak = is_weak
+        self.is_scalar = not instruction.array_shape.dimensions if is_scalar is None else is_scalar
+
+    # Value
+
+    @property
+    def instruction(self) -> Instruction:
+        """What computes the array's present value. Raises `TracerLeakError` after its trace."""
+        if not self._trace.alive:
+            raise TracerLeakError(
+                f"a value traced in {self._trace.name} (made at {self._instruction.source}) is "
+                f"used after the trace has ended; return it from the function instead of storing it"
+            )
+        base = self._base
+        if base is not None and self._seen != base.version:
+            assert self._path is not None
+            self._instruction = self._path.read(base.instruction)
+            self._seen = base.version
+        return self._instruction
+
+    @property
+    def version(self) -> int:
+        """How often the memory behind the array has been written to."""
+        return self._version if self._base is None else self._base.version
+
+    def write(self, value: Instruction) -> None:
+        """Makes ``value``, of the array's own shape and dtype, the array's value.
+
+        Raises `ReadOnlyError` for a number, and `UnsupportedError` from within an inner trace
+        (the body of a loop, a function being differentiated).
+        """
+        if self.is_scalar:
+            raise ReadOnlyError("a number cannot be written to: it is not an array")
+        running = current_trace()
+        if self._trace is not running:
+            inside = "no trace" if running is None else running.name
+            raise UnsupportedError(
+                f"an array of {self._trace.name} is written to inside {inside}; return the new "
+                f"value instead"
+            )
+        target, update = self, value
+        while target._base is not None:
+            assert target._path is not None
+            update = target._path.write(target._base.instruction, update)
+            target = target._base
+        target._instruction = update
+        target._version += 1
+        if target is not self:
+            self._instruction = value
+            self._seen = target._version
+
+    def through(self, path: Path, is_scalar: bool | None = None) -> Tracer:
+        """The view of this array along ``path``; a number where the result is one."""
+        made = self._new(path.read(self.instruction), is_scalar)
+        if not made.is_scalar:
+            made._base, made._path, made._seen = self, path, self.version
+        return made
+
+    def is_view(self, base: Any, path: object) -> bool:
+        """Whether this is the view of ``base`` along an equal path."""
+        return self._base is base and self._path == path
+
+    def _new(self, instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
+        return Tracer(instruction, current_trace() or self._trace, is_scalar=is_scalar)
+
+    def weakened(self) -> Tracer:
+        """The same value, counted as a Python number in promotion."""
+        return Tracer(self.instruction, self._trace, is_weak=True)
+
+    def operand(self) -> Operand:
+        """The value as promotion sees it."""
+        instruction = self.instruction
+        shape = instruction.array_shape
+        kind = weak_type(shape.dtype) if self.is_weak else shape.dtype
+        return Operand(kind, instruction, shape.dimensions)
+
+    def strides_in_elements(self) -> Strides | None:
+        """How NumPy would lay the array out within its base, in elements; None when unknown."""
+        if self._base is None or self._path is None:
+            return row_major_strides(self.shape)
+        strides = self._base.strides_in_elements()
+        return None if strides is None else self._path.strides(self._base.shape, strides)
+
+    # What is known of an array while tracing
+
+    @property
+    def element_type(self) -> ElementType:
+        return self._instruction.array_shape.element_type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._instruction.array_shape.dimensions
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._instruction.array_shape.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self._instruction.array_shape.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._instruction.array_shape.nbytes
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError("len: an array of rank 0 has no length")
+        return self.shape[0]
+
+    # Views and copies
+
+    @property
+    def T(self) -> Tracer:
+        return self.through(Permute(tuple(range(self.ndim - 1, -1, -1))))
+
+    @property
+    def mT(self) -> Any:
+        return call(np.matrix_transpose, self)
+
+    @property
+    def real(self) -> Tracer:
+        return self.through(ComplexPart(True)) if self.element_type.is_complex else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Tracer:
+        if not self.element_type.is_complex:
+            return self._new(full(self._instruction.array_shape, 0))
+        return self.through(ComplexPart(False))
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
+
+    @property
+    def flat(self) -> Any:
+        return self.reshape(-1)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.reshape(-1)[...] = value
+
+    def view(self, dtype: Any = None) -> Tracer:
+        """A view of all of the array; of another dtype, a copy of its bits."""
+        if dtype is None:
+            return self.through(Reshape(self.shape))
+        return self._new(bits_as(self.instruction, element_type_of(dtype)))
+
+    def copy(self, order: str = "C") -> Tracer:
+        """A new array with the same elements."""
+        return self._new(self.instruction, False)
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Tracer:
+        """The elements as another dtype; complex to real drops the imaginary part."""
+        element_type = element_type_of(dtype)
+        if not np.can_cast(self.dtype, element_type.dtype, casting):
+            raise ArgumentError(
+                f"astype: cannot cast {self.dtype} to {element_type.dtype} by the rule {casting!r}"
+            )
+        return self._new(converted(self.instruction, element_type), self.is_scalar)
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy with one dimension."""
+        return call(np.ravel, self, order).copy()
+
+    def __copy__(self) -> Tracer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        return self.copy()
+
+    # Writes
+
+    def fill(self, value: Any) -> None:
+        """Every element becomes ``value``."""
+        self[...] = value
+
+    def sort(self, axis: int = -1, **kwargs: Any) -> None:
+        """Sorts in place along ``axis``."""
+        self[...] = call(np.sort, self, axis=axis, **kwargs)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """``x.flat[indices] = values``."""
+        call(np.put, self, indices, values, mode)
+
+    # NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        function = implementation(ufunc)
+        out = kwargs.get("out")
+        if isinstance(out, tuple) and len(out) == 1:
+            kwargs["out"] = out[0]
+        if method == "__call__":
+            return function(*inputs, **kwargs)
+        return getattr(function, method)(*inputs, **kwargs)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return implementation(function)(*args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(concrete(self.instruction, "array"), dtype)
+
+    # Where Python needs a value
+
+    def __bool__(self) -> bool:
+        return bool(concrete(self.instruction, "bool"))
+
+    def __int__(self) -> int:
+        return int(concrete(self.instruction, "int"))
+
+    def __float__(self) -> float:
+        return float(concrete(self.instruction, "float"))
+
+    def __complex__(self) -> complex:
+        return complex(concrete(self.instruction, "complex"))
+
+    def __index__(self) -> int:
+        return concrete(self.instruction, "index").__index__()
+
+    def item(self, *args: Any) -> Any:
+        """The one element as a Python number, if it is known while tracing."""
+        return concrete(self.instruction, "item").item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists, if they are known while tracing."""
+        return concrete(self.instruction, "item").tolist()
+
+    def __format__(self, spec: str) -> str:
+        return format(concrete(self.instruction, "format")[()], spec) if spec else str(self)
+
+    def __hash__(self) -> int:
+        return hash(concrete(self.instruction, "hash")[()])
+
+    def __reduce__(self) -> Any:
+        return concrete(self.instruction, "pickle").__reduce__()
+
+    def __repr__(self) -> str:
+        return f"Tracer<{self._instruction.shape}>"
+
+
+def lift(instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
+    """An instruction as an array of the running trace; of rank 0 it is a number by default."""
+    trace = current_trace()
+    assert trace is not None, "nothing is being traced"
+    return Tracer(instruction, trace, is_scalar=is_scalar)

@@ -1,0 +1,78 @@
+"""What one array argument looks like to a trace, and refusing what is none.
+
+The key of an argument holds all that a compiled function depends on: element type, dimensions,
+and whether it was an array, a NumPy scalar or a Python number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.errors import ArgumentError
+from tracejit.shapes import ElementType, Shape, element_type_of
+from tracejit.trace.convert import PYTHON_SCALARS, plain_array
+from tracejit.trace.promotion import weak_dtype
+
+
+class Abstract(NamedTuple):
+    """An argument without its elements; see `Tracer` for what the flags mean."""
+
+    shape: Shape
+    is_weak: bool = False
+    is_scalar: bool = False
+
+
+def key_of(leaf: Any) -> Any:
+    """What a leaf brings to the key of the cache; None for what needs `normalised` first."""
+    kind = type(leaf)
+    if kind is np.ndarray:
+        return leaf.dtype, leaf.shape
+    if kind in PYTHON_SCALARS:
+        return kind
+    if isinstance(leaf, np.generic):
+        return leaf.dtype
+    return None
+
+
+def normalised(leaf: Any, describe: Callable[[], str]) -> Any:
+    """A leaf as an array, a NumPy scalar or a Python number of an element type XLA has.
+
+    Raises `ArgumentError`, naming the argument, for what is none of these.
+    """
+    if type(leaf) in PYTHON_SCALARS:
+        return leaf
+    try:
+        array = plain_array(leaf)
+    except ArgumentError as error:
+        raise ArgumentError(f"{describe()}: {error.message}") from None
+    native = array.astype(element_type_of(array.dtype).dtype, copy=False)
+    return native[()] if isinstance(leaf, np.generic) else native
+
+
+def abstract_of(leaf: Any) -> Abstract:
+    """What a normalised leaf looks like to a trace."""
+    kind = type(leaf)
+    if kind in PYTHON_SCALARS:
+        return Abstract(Shape(element_type_of(weak_dtype(kind))), is_weak=True, is_scalar=True)
+    if isinstance(leaf, Shape):
+        return Abstract(leaf)
+    element_type: ElementType = element_type_of(leaf.dtype)
+    return Abstract(Shape(element_type, tuple(leaf.shape)), is_scalar=isinstance(leaf, np.generic))
+
+
+def static_key(value: Any, name: str) -> Hashable:
+    """A static argument as a key that tells 1, 1.0 and True, and 0.0 and -0.0, apart."""
+    if isinstance(value, float):
+        return type(value), value.hex()
+    if isinstance(value, tuple):
+        return type(value), tuple(static_key(item, name) for item in value)
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{name} is static and must be hashable; {type(value).__name__} is not"
+        ) from error
+    return type(value), value

@@ -1,0 +1,241 @@
+"""`grad` and its kin: a function is recorded, and reverse mode runs over its graph.
+
+grad(loss)(w, x)                              d loss / d w, of w's structure
+value_and_grad(loss, argnums=(0, 1), has_aux=True)
+y, pull = vjp(f, x); (x_bar,) = pull(y_bar)
+
+Outside jit the function's own ``if`` and ``while`` see values, since the arguments are known.
+Complex numbers follow JAX: the gradient of a real function of z = x + iy is df/dx - i df/dy, and
+``holomorphic=True`` gives the complex derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit import tree
+from tracejit.autodiff.reverse import pullback
+from tracejit.errors import ArgumentError, DerivativeError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.ops.constants import constant
+from tracejit.ops.layout import full
+from tracejit.trace.convert import as_instruction
+from tracejit.trace.tracer import Tracer
+from tracejit.transforms.recorded import Input, Run, run
+from tracejit.transforms.signature import Parameters, as_numbers, title_of
+from tracejit.transforms.staging import Output, outputs_of
+
+Function = Callable[..., Any]
+
+
+def grad(
+    function: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Function:
+    """The gradient of ``function``, which must return one real number.
+
+    It has the structure of the argument ``argnums`` (a tuple of them for several). With
+    ``has_aux`` the function returns (value, aux), and its gradient (gradient, aux).
+    ``allow_int`` gives integer arguments a gradient of zero. Raises `DerivativeError`, before
+    anything runs, for a result that is no real number, for arguments that have no gradient, and
+    for an operation without one, naming its line.
+    """
+    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return gradient
+
+
+def value_and_grad(
+    function: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Function:
+    """Like `grad`, but returns (value, gradient), or ((value, aux), gradient)."""
+    parameters = Parameters(function, title_of(function))
+    numbers = as_numbers(argnums)
+
+    @functools.wraps(function)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        wanted = _positions(numbers, args, parameters)
+
+        def finish(result: Any) -> tuple[Output, _Aux]:
+            value, aux = _split(result, parameters) if has_aux else (result, None)
+            return _loss(value, holomorphic, parameters), _Aux(aux)
+
+        ran = run(function, parameters, args, kwargs, wanted, finish)
+        chosen = [one for position in wanted for one in ran.inputs_of(position)]
+        for one in chosen:
+            _require_gradient(one, ran, holomorphic, allow_int)
+        loss, aux = ran.result
+        seed = constant(1, loss.instruction.array_shape.element_type)
+        cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
+        gradients = [_output(one, c) for one, c in zip(chosen, cotangents, strict=True)]
+        value, *rest = ran.finish([loss, *gradients, *aux.outputs])
+        gradient = _like_arguments([args[p] for p in wanted], rest[: len(gradients)])
+        if isinstance(argnums, int):
+            (gradient,) = gradient
+        return ((value, aux.refilled(rest[len(gradients) :])) if has_aux else value), gradient
+
+    return value_and_gradient
+
+
+def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """(value, pull), or (value, pull, aux): ``pull`` maps cotangents of the value to the primals'.
+
+    ``pull`` takes one tree of the value's structure, shapes and dtypes, and returns a tuple with
+    one tree for each primal. Raises `DerivativeError` for an operation without a derivative when
+    ``pull`` is called.
+    """
+    parameters = Parameters(function, title_of(function))
+    wanted = range(len(primals))
+
+    def finish(result: Any) -> tuple[tuple[Output, ...], tree.Structure, _Aux]:
+        value, aux = _split(result, parameters) if has_aux else (result, None)
+        return *outputs_of(value, parameters.title), _Aux(aux)
+
+    ran = run(function, parameters, primals, {}, wanted, finish)
+    outputs, structure, aux = ran.result
+    chosen = [one for position in wanted for one in ran.inputs_of(position)]
+
+    def pull(cotangent: Any) -> tuple[Any, ...]:
+        seeds = _seeds(cotangent, outputs, structure)
+        results = pullback([o.instruction for o in outputs], [o.parameter for o in chosen], seeds)
+        gradients = [_output(one, c) for one, c in zip(chosen, results, strict=True)]
+        return _like_arguments(primals, ran.finish(gradients))
+
+    values = ran.finish([*outputs, *aux.outputs])
+    value = tree.unflatten(structure, values[: len(outputs)])
+    return (value, pull, aux.refilled(values[len(outputs) :])) if has_aux else (value, pull)
+
+
+class _Aux:
+    """What a function returns besides: its traced leaves come out as values, others stay."""
+
+    def __init__(self, aux: Any) -> None:
+        leaves, self._structure = tree.flatten(aux)
+        self._leaves = [
+            Output(leaf.instruction, leaf.is_weak, leaf.is_scalar)
+            if isinstance(leaf, Tracer)
+            else leaf
+            for leaf in leaves
+        ]
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [leaf for leaf in self._leaves if isinstance(leaf, Output)]
+
+    def refilled(self, values: Sequence[Any]) -> Any:
+        """The tree, with ``values`` in place of the traced leaves."""
+        following = iter(values)
+        leaves = [next(following) if isinstance(leaf, Output) else leaf for leaf in self._leaves]
+        return tree.unflatten(self._structure, leaves)
+
+
+def _positions(
+    numbers: Sequence[int], args: tuple[Any, ...], parameters: Parameters
+) -> tuple[int, ...]:
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise ArgumentError(
+                f"grad: {parameters.title} was called with {len(args)} positional arguments, "
+                f"argnums asks for number {number}"
+            )
+    return tuple(number % len(args) for number in numbers)
+
+
+def _split(result: Any, parameters: Parameters) -> tuple[Any, Any]:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ArgumentError(
+            f"{parameters.title} must return (value, aux) for has_aux=True, not "
+            f"{type(result).__name__}"
+        )
+    return result
+
+
+def _loss(value: Any, holomorphic: bool, parameters: Parameters) -> Output:
+    """The one real number (complex, if ``holomorphic``) that the function returned."""
+    outputs, structure = outputs_of(value, parameters.title)
+    if not structure.is_leaf():
+        raise DerivativeError(
+            f"grad: {parameters.title} must return one number; it returns {structure}. "
+            f"For a value and more, return a pair and pass has_aux=True"
+        )
+    shape = outputs[0].instruction.array_shape
+    if shape.rank:
+        raise DerivativeError(
+            f"grad: {parameters.title} must return one number; it returns {shape}. Sum it, or use "
+            f"vjp"
+        )
+    element_type = shape.element_type
+    if holomorphic and not element_type.is_complex:
+        raise DerivativeError(
+            f"grad: with holomorphic=True {parameters.title} must return a complex number, "
+            f"not {shape}"
+        )
+    if element_type.is_complex and not holomorphic:
+        raise DerivativeError(
+            f"grad: {parameters.title} must return a real number, not {shape}; pass "
+            f"holomorphic=True for a holomorphic function, or return a real part"
+        )
+    if not element_type.is_inexact:
+        raise DerivativeError(f"grad: {parameters.title} must return a real number, not {shape}")
+    return outputs[0]
+
+
+def _require_gradient(one: Input, ran: Run, holomorphic: bool, allow_int: bool) -> None:
+    element_type = one.abstract.shape.element_type
+    described = ran.trace.arguments[one.parameter].describe
+    if holomorphic and not element_type.is_complex:
+        raise DerivativeError(
+            f"grad: with holomorphic=True {described()} must be complex, not {one.abstract.shape}"
+        )
+    if not element_type.is_inexact and not allow_int:
+        raise DerivativeError(
+            f"grad: {described()} must be real or complex, not {one.abstract.shape}; convert it, "
+            f"or pass allow_int=True for a gradient of zero"
+        )
+
+
+def _output(one: Input, cotangent: Instruction | None) -> Output:
+    """A gradient, handed out in the form of its argument; zero where there is no path."""
+    made = full(one.abstract.shape, 0) if cotangent is None else cotangent
+    return Output(made, one.abstract.is_weak, one.abstract.is_scalar)
+
+
+def _like_arguments(arguments: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
+    """One tree for each argument, of its structure, with the gradients for leaves."""
+    structure = tree.structure(tuple(arguments))
+    made: tuple[Any, ...] = tree.unflatten(structure, gradients)
+    return made
+
+
+def _seeds(
+    cotangent: Any, outputs: Sequence[Output], structure: tree.Structure
+) -> list[Instruction]:
+    leaves, given = tree.flatten(cotangent)
+    if given != structure:
+        raise ArgumentError(f"vjp: the cotangent must be a tree {structure}, not {given}")
+    seeds = []
+    for leaf, output in zip(leaves, outputs, strict=True):
+        shape = output.instruction.array_shape
+        seed = as_instruction(leaf)
+        if output.is_weak or type(leaf) in (int, float, complex):
+            seed = constant(leaf, shape.element_type) if not isinstance(leaf, Tracer) else seed
+        if seed.array_shape.dimensions != shape.dimensions:
+            raise ShapeError(f"vjp: the cotangent of a result {shape} is {seed.shape}")
+        if seed.array_shape.element_type is not shape.element_type:
+            raise DerivativeError(f"vjp: the cotangent of a result {shape} is {seed.shape}")
+        seeds.append(seed)
+    return seeds

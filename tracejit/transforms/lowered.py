@@ -1,0 +1,62 @@
+"""What `jit(f).lower(*args)` returns: the graph, its text, and compilation by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ArgumentError
+from tracejit.graph import Module
+from tracejit.hlo import to_text
+from tracejit.transforms.compiler import Executable, compile_module
+from tracejit.transforms.staging import Staged
+
+Flatten = Callable[..., list[Any]]
+
+
+class Compiled:
+    """A compiled function, for arguments like those it was lowered for."""
+
+    def __init__(self, staged: Staged, executable: Executable, flatten: Flatten) -> None:
+        self._staged = staged
+        self._executable = executable
+        self._flatten = flatten
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result. Raises `ArgumentError` for other shapes or types."""
+        return finish(self._staged, self._executable(self._flatten(*args, **kwargs)))
+
+
+class Lowered:
+    """A traced function that is not compiled yet."""
+
+    def __init__(self, staged: Staged, target: str, check: bool, flatten: Flatten) -> None:
+        self._staged = staged
+        self._target = target
+        self._check = check
+        self._flatten = flatten
+
+    @property
+    def module(self) -> Module:
+        """The graph."""
+        return self._staged.module
+
+    def as_text(self, dialect: str = "hlo") -> str:
+        """The graph as HLO text that XLA accepts. Raises `ArgumentError` for another dialect."""
+        if dialect != "hlo":
+            raise ArgumentError(f"as_text: the dialect must be 'hlo', not {dialect!r}")
+        return to_text(self.module)
+
+    def compile(self) -> Compiled:
+        """The compiled function."""
+        executable = compile_module(self.module, self._target, self._check)
+        return Compiled(self._staged, executable, self._flatten)
+
+
+def finish(staged: Staged, values: Sequence[np.ndarray]) -> Any:
+    """The tree that the traced function returned, with the computed values for leaves."""
+    results = [o.handed_out(v) for o, v in zip(staged.outputs, values, strict=True)]
+    return tree.unflatten(staged.structure, results)

@@ -1,0 +1,121 @@
+"""One run of a function with fresh parameters for its arrays, as the transformations need it.
+
+The parameters are bound to what the arrays are, so that outside jit Python can ask for values;
+afterwards results made of the run's instructions are evaluated, or put into the enclosing trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import TracerLeakError
+from tracejit.graph import Instruction
+from tracejit.ops.constants import constant
+from tracejit.trace.context import Trace, current_trace
+from tracejit.trace.evaluation import evaluate
+from tracejit.trace.recording import recording
+from tracejit.trace.tracer import Tracer
+from tracejit.transforms.arguments import Abstract, abstract_of, normalised
+from tracejit.transforms.signature import Parameters
+from tracejit.transforms.staging import Output
+from tracejit.traversal import substitute
+
+Known = np.ndarray | Instruction
+
+
+@dataclass(frozen=True)
+class Input:
+    """An array argument of the run: its parameter, and what it stood for."""
+
+    parameter: Instruction
+    abstract: Abstract
+    known: Known
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a function returned for ``inputs``, by number of the leaf; ``trace`` has ended.
+
+    ``owners`` has the position of the argument that each leaf of the positional ones is in.
+    """
+
+    title: str
+    inputs: dict[int, Input]
+    owners: Sequence[int]
+    result: Any
+    trace: Trace
+
+    def finish(self, outputs: Sequence[Output]) -> list[Any]:
+        """Values of the run: arrays, or values of the trace that is running now."""
+        instructions = [output.instruction for output in outputs]
+        running = current_trace()
+        if self.trace.parent is not None and not self.trace.parent.alive:
+            raise TracerLeakError(
+                f"the pullback of {self.title} is used after the trace {self.trace.parent.name}, "
+                f"in which it was made, has ended"
+            )
+        if running is None:
+            known = {i.parameter: i.known for i in self.inputs.values()}
+            values = evaluate(instructions, known)
+            return [o.handed_out(np.array(v)) for o, v in zip(outputs, values, strict=True)]
+        replacements = {
+            i.parameter: i.known if isinstance(i.known, Instruction) else constant(i.known)
+            for i in self.inputs.values()
+        }
+        moved = substitute(instructions, replacements)
+        return [
+            Tracer(instruction, running, is_weak=o.is_weak, is_scalar=o.is_scalar)
+            for o, instruction in zip(outputs, moved, strict=True)
+        ]
+
+    def inputs_of(self, position: int) -> list[Input]:
+        """The arrays of one positional argument, in the order of its leaves."""
+        return [self.inputs[n] for n, owner in enumerate(self.owners) if owner == position]
+
+
+def run(
+    function: Callable[..., Any],
+    parameters: Parameters,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    wanted: Sequence[int],
+    finish: Callable[[Any], Any],
+) -> Run:
+    """Runs ``function``; every array among its arguments is a parameter, other things stay.
+
+    The positional arguments ``wanted`` are parameters even where they are Python numbers.
+    ``finish`` is applied to the result while the trace is running.
+    """
+    leaves, structure = tree.flatten((args, kwargs))
+    owners = [p for p, argument in enumerate(args) for _ in tree.leaves(argument)]
+    inputs: dict[int, Input] = {}
+    with Trace(parameters.title) as trace:
+        for number, leaf in enumerate(leaves):
+            owner = owners[number] if number < len(owners) else None
+            if owner not in wanted and not isinstance(leaf, np.ndarray | Tracer):
+                continue
+
+            def describe(number: int = number) -> str:
+                return parameters.describe(structure, number, range(len(args)))
+
+            known: Known
+            if isinstance(leaf, Tracer):
+                known = leaf.instruction
+                abstract = Abstract(known.array_shape, leaf.is_weak, leaf.is_scalar)
+            else:
+                leaf = normalised(leaf, describe)
+                abstract = abstract_of(leaf)
+                known = np.asarray(leaf, abstract.shape.dtype)
+            made = trace.parameter(abstract.shape, describe, known)
+            inputs[number] = Input(made, abstract, known)
+            leaves[number] = Tracer(
+                made, trace, is_weak=abstract.is_weak, is_scalar=abstract.is_scalar
+            )
+        new_args, new_kwargs = tree.unflatten(structure, leaves)
+        result = finish(recording(function)(*new_args, **new_kwargs))
+    return Run(parameters.title, inputs, owners, result, trace)

@@ -1,0 +1,92 @@
+"""Which arguments are static, and what each array among the others is called in errors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import optree
+
+from tracejit.errors import ArgumentError
+from tracejit.tree import Structure
+
+Numbers = int | Iterable[int] | None
+Names = str | Iterable[str] | None
+
+
+def as_numbers(numbers: Numbers) -> tuple[int, ...]:
+    """One position or several, as a tuple."""
+    if numbers is None:
+        return ()
+    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
+
+
+def as_names(names: Names) -> tuple[str, ...]:
+    """One name or several, as a tuple."""
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def positional_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str | None]:
+    """The names of a function's positional parameters, and that of its ``*args``."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return (), "args"
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    return tuple(names), rest[0] if rest else None
+
+
+class Parameters:
+    """The parameters of a function: positions to names and back."""
+
+    def __init__(self, function: Callable[..., Any], title: str) -> None:
+        self.title = title
+        self.names, self.rest = positional_names(function)
+
+    def name_of(self, position: int) -> str:
+        """What the argument at ``position`` is called."""
+        if position < len(self.names):
+            return self.names[position]
+        return f"{self.rest or 'args'}[{position - len(self.names)}]"
+
+    def static(
+        self, what: str, argnums: Numbers, argnames: Names
+    ) -> tuple[frozenset[int], frozenset[str]]:
+        """Positions and names that ``argnums`` and ``argnames`` mean together.
+
+        Raises `ArgumentError` for one that the function does not have.
+        """
+        numbers, names = as_numbers(argnums), set(as_names(argnames))
+        positions = set()
+        for number in numbers:
+            position = number + len(self.names) if number < 0 else number
+            if position < 0 or (position >= len(self.names) and self.names and not self.rest):
+                raise ArgumentError(
+                    f"{what}_argnums: {self.title} has {len(self.names)} positional arguments, "
+                    f"there is no number {number}"
+                )
+            positions.add(position)
+        positions.update(self.names.index(name) for name in names if name in self.names)
+        names.update(self.names[p] for p in positions if p < len(self.names))
+        return frozenset(positions), frozenset(names)
+
+    def describe(self, structure: Structure, leaf: int, positions: Sequence[int]) -> str:
+        """The leaf of (args, kwargs) with this structure, in words: argument x['w'] of loss.
+
+        ``positions`` are those of the positional arguments, which may have gaps.
+        """
+        accessor = optree.treespec_accessors(structure)[leaf]
+        side, key = accessor.path[:2]
+        name = str(key) if side else self.name_of(positions[key])
+        return f"argument {accessor[2:].codify(name)} of {self.title}"
+
+
+def title_of(function: Callable[..., Any]) -> str:
+    """What a function is called in messages and in graphs."""
+    inner = getattr(function, "func", function)
+    name: str = getattr(inner, "__name__", type(inner).__name__)
+    return name

@@ -1,0 +1,101 @@
+"""From a Python function and what its arguments look like to a module."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ArgumentError
+from tracejit.graph import Computation, Instruction, Module
+from tracejit.ops.constants import tuple_
+from tracejit.trace.context import Trace
+from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
+from tracejit.trace.tracer import Tracer
+from tracejit.transforms.arguments import Abstract
+from tracejit.tree import Structure
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result of a traced function and how it is handed out.
+
+    As a Python number when it ``is_weak``, as a NumPy scalar when it ``is_scalar``, else as an
+    array.
+    """
+
+    instruction: Instruction
+    is_weak: bool
+    is_scalar: bool
+
+    def handed_out(self, value: np.ndarray) -> Any:
+        """The array that was computed, in the form that the function would have returned."""
+        if self.is_weak:
+            return value.item()
+        return value[()] if self.is_scalar else value
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A traced function: a module of flat arrays, and the tree that its results make."""
+
+    module: Module
+    outputs: tuple[Output, ...]
+    structure: Structure
+
+
+def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
+    """The results of a function that is being traced. Raises `ArgumentError` for other things."""
+    leaves, structure = tree.flatten(result)
+    outputs = []
+    for leaf, path in zip(leaves, tree.paths(structure), strict=True):
+        if isinstance(leaf, Tracer):
+            outputs.append(Output(leaf.instruction, leaf.is_weak, leaf.is_scalar))
+            continue
+        try:
+            made = as_instruction(leaf)
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"{title}: its result{path} is not an array: {error.message}"
+            ) from None
+        is_weak = type(leaf) in PYTHON_SCALARS
+        outputs.append(Output(made, is_weak, isinstance(leaf, np.generic)))
+    return tuple(outputs), structure
+
+
+def stage(
+    function: Callable[..., Any],
+    title: str,
+    arguments: Sequence[Abstract],
+    assemble: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]],
+    describe: Callable[[int], str],
+) -> Staged:
+    """Runs ``function`` once on abstract arrays.
+
+    ``assemble`` makes its positional and keyword arguments from one value per entry of
+    ``arguments``; ``describe`` names an entry for errors. Writes of the function to its arguments
+    stay inside; one that writes to them and returns nothing raises `ArgumentError`.
+    """
+    with Trace(title) as trace:
+        tracers = []
+        for number, argument in enumerate(arguments):
+            made = trace.parameter(argument.shape, functools.partial(describe, number))
+            tracers.append(
+                Tracer(made, trace, is_weak=argument.is_weak, is_scalar=argument.is_scalar)
+            )
+        args, kwargs = assemble(tracers)
+        outputs, structure = outputs_of(function(*args, **kwargs), title)
+        written = [number for number, tracer in enumerate(tracers) if tracer.version]
+        if written and not outputs:
+            raise ArgumentError(
+                f"{title}: writes to {describe(written[0])} and returns nothing; the caller's "
+                f"array is never written to, so return the new value"
+            )
+    results = [output.instruction for output in outputs]
+    root = results[0] if len(results) == 1 else tuple_(results)
+    entry = Computation(title, tuple(trace.arguments), root)
+    return Staged(Module(title, entry), outputs, structure)
