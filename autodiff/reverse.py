@@ -9,6 +9,7 @@ differentiated again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
@@ -16,14 +17,16 @@ from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.elementwise import add
 from tracejit.ops.layout import full
 from tracejit.rules import RuleTable
-from tracejit.shapes import Shape, TupleShape
+from tracejit.shapes import Shape
 from tracejit.traversal import in_order
 
 Cotangent = Instruction | None
 Cotangents = Sequence[Cotangent]
 # rule(instruction, cotangent) -> one cotangent (or None for zero) per operand. For an op whose
-# result is a tuple the second argument is a sequence with one cotangent or None per element.
-DifferentiateRule = Callable[..., Cotangents]
+# result is a tuple the second argument is a sequence with one cotangent or None per element, and
+# for an operand that is a tuple the rule returns such a sequence; tuples in tuples nest.
+Nested = Instruction | None | Sequence["Nested"]
+DifferentiateRule = Callable[..., Sequence[Nested]]
 
 differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate")
 
@@ -59,49 +62,58 @@ def pullback(
     if not any(output in active for output in outputs):
         return [None] * len(inputs)
 
-    sums: dict[Instruction, Instruction] = {}
-    tuples: dict[Instruction, list[Cotangent]] = {}
+    sums: dict[Instruction, Nested] = {}
 
-    def accumulate(target: Instruction, cotangent: Cotangent) -> None:
-        if cotangent is None or target not in active:
+    def accumulate(target: Instruction, cotangent: Nested) -> None:
+        if target not in active or _is_zero(cotangent):
             return
-        if target.op is GET_TUPLE_ELEMENT:
-            parts = tuples.setdefault(
-                target.operands[0], [None] * len(target.operands[0].element_shapes)
+        if isinstance(cotangent, Instruction):
+            if not is_differentiable(target):
+                return
+            assert cotangent.shape == target.shape, (
+                f"cotangent of {target} has shape {cotangent.shape}"
             )
-            index = target.attributes["index"]
-            known = parts[index]
-            parts[index] = cotangent if known is None else add(known, cotangent)
-            return
-        known = sums.get(target)
-        sums[target] = cotangent if known is None else add(known, cotangent)
+        sums[target] = _sum(sums.get(target), cotangent)
 
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
 
     for instruction in reversed(order):
-        if instruction not in active or instruction in wanted:
+        if instruction in wanted or instruction not in sums:
             continue
-        if isinstance(instruction.shape, TupleShape):
-            parts = tuples.pop(instruction, None)
-            if parts is None:
-                continue
-            results = parts if instruction.op is TUPLE else _apply(instruction, parts)
-        else:
-            cotangent = sums.pop(instruction, None)
-            if cotangent is None:
-                continue
-            results = _apply(instruction, cotangent)
-        for operand, result in zip(instruction.operands, results, strict=True):
-            if result is not None and is_differentiable(operand):
-                assert result.shape == operand.shape, (
-                    f"derivative of {instruction} for {operand} has shape {result.shape}"
-                )
-                accumulate(operand, result)
-    return [sums.get(i) for i in inputs]
+        for operand, result in zip(
+            instruction.operands, _apply(instruction, sums.pop(instruction)), strict=True
+        ):
+            accumulate(operand, result)
+    return [cast(Cotangent, sums.get(i)) for i in inputs]
 
 
-def _apply(instruction: Instruction, cotangent: Cotangent | Cotangents) -> Cotangents:
+def _is_zero(cotangent: Nested) -> bool:
+    if isinstance(cotangent, Instruction):
+        return False
+    return cotangent is None or all(_is_zero(c) for c in cotangent)
+
+
+def _sum(known: Nested, new: Nested) -> Nested:
+    """Both cotangents added, element by element where they belong to tuples."""
+    if known is None or new is None:
+        return new if known is None else known
+    if isinstance(known, Instruction) and isinstance(new, Instruction):
+        return add(known, new)
+    assert not isinstance(known, Instruction)
+    assert not isinstance(new, Instruction)
+    return [_sum(a, b) for a, b in zip(known, new, strict=True)]
+
+
+def _apply(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
+    if instruction.op is TUPLE:
+        assert isinstance(cotangent, Sequence)
+        return cotangent
+    if instruction.op is GET_TUPLE_ELEMENT:
+        (operand,) = instruction.operands
+        elements: list[Nested] = [None] * len(operand.element_shapes)
+        elements[instruction.attributes["index"]] = cotangent
+        return [elements]
     rule = differentiate.get(instruction.op)
     if rule is not None:
         return rule(instruction, cotangent)

@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
-from tracejit.autodiff.rules import comparison, element_types, elementwise, elementwise_unary
+from tracejit.autodiff.rules import (
+    comparison,
+    contraction,
+    control,
+    element_types,
+    elementwise,
+    elementwise_unary,
+    normalisation,
+    reduction,
+    windows,
+)
 
-__all__ = ["comparison", "element_types", "elementwise", "elementwise_unary"]
+__all__ = [
+    "comparison",
+    "contraction",
+    "control",
+    "element_types",
+    "elementwise",
+    "elementwise_unary",
+    "normalisation",
+    "reduction",
+    "windows",
+]

@@ -15,7 +15,7 @@ from tracejit.backends.numpy.precision import widened
 from tracejit.backends.numpy.scalars import evaluate_elementwise
 from tracejit.backends.numpy.ufuncs import reducing_ufunc
 from tracejit.graph import Instruction
-from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER
+from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 from tracejit.shapes import Shape
 
 
@@ -50,21 +50,6 @@ def views(window: Window, positions: tuple[int, ...]) -> Iterator[tuple[slice, .
         )
 
 
-def _running_axis(window: Window, sizes: tuple[int, ...]) -> int | None:
-    """The axis of a cumulative ReduceWindow: all before each element, or all after it."""
-    axes = [axis for axis, entry in enumerate(window) if entry.size > 1]
-    if len(axes) != 1:
-        return None
-    entry, size = window[axes[0]], sizes[axes[0]]
-    pads = {(e.padding_low, e.padding_high) for a, e in enumerate(window) if a != axes[0]}
-    plain = all(e.stride == e.window_dilation == e.base_dilation == 1 for e in window)
-    whole = entry.size == size and (entry.padding_low, entry.padding_high) in (
-        (size - 1, 0),
-        (0, size - 1),
-    )
-    return axes[0] if plain and whole and pads <= {(0, 0)} else None
-
-
 @interpret.attach(REDUCE_WINDOW)
 def reduce_window(instruction: Instruction, *arrays: np.ndarray) -> Value:
     window, computation = instruction.attributes["window"], instruction.attributes["to_apply"]
@@ -96,7 +81,7 @@ def _reduce_window_by(
 ) -> np.ndarray:
     window, positions = instruction.attributes["window"], _positions(instruction)
     wide, start = widened(operand), widened(init)
-    axis = _running_axis(window, operand.shape)
+    axis = running_axis(window, operand.shape)
     if axis is not None:
         backwards = (axis,) if window[axis].padding_high else ()
         running = ufunc.accumulate(np.flip(wide, backwards), axis, wide.dtype)

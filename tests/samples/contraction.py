@@ -57,7 +57,7 @@ SAMPLES = [
         "DotGeneral",
         lambda x, y: ops.dot(x, y, preferred_element_type=ElementType.F32),
         arrays((3, 4), (4, 2)),
-        FLOATING,
+        FLOATING - {ElementType.F64},
         "preferred f32",
     ),
     Sample(
@@ -170,7 +170,7 @@ SAMPLES = [
             x, w, (1,), "SAME", precision_config="high", preferred_element_type=ElementType.F32
         ),
         arrays((2, 3, 4), (2, 3, 3)),
-        FLOATING,
+        FLOATING - {ElementType.F64},
         "preferred f32",
     ),
 ]

@@ -196,36 +196,20 @@ def dot(
 
 
 def _require_conv_numbers(function: str, numbers: ConvDimensionNumbers, rank: int) -> None:
-    for argument, roles in (
-        (
-            "input dimensions",
-            (
-                numbers.input_batch_dimension,
-                numbers.input_feature_dimension,
-                *numbers.input_spatial_dimensions,
-            ),
-        ),
-        (
-            "kernel dimensions",
-            (
-                numbers.kernel_input_feature_dimension,
-                numbers.kernel_output_feature_dimension,
-                *numbers.kernel_spatial_dimensions,
-            ),
-        ),
-        (
-            "output dimensions",
-            (
-                numbers.output_batch_dimension,
-                numbers.output_feature_dimension,
-                *numbers.output_spatial_dimensions,
-            ),
-        ),
+    for side, first, second in (
+        ("input", "batch", "feature"),
+        ("kernel", "input_feature", "output_feature"),
+        ("output", "batch", "feature"),
     ):
+        roles = (
+            getattr(numbers, f"{side}_{first}_dimension"),
+            getattr(numbers, f"{side}_{second}_dimension"),
+            *getattr(numbers, f"{side}_spatial_dimensions"),
+        )
         if sorted(roles) != list(range(rank)):
             raise AttributeValueError(
                 f"{function}: dimension_numbers must name every dimension of rank {rank} once; "
-                f"{argument} are {roles}"
+                f"{side} dimensions are {roles}"
             )
 
 
@@ -372,19 +356,43 @@ def conv_general_dilated(
         rhs_dilation,
         window_reversal,
     )
-    sizes = _conv_sizes(
-        lhs.shape, rhs.shape, numbers, window, feature_group_count, batch_group_count
+    return conv_with_window(
+        lhs,
+        rhs,
+        window,
+        numbers,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
     )
+
+
+def conv_with_window(
+    lhs: Instruction,
+    rhs: Instruction,
+    window: Window,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Sequence[str] | str | None = None,
+    preferred_element_type: ElementType | None = None,
+) -> Instruction:
+    """`conv_general_dilated` with its strides, padding, dilations and reversals in a window."""
+    sizes = _conv_sizes(
+        lhs.shape, rhs.shape, dimension_numbers, window, feature_group_count, batch_group_count
+    )
+    element_type = preferred_element_type or lhs.array_shape.element_type
     return make(
         CONV_GENERAL_DILATED,
         lhs,
         rhs,
         window=window,
-        dim_labels=numbers,
+        dim_labels=dimension_numbers,
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
         operand_precision=_precisions(precision_config),
-        shape=Shape(preferred_element_type or base.element_type, tuple(sizes)),
+        shape=Shape(element_type, tuple(sizes)),
     )
 
 

@@ -230,6 +230,24 @@ def reduce_window_by(
     )
 
 
+def running_axis(window: Window, sizes: Sequence[int]) -> int | None:
+    """The dimension along which a ReduceWindow is cumulative, if it is.
+
+    Its window then covers all elements up to each one, or from each one on if it pads high.
+    """
+    axes = [axis for axis, entry in enumerate(window) if entry.size > 1]
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    long, size = window[axis], sizes[axis]
+    whole = (long.padding_low, long.padding_high) in ((size - 1, 0), (0, size - 1))
+    still = all(
+        entry.padding_low == entry.padding_high == 0 for entry in window if entry is not long
+    )
+    plain = all(e.stride == e.window_dilation == e.base_dilation == 1 for e in window)
+    return axis if long.size == size and whole and still and plain else None
+
+
 def cumulative(
     name: str, operand: Instruction, dimension: int, reverse: bool = False
 ) -> Instruction:

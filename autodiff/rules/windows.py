@@ -1,0 +1,220 @@
+"""ReduceWindow and SelectAndScatter."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tracejit.attributes import PaddingDimension, Window, WindowDimension
+from tracejit.autodiff.composition import pullback_through
+from tracejit.autodiff.reverse import Cotangents, differentiate
+from tracejit.autodiff.rules.reduction import extremum_with_init, index_type, is_identity, listed
+from tracejit.errors import DerivativeError
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.base import make
+from tracejit.ops.comparison import ge, lt
+from tracejit.ops.computations import binary_op, scalar_computation
+from tracejit.ops.constants import constant, elements_of, iota, parameter, tuple_
+from tracejit.ops.elementwise import ADD, MAX, MIN, and_, or_, select
+from tracejit.ops.indexing import GatherDimensionNumbers, gather
+from tracejit.ops.layout import (
+    broadcast_in_dim,
+    concatenate,
+    full,
+    full_like,
+    pad,
+    reshape,
+    scalar_like,
+    slice_,
+    slice_in_dim,
+)
+from tracejit.ops.lifting import lift
+from tracejit.ops.reduction import reduce_sum
+from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
+from tracejit.shapes import ElementType, Shape
+from tracejit.traversal import inline
+
+
+@differentiate.attach(REDUCE_WINDOW)
+def reduce_window_rule(instruction: Instruction, cotangent: Instruction | Cotangents) -> Cotangents:
+    window, computation = (instruction.attributes[n] for n in ("window", "to_apply"))
+    operand, init = instruction.operands[0], instruction.operands[-1]
+    op = binary_op(computation) if len(instruction.operands) == 2 else None
+    axis = running_axis(window, operand.array_shape.dimensions)
+    plain = all(w.base_dilation == w.window_dilation == 1 for w in window)
+    if op is ADD and isinstance(cotangent, Instruction):
+        return _sum_transposed(cotangent, operand.array_shape, window), reduce_sum(cotangent)
+    if axis is not None:
+        function = _running(computation, axis, window[axis].padding_high > 0)
+    elif op in (MAX, MIN) and plain and is_identity(init, op):
+        assert isinstance(cotangent, Instruction)
+        return _scatter_to_extremum(instruction, cotangent), None
+    elif op in (MAX, MIN) and plain:
+        function = extremum_with_init(
+            op,
+            lambda x, start: make(REDUCE_WINDOW, x, start, window=window, to_apply=computation),
+        )
+    else:
+        function = _unrolled(computation, window)
+    return pullback_through(function, instruction.operands, listed(cotangent))
+
+
+def transposed_window(window: Window, sizes: Sequence[int], positions: Sequence[int]) -> Window:
+    """The window that leads from the positions of ``window`` back to its base of ``sizes``.
+
+    Position p sees element i through window element k where p*stride + k*d = i*b + low, with d and
+    b the dilations of window and base. Read as a window over the positions, whose element m = K-1-k
+    comes in the opposite order: p*stride + (K-1)*d - low = i*b + m*d. So stride and base dilation
+    change places, (K-1)*d - low is the low padding, and the high padding makes room for all i.
+    """
+    entries = []
+    for entry, size, count in zip(window, sizes, positions, strict=True):
+        low = entry.dilated_size - 1 - entry.padding_low
+        needed = (size - 1) * entry.base_dilation + entry.dilated_size
+        entries.append(
+            WindowDimension(
+                entry.size,
+                stride=entry.base_dilation,
+                padding_low=low,
+                padding_high=needed - low - ((count - 1) * entry.stride + 1),
+                window_dilation=entry.window_dilation,
+                base_dilation=entry.stride,
+                reversal=not entry.reversal,
+            )
+        )
+    return tuple(entries)
+
+
+def _sum_transposed(cotangent: Instruction, operand: Shape, window: Window) -> Instruction | None:
+    if not operand.size or not cotangent.array_shape.size:
+        return None
+    back = transposed_window(window, operand.dimensions, cotangent.array_shape.dimensions)
+    return make(
+        REDUCE_WINDOW,
+        cotangent,
+        scalar_like(cotangent, 0),
+        window=tuple(replace(entry, reversal=False) for entry in back),
+        to_apply=scalar_computation("add", operand.element_type),
+    )
+
+
+def _scatter_to_extremum(instruction: Instruction, cotangent: Instruction) -> Instruction:
+    operand, init = instruction.operands
+    element_type = operand.array_shape.element_type
+    keeps = "ge" if binary_op(instruction.attributes["to_apply"]) is MAX else "le"
+    return make(
+        SELECT_AND_SCATTER,
+        operand,
+        cotangent,
+        scalar_like(init, 0),
+        window=instruction.attributes["window"],
+        select=scalar_computation(keeps, element_type),
+        scatter=scalar_computation("add", element_type),
+    )
+
+
+def _running(
+    computation: Computation, axis: int, backwards: bool
+) -> Callable[..., Sequence[Instruction]]:
+    """A cumulative ReduceWindow in steps of 1, 2, 4 …: each doubles what an element has seen."""
+
+    def function(*arrays: Instruction) -> Sequence[Instruction]:
+        seen, inits = list(arrays[: len(arrays) // 2]), arrays[len(arrays) // 2 :]
+        sizes = seen[0].array_shape.dimensions
+        size, step = sizes[axis], 1
+        while step < size:
+            earlier = [slice_in_dim(x, 0, size - step, 1, axis) for x in seen]
+            later = [slice_in_dim(x, step, size, 1, axis) for x in seen]
+            combined = elements_of(lift(computation, [*earlier, *later]))
+            # The first elements, or the last, have seen everything already.
+            start = size - step if backwards else 0
+            settled = [slice_in_dim(x, start, start + step, 1, axis) for x in seen]
+            seen = [
+                concatenate([new, old] if backwards else [old, new], axis)
+                for new, old in zip(combined, settled, strict=True)
+            ]
+            step *= 2
+        starts = [broadcast_in_dim(init, sizes, ()) for init in inits]
+        return elements_of(lift(computation, [*starts, *seen]))
+
+    return function
+
+
+def _unrolled(computation: Computation, window: Window) -> Callable[..., Sequence[Instruction]]:
+    """Any ReduceWindow, one window element after the other, each for all positions at once."""
+    around = [PaddingDimension(w.padding_low, w.padding_high, w.base_dilation - 1) for w in window]
+
+    def function(*arrays: Instruction) -> Sequence[Instruction]:
+        operands, inits = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
+        sizes = operands[0].array_shape.dimensions
+        positions = [w.positions(size) for w, size in zip(window, sizes, strict=True)]
+        results = [broadcast_in_dim(init, positions, ()) for init in inits]
+        if not all(positions):
+            return results
+        bases = [pad(x, init, around) for x, init in zip(operands, inits, strict=True)]
+        there = full(Shape(ElementType.PRED, sizes), 1)
+        exists = pad(there, constant(False), around)
+        for offset in itertools.product(*[range(w.size) for w in window]):
+            first = [o * w.window_dilation for o, w in zip(offset, window, strict=True)]
+            end = [
+                f + (count - 1) * w.stride + 1
+                for f, count, w in zip(first, positions, window, strict=True)
+            ]
+            view = (first, end, [w.stride for w in window])
+            pieces = [slice_(base, *view) for base in bases]
+            combined = elements_of(lift(computation, [*results, *pieces]))
+            inside = slice_(exists, *view)
+            results = [select(inside, new, old) for new, old in zip(combined, results, strict=True)]
+        return results
+
+    return function
+
+
+@differentiate.attach(SELECT_AND_SCATTER)
+def select_and_scatter_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
+    operand, source, _ = instruction.operands
+    window = instruction.attributes["window"]
+    if binary_op(instruction.attributes["scatter"]) is not ADD:
+        raise DerivativeError(
+            "select_and_scatter: has a derivative only where scatter adds", instruction.source
+        )
+    if not source.array_shape.size:
+        return None, None, reduce_sum(cotangent)
+    # Each source element was added in one place, whose cotangent it gets.
+    base = operand.array_shape
+    places = reshape(iota(Shape(index_type(base.size), (base.size,))), base.dimensions)
+    computation = _selected(
+        instruction.attributes["select"], base.element_type, places.array_shape.element_type
+    )
+    chosen = make(
+        REDUCE_WINDOW,
+        operand,
+        places,
+        scalar_like(operand, 0),
+        scalar_like(places, -1),
+        window=window,
+        to_apply=computation,
+    )
+    place = elements_of(chosen)[1]
+    numbers = GatherDimensionNumbers((), (0,), (0,), place.array_shape.rank)
+    taken = gather(reshape(cotangent, [base.size]), place, numbers, [1])
+    if any(entry.padding_low > 0 or entry.padding_high > 0 for entry in window):
+        taken = select(ge(place, full_like(place, 0)), taken, full_like(taken, 0))
+    return None, taken, reduce_sum(cotangent)
+
+
+def _selected(
+    select_computation: Computation, element_type: ElementType, index: ElementType
+) -> Computation:
+    """(value, place, value, place) -> the selected pair; a negative place stands for no element."""
+    kept, kept_place, value, place = parameters = tuple(
+        parameter(i, Shape(t)) for i, t in enumerate([element_type, index] * 2)
+    )
+    nothing = constant(0, index)
+    keeps = and_(
+        ge(kept_place, nothing),
+        or_(lt(place, nothing), inline(select_computation, [kept, value])),
+    )
+    root = tuple_([select(keeps, kept, value), select(keeps, kept_place, place)])
+    return Computation(f"selected_by_{select_computation.name}", parameters, root)
