@@ -6,6 +6,9 @@ import os
 import platform
 from pathlib import Path
 
+# Libraries whose threads wait for each other suffer most from what else runs.
+BUSY = 0.3
+
 
 def first_line(path: Path, start: str) -> str:
     """What follows the colon in the first line that begins so, or nothing."""
@@ -37,5 +40,10 @@ def describe(threads: int) -> dict[str, str]:
         "memory": f"{memory:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "load before": f"{os.getloadavg()[0]:.2f}",
+        "other work before": other_work(os.getloadavg()[0]),
     }
+
+
+def other_work(load: float) -> str:
+    """The load of the last minute, in words where it makes the times doubtful."""
+    return f"load {load:.2f}" + (", so that all times are doubtful" if load > BUSY else "")
