@@ -16,6 +16,17 @@ ENGINES = ("tracejit", "numpy", "jax", "torch")
 
 
 @dataclass(frozen=True)
+class Target:
+    """tracejit may take ``ratio`` times as long as ``against``: an engine, or the best of them."""
+
+    ratio: float = 1.0
+    against: Literal["best", "jax"] = "best"
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} of {self.against}"
+
+
+@dataclass(frozen=True)
 class Case:
     """One computation, written for each engine that can be asked to do it.
 
@@ -38,6 +49,7 @@ class Case:
     arguments: Literal["native", "numpy"] = "native"
     measure: Literal["run", "graph"] = "run"
     start: bool = False
+    target: Target = Target()
     tolerance: float = 1e-4
 
     def implementation(self, engine: str) -> Implementation | None:

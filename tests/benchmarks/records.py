@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tests.benchmarks.case import ENGINES
+from tests.benchmarks.case import ENGINES, Target
 from tests.benchmarks.timing import Times
 
 
@@ -52,6 +52,7 @@ class Report:
     # Engines that are not installed, or that fail at next to nothing, and why.
     absent: dict[str, str] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
     cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
     starts: dict[str, dict[str, Starts]] = field(default_factory=dict)
 

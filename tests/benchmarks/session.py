@@ -79,6 +79,7 @@ class Session:
 
     def measure(self, case: Case) -> None:
         """First calls; comparison of their results; then steady calls of those that agree."""
+        self.report.targets[case.name] = case.target
         asked = [name for name in self.report.engines if case.implementation(name) is not None]
         row = self.report.cells[case.name] = {name: Cell() for name in asked}
         results = {name: self.first(case, name, cell) for name, cell in row.items()}

@@ -7,7 +7,9 @@ the peer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from tests.benchmarks.case import Target
 from tests.benchmarks.records import Cell, Report
 
 ABSENT = "absent"
@@ -69,21 +71,39 @@ def run_times(report: Report) -> str:
     return compared(report, "a call", median)
 
 
-def best_peers(report: Report) -> Iterator[tuple[str, str, float]]:
-    """For each case: the fastest peer, and the first engine's time over that peer's."""
+@dataclass(frozen=True)
+class Standing:
+    """The first engine's time over a peer's: the fastest peer's, or that of the target's peer."""
+
+    case: str
+    peer: str
+    ratio: float
+    target: Target
+
+    @property
+    def reached(self) -> bool:
+        return self.ratio <= self.target.ratio
+
+
+def standings(report: Report) -> Iterator[Standing]:
+    """For each case that the first engine and the peer in question were timed on."""
     base, *peers = report.engines
     for case, row in report.cells.items():
-        ours = row.get(base)
-        times = {p: row[p].times for p in peers if p in row and not row[p].error}
-        medians = {peer: times.median for peer, times in times.items() if times}
-        if ours is not None and ours.times and not ours.error and medians:
-            best = min(medians, key=medians.__getitem__)
-            yield case, best, ours.times.median / medians[best]
+        target = report.targets[case]
+        asked = peers if target.against == "best" else [target.against]
+        times = {engine: cell.times.median for engine, cell in row.items() if cell.times}
+        if base in times and any(peer in times for peer in asked):
+            peer = min((p for p in asked if p in times), key=times.__getitem__)
+            yield Standing(case, peer, times[base] / times[peer], target)
 
 
-def best_table(report: Report) -> str:
-    rows = [(case, peer, f"{ratio:.2f}") for case, peer, ratio in best_peers(report)]
-    return table(["a call", "best peer", f"{report.engines[0]} / best peer"], rows)
+def targets(report: Report) -> str:
+    """How far each case is from its target."""
+    rows = [
+        (s.case, s.peer, f"{s.ratio:.2f}", str(s.target), "yes" if s.reached else "no")
+        for s in standings(report)
+    ]
+    return table(["a call", "peer", f"{report.engines[0]} / peer", "target", "reached"], rows)
 
 
 def spread(report: Report) -> str:
@@ -149,8 +169,8 @@ def markdown(report: Report) -> str:
     notes += [f"- {name} is absent: {why}" for name, why in report.absent.items()]
     notes += [f"- failed: {error}" for error in report.errors()]
     parts = ["\n".join(notes), run_times(report)]
-    if len(report.engines) > 1:
-        parts.append(best_table(report))
+    if report.engines[0] == "tracejit":
+        parts.append(targets(report))
     parts.append(spread(report))
     if compiling(report):
         parts.append(first_calls(report))

@@ -12,8 +12,10 @@ import pytest
 
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import tables, tree
+from tests.benchmarks.case import Target
 from tests.benchmarks.compare import difference
-from tests.benchmarks.timing import sample, summarise
+from tests.benchmarks.records import Cell, Report
+from tests.benchmarks.timing import Times, sample, summarise
 
 FAULTY = ("--table", "tests.benchmarks.faulty", "--rounds=1", "--seconds=0.001", "--threads=1")
 
@@ -160,6 +162,25 @@ def test_no_difference_between_empty_arrays() -> None:
 )
 def test_seconds(value: float, text: str) -> None:
     assert tables.seconds(value) == text
+
+
+def timed(seconds: float) -> Cell:
+    return Cell(times=Times(seconds, seconds, seconds, 1))
+
+
+def test_standings() -> None:
+    """Against the fastest peer that was timed, or against the one that the target names."""
+    cells = {
+        "near": {"tracejit": timed(4.0), "numpy": timed(2.0), "jax": timed(5.0)},
+        "far": {"tracejit": timed(4.0), "numpy": timed(2.0), "jax": timed(5.0)},
+        "alone": {"tracejit": timed(4.0), "numpy": Cell(error="wrong")},
+    }
+    versions = dict.fromkeys(("tracejit", "numpy", "jax"), "")
+    aims = {"near": Target(), "far": Target(0.9, "jax"), "alone": Target()}
+    report = Report({}, versions, targets=aims, cells=cells)
+    found = [(s.case, s.peer, s.ratio, s.reached) for s in tables.standings(report)]
+    assert found == [("near", "numpy", 2.0, False), ("far", "jax", 0.8, True)]
+    assert "| far | jax | 0.80 | 0.90 of jax | yes |" in tables.targets(report)
 
 
 def test_samples_are_seconds_of_one_call() -> None:

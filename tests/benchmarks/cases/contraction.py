@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.benchmarks.case import Case, normal
+from tests.benchmarks.case import Case, Target, normal
 
 
 def matmul(lib: Any, x: Any, y: Any) -> Any:
@@ -21,6 +21,7 @@ def square(n: int) -> Case:
         numpy=matmul,
         jax=matmul,
         torch=matmul,
+        target=Target(1.1),
     )
 
 

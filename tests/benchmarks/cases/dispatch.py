@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.case import Case, normal, same
+from tests.benchmarks.case import Case, Target, normal, same
 
 
 def add(lib: Any, x: Any, y: Any) -> Any:
@@ -25,6 +25,9 @@ def add_numpy_torch(torch: Any, x: np.ndarray, y: np.ndarray) -> Any:
     return (torch.from_numpy(x) + torch.from_numpy(y)).numpy()
 
 
+THIRD = Target(0.33, "jax")
+
+
 CASES = [
     Case(
         "add 10 elements",
@@ -36,6 +39,7 @@ CASES = [
         jax=add,
         torch=add,
         start=True,
+        target=THIRD,
     ),
     Case(
         "add 10 elements, given NumPy arrays",
@@ -47,6 +51,7 @@ CASES = [
         jax=add,
         torch=add_numpy_torch,
         arguments="numpy",
+        target=THIRD,
     ),
     Case(
         "dict of 50 leaves",
@@ -57,5 +62,6 @@ CASES = [
         numpy=add_one,
         jax=add_one,
         torch=add_one,
+        target=THIRD,
     ),
 ]

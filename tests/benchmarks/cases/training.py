@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from tests.benchmarks.case import Case
+from tests.benchmarks.case import Case, Target
 
 Tree = dict[str, Any]
 
@@ -130,6 +130,7 @@ def digits(batch: int, start: bool = False) -> Case:
         jax=step_jax,
         torch=TorchStep(),
         start=start,
+        target=Target(0.8),
         tolerance=1e-3,
     )
 
