@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from tracejit.autodiff.rules import (
     comparison,
+    constants,
     contraction,
     control,
     element_types,
     elementwise,
     elementwise_unary,
+    indexing,
+    layout,
     normalisation,
     reduction,
     windows,
@@ -16,11 +19,14 @@ from tracejit.autodiff.rules import (
 
 __all__ = [
     "comparison",
+    "constants",
     "contraction",
     "control",
     "element_types",
     "elementwise",
     "elementwise_unary",
+    "indexing",
+    "layout",
     "normalisation",
     "reduction",
     "windows",
