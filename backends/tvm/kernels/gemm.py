@@ -1,0 +1,108 @@
+"""Matrix products of anything that can be indexed: the schedule for each shape and layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tracejit.backends.tvm.kernels.contraction import Contraction, Load, Store
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.kernels.matvec import Axpy, Dot
+from tracejit.backends.tvm.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.kernels.tile import vector_loop
+from tracejit.backends.tvm.kernels.tiled import Tiled
+from tracejit.backends.tvm.kernels.tiling import (
+    axpy_cycles,
+    dot_cycles,
+    range_count,
+    tiled_cycles,
+    tiled_plan,
+    worth_sharing,
+)
+from tracejit.backends.tvm.kernels.work import Work, nothing
+from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop
+
+Schedule = Callable[[Contraction, Machine, int, int, int], "Tiled | Dot | Axpy"]
+
+
+def gemm(
+    m: int,
+    n: int,
+    k: int,
+    lhs: Load,
+    rhs: Load,
+    store: Store,
+    *,
+    accumulate_dtype: str,
+    machine: Machine,
+    batch: int = 1,
+    index_dtype: str = "int32",
+) -> Work:
+    """``store(b, i, j, sum of lhs(b, i, q) * rhs(b, q, j) over q < k)`` for every b, i and j.
+
+    ``lhs`` and ``rhs`` return expressions, or pairs (real, imaginary) of them; they may be called
+    for any indices inside batch x m x k and batch x k x n, more than once, and not beyond. Each
+    result is stored once; its value has ``accumulate_dtype``, which operands are converted to.
+    Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given.
+    """
+    if batch == 0 or m == 0 or n == 0:
+        return nothing()
+    problem = Contraction.of(m, n, k, lhs, rhs, store, accumulate_dtype, index_dtype)
+    if k == 0:
+        return _zeros(problem, batch, machine)
+    cycles, problem, schedule = _cheapest(problem, machine)
+    ranges = range_count(problem, machine) if batch == 1 else 1
+    alone = worth_sharing(cycles, machine)
+    if batch > 1 and worth_sharing(batch * cycles, machine):
+        uneven = batch % machine.threads and batch < 4 * machine.threads
+        if not (alone and uneven):
+            return _batches_at_once(problem, schedule, batch, machine)
+    made = schedule(problem, machine, ranges, machine.threads if alone else 1, 1)
+    if batch == 1:
+        return Work(made.statement(i32(0), i32(0)), made.scratch)
+    return Work(loop(batch, lambda b: made.statement(b, i32(0))), made.scratch)
+
+
+def _tiled(problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int) -> Tiled:
+    return Tiled(problem, tiled_plan(problem, machine, ranges, threads), machine, copies)
+
+
+def _cheapest(problem: Contraction, machine: Machine) -> tuple[float, Contraction, Schedule]:
+    """The cost of the problem or its transpose, whichever is less, and the schedule for it."""
+    choices = [
+        (cost(side, machine), order, side, schedule)
+        for order, side in enumerate((problem, problem.transposed()))
+        for cost, schedule in ((tiled_cycles, _tiled), (dot_cycles, Dot), (axpy_cycles, Axpy))
+    ]
+    cycles, _, side, schedule = min(choices, key=lambda choice: choice[:2])
+    return cycles, side, schedule
+
+
+def _batches_at_once(
+    problem: Contraction, schedule: Schedule, batch: int, machine: Machine
+) -> Work:
+    """Threads share the batch; each matrix is computed by one of them."""
+    workers = min(machine.threads, batch)
+    made = schedule(problem, machine, 1, 1, workers)
+
+    def worker(w: Expr) -> Stmt:
+        first, count = share(w, batch, workers)
+        return loop(count, lambda b: made.statement(first + b, w))
+
+    return Work(on_workers(workers, worker), made.scratch)
+
+
+def _zeros(problem: Contraction, batch: int, machine: Machine) -> Work:
+    lanes = machine.lanes(problem.arithmetic.dtype)
+    return Work(
+        loop(
+            batch,
+            lambda b: loop(
+                problem.m,
+                lambda i: vector_loop(
+                    problem.n,
+                    lanes,
+                    lambda j: problem.store(b, i, j, problem.arithmetic.zero),
+                ),
+            ),
+        )
+    )

@@ -1,0 +1,155 @@
+"""The register tile that every contraction is made of: rows of vectors that sum products.
+
+    sums[row, vector] += left(row) * right(vector)
+
+The sums live in registers through the innermost loops; then they go to a small panel in memory,
+from where finished numbers are handed on row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts
+from tracejit.backends.tvm.tir import UNROLLED, VECTORIZED, AllocBuffer, Expr, Stmt, i32, loop, seq
+
+
+class Tile:
+    """``rows`` x ``vectors`` vectors of ``lanes`` numbers; ``columns`` is vectors times lanes."""
+
+    def __init__(self, arithmetic: Arithmetic, rows: int, vectors: int, lanes: int) -> None:
+        self.arithmetic = arithmetic
+        self.rows = rows
+        self.vectors = vectors
+        self.lanes = lanes
+        self.columns = vectors * lanes
+        # Accessed by constant indices only, the sums stay in registers through a loop.
+        self.sums = arithmetic.scratch("sums", (rows, vectors, lanes), "local")
+        self.panel = arithmetic.scratch("panel", (rows, self.columns))
+
+    def allocate(self) -> list[Stmt]:
+        return [AllocBuffer(self.sums), AllocBuffer(self.panel)]
+
+    def clear(self) -> Stmt:
+        return self._each(lambda a, u, v: self.arithmetic.zero)
+
+    def load(self, partial: Callable[[Expr, Expr], Parts]) -> Stmt:
+        """Start from ``partial(row, column)``, sums of an earlier part of the contraction."""
+        return self._each(lambda a, u, v: partial(a, u * self.lanes + v))
+
+    def add_products(
+        self,
+        left: Callable[[Expr, Expr, Expr], Parts],
+        right: Callable[[Expr, Expr, Expr], Parts],
+    ) -> Stmt:
+        """Add ``left(row, vector, lane) * right(row, vector, lane)`` to every sum."""
+        arithmetic = self.arithmetic
+        return self._each(
+            lambda a, u, v: arithmetic.multiply_add(
+                arithmetic.load(self.sums, a, u, v), left(a, u, v), right(a, u, v)
+            )
+        )
+
+    def add_narrow(
+        self,
+        width: int,
+        left: Callable[[Expr, Expr], Parts],
+        right: Callable[[Expr, Expr], Parts],
+        start: int,
+    ) -> Stmt:
+        """Add ``left(row, x) * right(row, x)`` to ``width`` lanes of each row, x from ``start``."""
+        arithmetic, zero = self.arithmetic, i32(0)
+
+        def add(a: Expr, v: Expr) -> Stmt:
+            total = arithmetic.load(self.sums, a, zero, v)
+            total = arithmetic.multiply_add(total, left(a, start + v), right(a, start + v))
+            return arithmetic.store(self.sums, [a, zero, v], total)
+
+        return loop(self.rows, lambda a: vector(width, lambda v: add(a, v)), UNROLLED)
+
+    def fold(self) -> Stmt:
+        """Sum each row of the panel into its first column, by halves."""
+        arithmetic = self.arithmetic
+
+        def add(a: Expr, x: Expr, distance: int) -> Stmt:
+            far = arithmetic.load(self.panel, a, distance + x)
+            total = arithmetic.add(arithmetic.load(self.panel, a, x), far)
+            return arithmetic.store(self.panel, [a, x], total)
+
+        def halve(a: Expr, width: int) -> Stmt:
+            kept = width - width // 2
+            return vector_loop(width // 2, self.lanes, lambda x: add(a, x, kept))
+
+        widths = [self.columns]
+        while widths[-1] > 1:
+            widths.append(widths[-1] - widths[-1] // 2)
+        return loop(self.rows, lambda a: seq([halve(a, width) for width in widths[:-1]]))
+
+    def spill(self) -> Stmt:
+        """Put the sums into ``panel[row, column]``."""
+        arithmetic = self.arithmetic
+
+        def move(a: Expr, u: Expr, v: Expr) -> Stmt:
+            total = arithmetic.load(self.sums, a, u, v)
+            return arithmetic.store(self.panel, [a, u * self.lanes + v], total)
+
+        return self._unrolled(move)
+
+    def rows_of_panel(
+        self, first: Expr, columns: int, body: Callable[[Expr, Expr, Parts], Stmt]
+    ) -> Stmt:
+        """``body(row, column, sum)`` for the panel's rows from ``first`` on, in vectors."""
+        arithmetic = self.arithmetic
+
+        def row(a: Expr) -> Stmt:
+            return vector_loop(
+                columns, self.lanes, lambda x: body(a, x, arithmetic.load(self.panel, a, x))
+            )
+
+        return loop(self.rows - first, lambda a: row(first + a))
+
+    def _each(self, value: Callable[[Expr, Expr, Expr], Parts]) -> Stmt:
+        return self._unrolled(
+            lambda a, u, v: self.arithmetic.store(self.sums, [a, u, v], value(a, u, v))
+        )
+
+    def _unrolled(self, body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+        return loop(
+            self.rows,
+            lambda a: loop(
+                self.vectors, lambda u: vector(self.lanes, lambda v: body(a, u, v)), UNROLLED
+            ),
+            UNROLLED,
+        )
+
+
+def pieces(extent: int, lanes: int) -> list[tuple[int, int]]:
+    """``extent`` cut into vectors: (start, power-of-two width), at most ``lanes`` wide."""
+    cut = []
+    start = 0
+    while start < extent:
+        width = min(lanes, 1 << ((extent - start).bit_length() - 1))
+        cut.append((start, width))
+        start += width
+    return cut
+
+
+def vector_loop(extent: int, lanes: int, body: Callable[[Expr], Stmt], start: int = 0) -> Stmt:
+    """``body(i)`` for ``extent`` i from ``start`` on: in vectors, the rest in ever smaller ones."""
+    full = extent // lanes
+    statements = []
+    if full:
+        statements.append(
+            loop(full, lambda q: vector(lanes, lambda v: body(q * lanes + start + v)))
+        )
+    done = full * lanes
+    for at, width in pieces(extent - done, lanes):
+        statements.append(vector(width, body, start + done + at))
+    return seq(statements)
+
+
+def vector(width: int, body: Callable[[Expr], Stmt], start: int = 0) -> Stmt:
+    """``body(i)`` for ``width`` i from ``start`` on, at once."""
+    if width == 1:
+        return body(i32(start))
+    return loop(width, lambda v: body(start + v), VECTORIZED)

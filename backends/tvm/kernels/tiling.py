@@ -1,0 +1,222 @@
+"""All choices of sizes: register tiles, packed panels, cache blocks, and shares of threads.
+
+Results never depend on the number of threads: it decides who computes a number, and never in
+which order the products of one number are summed.
+
+Costs are cycles of one core with two multiply-add units and two load ports; only their order
+matters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.kernels.access import Access
+from tracejit.backends.tvm.kernels.arithmetic import Arithmetic
+from tracejit.backends.tvm.kernels.contraction import Contraction
+from tracejit.backends.tvm.kernels.machine import Machine
+
+_PARALLEL_CYCLES = 1 << 15
+"""Some eight microseconds: below, waking other threads does not pay."""
+
+_SPLIT_STEPS = 1 << 14
+"""Vector multiply-adds that make a range of a split contraction worth its final sum."""
+
+_LATENCY = 8
+"""Sums that must be in flight at once: two multiply-adds a cycle, each ready after four."""
+
+_SCATTERING = 3
+"""Cycles to store a number far from the one before."""
+
+_PANEL_BYTES = 64 << 20
+"""Packed columns take at most this much memory; a larger matrix passes by in parts."""
+
+_ALIASING = 4096
+"""Rows this many bytes apart (or a multiple) compete for the same few lines of the L1 cache."""
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@dataclass(frozen=True)
+class TileSize:
+    """A register tile: ``rows`` times ``vectors`` vectors of ``lanes`` numbers."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def cycles(self) -> float:
+        """Of one step of the contraction."""
+        sums = self.rows * self.vectors
+        return max(sums / 2, (self.rows + self.vectors) / 2, _LATENCY / 2) + 0.25
+
+
+def tile_size(
+    m: int, n: int, arithmetic: Arithmetic, machine: Machine, most_rows: int = 16
+) -> TileSize:
+    """The register tile that covers m x n numbers in the fewest cycles."""
+    lanes = machine.lanes(arithmetic.dtype, n)
+    parts = arithmetic.parts
+    sizes = [
+        TileSize(rows, vectors, lanes)
+        for vectors in range(1, min(8, ceil_div(n, lanes)) + 1)
+        for rows in range(1, min(m, most_rows) + 1)
+        if (rows * vectors + vectors) * parts < machine.registers
+    ]
+    return min(sizes, key=lambda size: (_tiles(m, n, size) * size.cycles, size.vectors))
+
+
+def _tiles(m: int, n: int, size: TileSize) -> int:
+    return ceil_div(m, size.rows) * ceil_div(n, size.columns)
+
+
+def worth_sharing(cycles: float, machine: Machine) -> bool:
+    """Whether work of so many cycles is enough for more than one thread."""
+    return machine.threads > 1 and cycles >= _PARALLEL_CYCLES
+
+
+def _steps(multiply_adds: int, arithmetic: Arithmetic, machine: Machine) -> int:
+    """Vector multiply-adds."""
+    return multiply_adds * arithmetic.parts**2 // machine.lanes(arithmetic.dtype)
+
+
+def range_count(problem: Contraction, machine: Machine) -> int:
+    """Into how many ranges a long contraction with a small result is split."""
+    arithmetic = problem.arithmetic
+    results = problem.m * problem.n
+    if results * arithmetic.itemsize > 16 << 10:
+        return 1
+    steps = _steps(max(results, machine.lanes(arithmetic.dtype)) * problem.k, arithmetic, machine)
+    return max(1, min(16, steps // _SPLIT_STEPS, problem.k // 256))
+
+
+@dataclass(frozen=True)
+class TiledPlan:
+    """How a matrix product by register tiles is cut up.
+
+    tile                        the register tile
+    row_tiles, column_tiles     how many cover the result
+    pack_left, pack_right       whether tiles read copies of the operands
+    ranges                      independent ranges of the contraction, summed at the end
+    depth, blocks               steps of the contraction in a cache block, and number of blocks
+    block_rows                  row tiles that stay in cache while columns pass by
+    panels                      column tiles packed at a time
+    shares                      by how many threads rows, columns and ranges are shared
+    """
+
+    tile: TileSize
+    row_tiles: int
+    column_tiles: int
+    pack_left: bool
+    pack_right: bool
+    ranges: int
+    depth: int
+    blocks: int
+    block_rows: int
+    panels: int
+    shares: tuple[int, int, int]
+
+    @property
+    def workers(self) -> int:
+        return math.prod(self.shares)
+
+
+def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int) -> TiledPlan:
+    """The plan for ``threads`` threads, with the contraction split into ``ranges``."""
+    arithmetic = problem.arithmetic
+    itemsize = arithmetic.itemsize
+    k = problem.k
+    tile = tile_size(problem.m, problem.n, arithmetic, machine)
+    column_tiles = ceil_div(problem.n, tile.columns)
+    in_place = problem.left_access.plain and problem.left_access.walks(2)
+    pack_left = not in_place or column_tiles >= 32
+    row_step = problem.left_access.step(1) * itemsize
+    if not pack_left and row_step % _ALIASING == 0 and tile.rows > 8:
+        tile = tile_size(problem.m, problem.n, arithmetic, machine, 8)
+        column_tiles = ceil_div(problem.n, tile.columns)
+    row_tiles = ceil_div(problem.m, tile.rows)
+    in_place = problem.right_access.plain and problem.right_access.walks(2)
+    blocks = max(ranges, ceil_div(k, max(256, machine.l2 // (128 * itemsize))))
+    blocks = ceil_div(blocks, ranges) * ranges
+    depth = ceil_div(k, blocks)
+    # A block of rows takes half of the second-level cache.
+    block_rows = max(1, machine.l2 // 2 // (tile.rows * depth * itemsize))
+    return TiledPlan(
+        tile,
+        row_tiles,
+        column_tiles,
+        pack_left,
+        pack_right=not in_place or row_tiles > 2,
+        ranges=ranges,
+        depth=depth,
+        blocks=ceil_div(k, depth),
+        block_rows=min(block_rows, row_tiles),
+        panels=min(column_tiles, max(1, _PANEL_BYTES // (k * tile.columns * itemsize))),
+        shares=_shares(row_tiles, column_tiles, ranges, threads),
+    )
+
+
+def _shares(rows: int, columns: int, ranges: int, threads: int) -> tuple[int, int, int]:
+    """The shares that leave the least to the thread that does most."""
+    if ranges > 1:
+        return 1, 1, min(ranges, threads)
+    pairs = [(r, min(columns, threads // r)) for r in range(1, min(rows, threads) + 1)]
+    return min(
+        ((r, c, 1) for r, c in pairs),
+        key=lambda s: (ceil_div(rows, s[0]) * ceil_div(columns, s[1]), s[1]),
+    )
+
+
+def tiled_cycles(problem: Contraction, machine: Machine) -> float:
+    """The cost of a matrix product by register tiles."""
+    tile = tile_size(problem.m, problem.n, problem.arithmetic, machine)
+    rows = ceil_div(problem.m, tile.rows)
+    left, right = problem.left_access, problem.right_access
+    steps = _tiles(problem.m, problem.n, tile) * problem.k * problem.arithmetic.parts**2
+    cost = steps * tile.cycles
+    if not (left.plain and left.walks(2)):
+        cost += _copying(left, 1, problem.m * problem.k, problem.arithmetic, machine)
+    if rows > 2 or not (right.plain and right.walks(2)):
+        cost += _copying(right, 2, problem.k * problem.n, problem.arithmetic, machine)
+    if problem.result_access.walks(1) and not problem.result_access.walks(2):
+        cost += _SCATTERING * problem.m * problem.n
+    return cost
+
+
+def dot_cycles(problem: Contraction, machine: Machine) -> float:
+    """The cost of a matrix product by vectors along the contraction; infinite for many columns."""
+    if problem.n > 4:
+        return math.inf
+    arithmetic = problem.arithmetic
+    lanes = machine.lanes(arithmetic.dtype)
+    products = problem.m * problem.n * ceil_div(problem.k, lanes) * arithmetic.parts**2
+    cost = 0.75 * products + 8 * problem.m * problem.n
+    cost += _copying(problem.left_access, 2, problem.m * problem.k, arithmetic, machine)
+    return cost + _copying(problem.right_access, 1, problem.k * problem.n, arithmetic, machine)
+
+
+def axpy_cycles(problem: Contraction, machine: Machine) -> float:
+    """The cost of a matrix product row of the right operand by row; infinite for many rows."""
+    if problem.m > 4:
+        return math.inf
+    arithmetic = problem.arithmetic
+    lanes = machine.lanes(arithmetic.dtype)
+    products = problem.m * ceil_div(problem.n, lanes) * problem.k * arithmetic.parts**2
+    cost = 0.6 * products
+    return cost + _copying(problem.right_access, 2, problem.k * problem.n, arithmetic, machine)
+
+
+def _copying(
+    access: Access, index: int, count: int, arithmetic: Arithmetic, machine: Machine
+) -> float:
+    """The cost of moving ``count`` numbers by vectors along ``index``."""
+    lanes = machine.lanes(arithmetic.dtype)
+    return count * arithmetic.parts * (2 / lanes if access.walks(index) else 0.7)
