@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import ml_dtypes  # gives NumPy the names of the narrow element types
@@ -43,6 +43,17 @@ class Artifact:
     constants: Sequence[np.ndarray]
     workspace_bytes: int
     callbacks: Sequence[str]
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """A program compiled into this process, where no file could be made of it.
+
+    ``entry`` takes what `abi` says and returns 0 or -1.
+    """
+
+    entry: Callable[[int], int]
+    artifact: Artifact
 
 
 def pack(library: bytes, artifact: Artifact) -> bytes:

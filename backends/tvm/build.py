@@ -1,7 +1,6 @@
 """Compile a program to one shared library: chunks of kernels on threads, then a linker.
 
-build(program, host_target())               # an artifact's bytes, to keep and to load anywhere
-build_in_process(program, host_target())    # where there is no linker: for this process alone
+    build(program, host_target())    # an artifact's bytes, to keep and to load in any process
 """
 
 from __future__ import annotations
@@ -18,15 +17,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tracejit.backends.artifact import Artifact, pack
+from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.tvm.codegen import (
+    MakeFunction,
+    c_function,
     compile_entry,
     compile_kernels,
     contents,
     kernel_function,
+    packed_function,
 )
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.entry import entry_function
+from tracejit.backends.tvm.in_process import imported, warn_of_missing_linker
 from tracejit.backends.tvm.program import Program
 from tracejit.errors import CompilationError
 
@@ -38,26 +41,27 @@ Progress = Callable[[int, int], None]
 _CHUNK = 16
 
 
-def build(program: Program, target: CpuTarget, progress: Progress | None = None) -> bytes:
-    """The artifact of a program.
+def build(
+    program: Program, target: CpuTarget, progress: Progress | None = None
+) -> bytes | InProcess:
+    """The artifact of a program; without a linker on the machine, code for this process alone.
 
-    Raises `CompilationError` if the program contradicts itself, if TVM refuses a kernel, or if
-    there is no linker or it fails.
+    Raises `CompilationError` if the program contradicts itself, if TVM refuses a kernel, or if the
+    linker fails. Warns, once, of a missing linker.
     """
+    program.check()
     linker = find_linker()
     if linker is None:
-        raise CompilationError("no linker found: install a C compiler, or set CC to one")
-    program.check()
-    jobs = _jobs(program, target)
+        warn_of_missing_linker()
+        modules = _on_threads(_jobs(program, target, packed_function), target.threads, progress)
+        return InProcess(imported(modules), describe(program))
     with tempfile.TemporaryDirectory(prefix="tracejit-") as folder:
-        objects = [Path(folder, f"{index}.o") for index in range(len(jobs))]
-
-        def write(index: int) -> None:
-            jobs[index]().write_to_file(str(objects[index]), "o")
-
-        _on_threads(write, len(jobs), target.threads, progress)
+        jobs = _jobs(program, target, c_function)
+        files = [Path(folder, f"{index}.o") for index in range(len(jobs))]
+        writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
+        _on_threads(writers, target.threads, progress)
         library = Path(folder, "program.so")
-        _link(linker, objects, library)
+        _link(linker, files, library)
         return pack(library.read_bytes(), describe(program))
 
 
@@ -68,12 +72,12 @@ def describe(program: Program) -> Artifact:
     return Artifact(program.inputs, program.outputs, program.constants, workspace, [*called])
 
 
-def _jobs(program: Program, target: CpuTarget) -> list[Callable[[], Any]]:
+def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Callable[[], Any]]:
     """Functions that compile one module each: chunks of kernels, about equal, and the entry."""
     functions, callbacks = [], []
     for kernel in program.kernels:
         held = contents(kernel.body)
-        functions.append(kernel_function(kernel, held))
+        functions.append(kernel_function(kernel, held, make))
         callbacks.append(bool(held.callbacks))
     rounds = -(-len(functions) // (_CHUNK * target.threads))
     count = min(len(functions), rounds * target.threads)
@@ -81,22 +85,28 @@ def _jobs(program: Program, target: CpuTarget) -> list[Callable[[], Any]]:
         partial(compile_kernels, functions[i::count], target, any(callbacks[i::count]))
         for i in range(count)
     ]
-    return [*jobs, partial(compile_entry, entry_function(program), target)]
+    entry = entry_function(program, make)
+    return [*jobs, partial(compile_entry, entry, target, make is packed_function)]
+
+
+def _write(job: Callable[[], Any], file: Path) -> None:
+    job().write_to_file(str(file), "o")
 
 
 def _on_threads(
-    work: Callable[[int], None], count: int, threads: int, progress: Progress | None
-) -> None:
-    """``work`` for every index below ``count``; the first error ends it."""
+    jobs: Sequence[Callable[[], Any]], threads: int, progress: Progress | None
+) -> list[Any]:
+    """What each job returns; the first error ends them all."""
     with ThreadPoolExecutor(threads, "tracejit-build") as pool:
-        pending = [pool.submit(work, index) for index in range(count)]
+        pending = [pool.submit(job) for job in jobs]
         try:
             for done, future in enumerate(as_completed(pending), 1):
                 future.result()
                 if progress is not None:
-                    progress(done, count)
+                    progress(done, len(jobs))
         finally:
             pool.shutdown(cancel_futures=True)
+        return [future.result() for future in pending]
 
 
 def find_linker() -> list[str] | None:

@@ -1,23 +1,23 @@
-"""A kernel made into an object file: the PrimFunc around it, the passes, LLVM.
+"""From a kernel's body to machine code: the function around it, TVM's passes, LLVM.
 
-Kernels become plain C functions over raw pointers. TVM's packed interface would cost 20 ms of
-argument checks each to compile; the entry checks the arguments once for all.
+Kernels become plain C functions over raw pointers. TVM's own interface would cost 20 ms of argument
+checks each to compile; here the entry checks the arguments once for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tvm
 from tvm import tirx
-from tvm.ir import GlobalVar, PrimType
+from tvm.ir import GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_walk
 
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.program import Kernel
-from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Stmt, nbytes, seq
+from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Expr, Stmt, nbytes, seq
 from tracejit.errors import CompilationError
 
 STACK_LIMIT = 256 << 10
@@ -51,8 +51,39 @@ def contents(body: Stmt) -> Contents:
     return Contents(sum(sizes), tuple(names))
 
 
-def kernel_function(kernel: Kernel, held: Contents) -> tirx.PrimFunc:
-    """``int32 name(void*, …)``: 0, or -1 when a callback raised.
+def c_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFunc:
+    """``int32 name(parameters…)``: 0, or -1 where the body gives up.
+
+    The parameters are `tirx.Var`s, 64-bit integers or pointers.
+    """
+    function = tirx.PrimFunc([*parameters], body, ret_type=PrimType("int32"))
+    return function.with_attrs(
+        {"global_symbol": name, "tirx.noalias": True, "s_tir": True, "calling_conv": 0}
+    )
+
+
+def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFunc:
+    """The same as a function that TVM finds by name, which reads its arguments out of memory.
+
+    Arguments are not checked: they are those of `c_function`.
+    """
+    handles = [tirx.Var(word, PointerType(PrimType("int64"))) for word in ("self", "given", "made")]
+    count = tirx.Var("count", "int32")
+    words = tirx.decl_buffer((2 * len(parameters),), "int64", name="words", data=handles[1])
+    unpacked: list[Stmt] = [DeclBuffer(words, data=handles[1])]
+    for index, parameter in enumerate(parameters):
+        # TVMFFIAny: one word that says what it is, and one word that is it.
+        unpacked.append(tirx.Bind(parameter, tirx.reinterpret(parameter.ty, words[2 * index + 1])))
+    order = [handles[0], handles[1], count, handles[2]]
+    return c_function(f"__tvm_ffi_{name}", order, seq(*unpacked, body))
+
+
+MakeFunction = Callable[[str, Sequence[Expr], Stmt], tirx.PrimFunc]
+"""`c_function` or `packed_function`."""
+
+
+def kernel_function(kernel: Kernel, held: Contents, make: MakeFunction) -> tirx.PrimFunc:
+    """A function of one pointer for each parameter; it fails when a callback raises.
 
     Raises `CompilationError` if the body allocates more than `STACK_LIMIT` bytes, or allocates at
     all and calls back.
@@ -68,11 +99,7 @@ def kernel_function(kernel: Kernel, held: Contents) -> tirx.PrimFunc:
         pointer = tirx.Var(parameter.name, tirx.buffer_data_pointer_type(parameter))
         pointers.append(pointer)
         declarations.append(DeclBuffer(parameter, data=pointer))
-    body = seq(*declarations, kernel.body)
-    function = tirx.PrimFunc(pointers, body, ret_type=PrimType("int32"))
-    return function.with_attrs(
-        {"global_symbol": kernel.name, "tirx.noalias": True, "s_tir": True, "calling_conv": 0}
-    )
+    return make(kernel.name, pointers, seq(*declarations, kernel.body))
 
 
 def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callbacks: bool) -> Any:
@@ -99,9 +126,10 @@ def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callb
     return _compiled(functions, passes, target.tvm)
 
 
-def compile_entry(function: tirx.PrimFunc, target: CpuTarget) -> Any:
+def compile_entry(function: tirx.PrimFunc, target: CpuTarget, callbacks: bool = False) -> Any:
     """Machine code of an entry: it runs for nanoseconds, so what counts is the time to build it."""
-    passes = [tirx.transform.BindTarget(target.tvm_unoptimised)]
+    t = tirx.transform
+    passes = [t.BindTarget(target.tvm_unoptimised), *([t.LowerTVMBuiltin()] if callbacks else [])]
     return _compiled([function], passes, target.tvm_unoptimised)
 
 

@@ -13,6 +13,7 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx import For
 
 from tracejit.backends.abi import ALIGNMENT, C_CONTIGUOUS_AND_ALIGNED, ENTRY, LAYOUT, STACK_BYTES
+from tracejit.backends.tvm.codegen import MakeFunction, packed_function
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
 from tracejit.backends.tvm.tir import (
     SERIAL,
@@ -40,23 +41,25 @@ _WORD = 8
 _FAIL = Evaluate(tirx.tvm_throw_last_error())
 
 
-def entry_function(program: Program) -> tirx.PrimFunc:
-    """``int32 tracejit_main(int64 address)`` of a checked program."""
+def entry_function(program: Program, make: MakeFunction) -> tirx.PrimFunc:
+    """``int32 tracejit_main(int64 address)`` of a checked program whose kernels ``make`` made."""
     address = var("address")
     statements: list[Stmt] = []
-    builder = _Entry(program, address, statements)
+    builder = _Entry(program, make is packed_function, address, statements)
     builder.verify()
     builder.bind()
     statements += builder.calls(program.calls)
-    function = tirx.PrimFunc([address], seq(*statements), ret_type=PrimType("int32"))
-    return function.with_attrs({"global_symbol": ENTRY, "s_tir": True, "calling_conv": 0})
+    return make(ENTRY, [address], seq(*statements))
 
 
 class _Entry:
     """The function under construction; addresses are 64-bit integers until a kernel gets them."""
 
-    def __init__(self, program: Program, address: Expr, statements: list[Stmt]) -> None:
+    def __init__(
+        self, program: Program, packed: bool, address: Expr, statements: list[Stmt]
+    ) -> None:
         self._program = program
+        self._packed = packed
         self._statements = statements
         self._arguments = len(program.inputs) + len(program.outputs)
         self._tuple = _memory(address, "int64", statements)
@@ -148,6 +151,8 @@ class _Entry:
 
     def _call(self, call: Call) -> list[Stmt]:
         pointers = [tirx.reinterpret("handle", self._address(a)) for a in call.arguments]
+        if self._packed:
+            return [Evaluate(tirx.call_packed(call.kernel, *pointers))]
         status = var("status", "int32")
         return [
             tirx.Bind(status, tirx.call_extern("int32", call.kernel, *pointers)),

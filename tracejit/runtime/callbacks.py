@@ -1,0 +1,113 @@
+"""Python functions that compiled code calls: for library work such as LAPACK, FFT and large sorts.
+
+    @callback("tracejit.sort")
+    def sort(source: int, target: int, size: int) -> None:
+        view(target, (size,), np.float32)[...] = np.sort(view(source, (size,), np.float32))
+
+A kernel calls it with ``tirx.call_packed("tracejit.sort", x.data, y.data, size)``. Pointers arrive
+as addresses, numbers as Python numbers. What the function raises is raised again, as it is, by the
+call of the program; nothing may be called back from inside a parallel loop.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracejit.errors import CompilationError
+from tracejit.runtime.library import BOOLEAN, FLOAT, AnyValue, ByteArray, runtime
+
+Callback = Callable[..., None]
+
+_SAFE_CALL = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.POINTER(AnyValue),
+    ctypes.c_int32,
+    ctypes.POINTER(AnyValue),
+)
+
+_functions: dict[str, Callback] = {}
+_registered: dict[str, Any] = {}  # keeps the C functions alive
+
+
+class _Raised(threading.local):
+    """The exception that ended this thread's program, until its call raises it."""
+
+    error: BaseException | None = None
+
+
+_raised = _Raised()
+
+
+def callback(name: str) -> Callable[[Callback], Callback]:
+    """Decorator that lets kernels call a function by this name; a name is given once."""
+
+    def define(function: Callback) -> Callback:
+        if name in _functions:
+            raise ValueError(f"callback {name!r} is defined twice")
+        _functions[name] = function
+        return function
+
+    return define
+
+
+def require(names: Iterable[str]) -> None:
+    """Make callbacks known to TVM, before a program that calls them is run.
+
+    Raises `CompilationError` for a name that nothing defines.
+    """
+    for name in names:
+        if name not in _functions:
+            raise CompilationError(f"compiled code calls {name!r}, which is not defined here")
+        if name not in _registered:
+            _registered[name] = _register(name, _functions[name])
+
+
+def _register(name: str, function: Callback) -> Any:
+    ffi, check = runtime().ffi, runtime().check
+
+    def call(_self: Any, arguments: Any, count: int, _result: Any) -> int:
+        try:
+            function(*(_value(arguments[i]) for i in range(count)))
+        except BaseException as error:  # kept for `raise_pending`: C code cannot pass it on
+            _raised.error = error
+            ffi.TVMFFIErrorSetRaisedFromCStr(b"RuntimeError", b"a callback raised")
+            return -1
+        return 0
+
+    function_pointer, handle = _SAFE_CALL(call), ctypes.c_void_p()
+    check(ffi.TVMFFIFunctionCreate(None, function_pointer, None, ctypes.byref(handle)))
+    data = name.encode()
+    key = ByteArray(data, len(data))
+    check(ffi.TVMFFIFunctionSetGlobal(ctypes.byref(key), handle, 0))
+    return function_pointer
+
+
+def _value(argument: AnyValue) -> int | float | bool:
+    """A number, or a pointer's address."""
+    bits = argument.bits
+    if argument.type_index == FLOAT:
+        return ctypes.c_double.from_buffer(ctypes.c_int64(bits)).value
+    return bool(bits) if argument.type_index == BOOLEAN else int(bits)
+
+
+def raise_pending() -> None:
+    """Raise what a callback of this thread's last program raised, if one did."""
+    error, _raised.error = _raised.error, None
+    if error is not None:
+        raise error
+
+
+def view(address: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """The memory that a callback was given, as an array to read and to write."""
+    element = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    memory = (ctypes.c_char * (count * element.itemsize)).from_address(address)
+    array: np.ndarray = np.ndarray(shape, element, memory)  # type: ignore[arg-type]
+    return array

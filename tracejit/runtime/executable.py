@@ -1,0 +1,130 @@
+"""A loaded program, to be called with NumPy arrays.
+
+executable = load(path)
+outputs = executable([x, y])       # copies arrays that are laid out otherwise, explains others
+outputs = executable.run([x, y])   # the same in half a microsecond; None for such arrays
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tracejit.backends.abi import STACK_BYTES, ArraySpec, address_of, table
+from tracejit.backends.artifact import Artifact, unpack
+from tracejit.errors import ArgumentError, CompilationError
+from tracejit.runtime import workspace
+from tracejit.runtime.callbacks import raise_pending, require
+from tracejit.runtime.library import Entry, runtime
+
+Run = Callable[[Sequence[object]], list[np.ndarray] | None]
+
+
+class Executable:
+    """What one program needs to run; threads may share it.
+
+    ``run(arrays)`` returns new outputs, or None unless every argument is exactly the ndarray that
+    ``inputs`` describes: of that dtype object, shape, C-contiguous and aligned. It raises what a
+    callback raised. Arguments are never written.
+    """
+
+    run: Run
+
+    def __init__(self, entry: Entry, artifact: Artifact) -> None:
+        require(artifact.callbacks)
+        self.inputs = tuple(artifact.inputs)
+        self.outputs = tuple(artifact.outputs)
+        self._constants = tuple(artifact.constants)
+        self.run = _runner(entry, artifact)
+
+    def __call__(self, arguments: Sequence[object]) -> list[np.ndarray]:
+        """New outputs for arrays of any layout and either byte order.
+
+        Raises `ArgumentError` for a wrong number of arguments, or for one that is not an array of
+        the element type and shape compiled for.
+        """
+        outputs = self.run(arguments)
+        if outputs is not None:
+            return outputs
+        if len(arguments) != len(self.inputs):
+            raise ArgumentError(
+                f"compiled for {len(self.inputs)} arguments, called with {len(arguments)}"
+            )
+        pairs = enumerate(zip(arguments, self.inputs, strict=True))
+        arrays = [_conform(argument, spec, number) for number, (argument, spec) in pairs]
+        outputs = self.run(arrays)
+        if outputs is None:
+            raise CompilationError(f"compiled code failed: {runtime().message()}")
+        return outputs
+
+
+def load(path: Path, artifact: Artifact | None = None) -> Executable:
+    """The program in a file that `pack` made.
+
+    Raises `ArtifactError` for a damaged file, before any of its code is loaded, and `OSError` for
+    one that cannot be read or loaded.
+    """
+    described = unpack(path.read_bytes()) if artifact is None else artifact
+    return Executable(runtime().load(path), described)
+
+
+def _runner(entry: Entry, artifact: Artifact) -> Run:
+    """`Executable.run`: as few steps as there can be."""
+    facts = table([*artifact.inputs, *artifact.outputs], artifact.constants)
+    shapes = [spec.shape for spec in artifact.outputs]
+    dtypes = [spec.dtype for spec in artifact.outputs]
+    nbytes = artifact.workspace_bytes
+    empty, address = np.empty, address_of()
+
+    def run(arguments: Sequence[object]) -> list[np.ndarray] | None:
+        outputs = [*map(empty, shapes, dtypes)]
+        arrays = (facts, *arguments, *outputs)
+        if entry(address(arrays)):
+            raise_pending()
+            return None
+        return outputs
+
+    def run_in_workspace(arguments: Sequence[object]) -> list[np.ndarray] | None:
+        outputs = [*map(empty, shapes, dtypes)]
+        memory = workspace.take(nbytes)
+        arrays = (facts, *arguments, *outputs, memory)
+        status = entry(address(arrays))
+        workspace.give(memory)
+        if status:
+            raise_pending()
+            return None
+        return outputs
+
+    if nbytes > STACK_BYTES:
+        return run_in_workspace
+    if len(shapes) != 1:
+        return run
+    (shape,), (dtype,) = shapes, dtypes
+
+    def run_for_one(arguments: Sequence[object]) -> list[np.ndarray] | None:
+        output = empty(shape, dtype)
+        arrays = (facts, *arguments, output)
+        if entry(address(arrays)):
+            raise_pending()
+            return None
+        return [output]
+
+    return run_for_one
+
+
+def _conform(argument: object, spec: ArraySpec, number: int) -> np.ndarray:
+    """The argument as compiled code takes it: itself, or a copy in the right layout."""
+    if not isinstance(argument, (np.ndarray, np.generic)):
+        given = type(argument).__name__
+        raise ArgumentError(f"argument {number} must be an array, {spec}; it is of type {given}")
+    if isinstance(argument, np.ma.MaskedArray):
+        raise ArgumentError(f"argument {number} is a masked array, and its mask would be ignored")
+    array = np.asarray(argument)
+    if array.shape != spec.shape or array.dtype.newbyteorder("=") != spec.dtype:
+        given = str(ArraySpec(array.dtype, array.shape))
+        raise ArgumentError(f"argument {number} must be {spec}; it is {given}")
+    if array.flags.c_contiguous and array.flags.aligned and array.dtype is spec.dtype:
+        return array
+    return np.array(array, spec.dtype, order="C", copy=True)

@@ -1,0 +1,149 @@
+"""TVM's runtime without TVM: load compiled programs through two C libraries, in milliseconds.
+
+`import tvm` takes half a second, and a second more where PyTorch is installed. A program that lies
+in the disk cache needs neither that nor the compiler, only ``libtvm_ffi`` and ``libtvm_runtime``,
+which are reached here through their documented C interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tracejit.backends.abi import ENTRY
+from tracejit.backends.machine import thread_count
+from tracejit.errors import CompilationError
+
+Entry = Callable[[int], int]
+"""Runs a program on the tuple of arrays at an address, as `abi` says: 0, or -1 if it failed."""
+
+RAW_STRING = 8  # kTVMFFIRawStr
+INTEGER, BOOLEAN, FLOAT, POINTER = 1, 2, 3, 4  # kTVMFFIInt and its neighbours
+
+
+class AnyValue(ctypes.Structure):
+    """TVMFFIAny: a tag and eight bytes."""
+
+    _fields_ = (
+        ("type_index", ctypes.c_int32),
+        ("padding", ctypes.c_uint32),
+        ("bits", ctypes.c_int64),
+    )
+
+
+class ByteArray(ctypes.Structure):
+    """TVMFFIByteArray: bytes and their number."""
+
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+class _ErrorCell(ctypes.Structure):
+    """TVMFFIErrorCell, as far as it is read."""
+
+    _fields_ = (("kind", ByteArray), ("message", ByteArray))
+
+
+_OBJECT_HEADER = 24  # sizeof(TVMFFIObject)
+
+
+class Runtime:
+    """The loaded libraries; `runtime` makes the only one."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("TVM_NUM_THREADS", str(thread_count()))
+        # Otherwise TVM pins its threads, and the thread that calls it, to the first cores of the
+        # machine, whichever the process was given.
+        os.environ.setdefault("TVM_BIND_THREADS", "0")
+        self.ffi, self.backend = (
+            ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL) for path in library_paths()
+        )
+        self._load = self.function("ffi.ModuleLoadFromFile")
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._run_serially)
+
+    def function(self, name: str) -> ctypes.c_void_p:
+        """A function of TVM's registry."""
+        found = ctypes.c_void_p()
+        self.check(self.ffi.TVMFFIFunctionGetGlobal(_bytes(name), ctypes.byref(found)))
+        return found
+
+    def check(self, status: int) -> None:
+        """Raise `CompilationError` with TVM's message if a call failed."""
+        if status != 0:
+            raise CompilationError(f"TVM's runtime failed: {self.message()}")
+
+    def message(self) -> str:
+        """What the last failure of this thread said, which it then forgets."""
+        error = ctypes.c_void_p()
+        self.ffi.TVMFFIErrorMoveFromRaised(ctypes.byref(error))
+        if not error.value:
+            return "no reason given"
+        cell = _ErrorCell.from_address(error.value + _OBJECT_HEADER)
+        kind, text = (ctypes.string_at(b.data, b.size) for b in (cell.kind, cell.message))
+        self.ffi.TVMFFIObjectDecRef(error)
+        return f"{kind.decode()}: {text.decode(errors='replace')}"
+
+    def load(self, path: Path) -> Entry:
+        """The entry of an artifact on disk, which stays loaded as long as the process lives.
+
+        Raises `OSError` if the system cannot load the file.
+        """
+        library = ctypes.CDLL(str(path))  # first, to bind every symbol now and not at its first use
+        name = ctypes.create_string_buffer(os.fsencode(path))
+        argument = AnyValue(RAW_STRING, 0, ctypes.addressof(name))
+        result = AnyValue()  # a reference to the module, never given back
+        call = self.ffi.TVMFFIFunctionCall
+        self.check(call(self._load, ctypes.byref(argument), 1, ctypes.byref(result)))
+        function = library[ENTRY]
+        function.restype = ctypes.c_int
+        function.argtypes = [ctypes.c_void_p]
+        return function
+
+    def _run_serially(self) -> None:
+        """After a fork the pool's threads exist no more, and waiting for them would be forever."""
+        self.backend["_ZN3tvm7runtime9threading17SetMaxConcurrencyEi"](1)
+
+
+_LOCK = threading.Lock()
+_runtime: list[Runtime] = []
+
+
+def runtime() -> Runtime:
+    """The runtime, loaded on the first call.
+
+    Raises `CompilationError` where TVM is not installed.
+    """
+    with _LOCK:
+        if not _runtime:
+            _runtime.append(Runtime())
+        return _runtime[0]
+
+
+def library_paths() -> tuple[Path, Path]:
+    """``libtvm_ffi`` and ``libtvm_runtime``, in packages that are found but not imported.
+
+    Raises `CompilationError` where one is not installed.
+    """
+    return _library_path("tvm_ffi", "libtvm_ffi"), _library_path("tvm", "libtvm_runtime")
+
+
+def _library_path(package: str, name: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    folders = spec.submodule_search_locations if spec is not None else None
+    suffix = ".dylib" if sys.platform == "darwin" else ".so"
+    for folder in folders or ():
+        path = Path(folder, "lib", name + suffix)
+        if path.exists():
+            return path
+    raise CompilationError(f"{name}{suffix} was not found: is {package} installed?")
+
+
+def _bytes(text: str) -> Any:
+    data = text.encode()
+    return ctypes.byref(ByteArray(data, len(data)))
