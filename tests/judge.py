@@ -17,6 +17,7 @@ from jaxlib import _hlo, _jax, xla_client
 
 from tracejit.graph import Module
 from tracejit.hlo import to_text
+from tracejit.ops.expansions import expand
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 
 _BORDER = {
@@ -36,7 +37,11 @@ def parse_xla(text: str) -> str:
 
 
 def run_xla(module: Module, *arrays: np.ndarray) -> Any:
-    """What XLA computes: an array, or a tuple of arrays, of the root's shape."""
+    """What XLA computes: an array, or a tuple of arrays, of the root's shape.
+
+    Opcodes that XLA parses but has no code for on the CPU are composed of others first.
+    """
+    module = Module(module.name, expand(module.entry))
     parameters = tuple(p.shape for p in module.entry.parameters)
     root = module.entry.root.shape
     executable, device = _compile(_with_border(to_text(module), parameters, root))

@@ -45,11 +45,41 @@ def complex(lhs: np.ndarray, rhs: np.ndarray) -> Value:
 
 
 def div(lhs: np.ndarray, rhs: np.ndarray) -> Value:
-    if lhs.dtype.kind not in "iu":
+    if lhs.dtype.kind == "c":
+        return _complex_div(lhs, rhs)
+    if lhs.dtype.kind == "f":
         return np.divide(lhs, rhs)
     divisor = np.where(rhs == 0, rhs.dtype.type(1), rhs)
     quotient = (lhs - np.fmod(lhs, divisor)) // divisor
     return np.where(rhs == 0, ~np.zeros_like(rhs), quotient)
+
+
+def _complex_div(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """The quotient, with the infinities and zeros of C99's annex G where the formula makes NaN."""
+    quotient = np.divide(lhs, rhs)
+    lost = np.isnan(quotient.real) & np.isnan(quotient.imag)
+    by_zero = (rhs == 0) & ~(np.isnan(lhs.real) & np.isnan(lhs.imag))
+    infinite = lost & np.isinf(lhs) & np.isfinite(rhs)
+    vanishing = lost & np.isfinite(lhs) & np.isinf(rhs)
+    signed = np.copysign(np.inf, rhs.real)
+    large, small = _boxed(lhs) * np.conj(rhs), lhs * np.conj(_boxed(rhs))
+    cases = (by_zero, infinite, vanishing)
+    value = np.empty_like(quotient)
+    value.real = np.select(
+        cases, (signed * lhs.real, np.inf * large.real, 0 * small.real), quotient.real
+    )
+    value.imag = np.select(
+        cases, (signed * lhs.imag, np.inf * large.imag, 0 * small.imag), quotient.imag
+    )
+    return value
+
+
+def _boxed(operand: np.ndarray) -> Value:
+    """Each part as a signed one where it is infinite, as a signed zero elsewhere."""
+    value = np.empty_like(operand)
+    value.real = np.copysign(np.isinf(operand.real), operand.real)
+    value.imag = np.copysign(np.isinf(operand.imag), operand.imag)
+    return value
 
 
 def rem(lhs: np.ndarray, rhs: np.ndarray) -> Value:
