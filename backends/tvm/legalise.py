@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
-from tracejit.backends.tvm.reducers import monoid
+from tracejit.backends.tvm.reducers import monoid, running_axis
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.computations import identity_value
@@ -148,9 +148,10 @@ def _padding(window: Window) -> list[PaddingDimension]:
 def _reduce_window(instruction: Instruction) -> Instruction | None:
     window: Window = instruction.attributes["window"]
     plain = _without_padding(window)
-    if plain == window:
-        return None
     count = len(instruction.operands) // 2
+    sizes = instruction.operands[0].array_shape.dimensions
+    if plain == window or (count == 1 and running_axis(window, sizes)):
+        return None
     operands, initial = instruction.operands[:count], instruction.operands[count:]
     fills = [_neutral(instruction.attributes["to_apply"], i) for i in initial]
     padded = [pad(o, fill, _padding(window)) for o, fill in zip(operands, fills, strict=True)]

@@ -1,5 +1,6 @@
 """Element types that memory holds narrower than registers: to registers and back, bit by bit.
 
+Four-bit integers lie in the low half of a byte whose high half is clear.
 bf16 and the 8-bit floats are decoded to f32 exactly and encoded with one rounding to nearest
 even; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no infinity).
 """
@@ -31,6 +32,10 @@ def decode(memory: Expr, element_type: ElementType) -> Expr:
         return tirx.Cast("float32", tirx.reinterpret("float16", half))
     if element_type is ElementType.F8E4M3FN:
         return _decode_f8e4m3fn(tirx.Cast("uint32", memory))
+    if element_type is ElementType.S4:
+        return (memory << const(4, "int8")) >> const(4, "int8")
+    if element_type is ElementType.U4:
+        return memory & const(15, "uint8")
     return memory
 
 
@@ -63,7 +68,7 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
     if element_type is ElementType.F8E4M3FN:
         return _encode_f8(value, mantissa=3, bias=7, overflow=0x7F, nan=0x7F)
     if element_type is ElementType.S4:
-        return (value << const(4, "int8")) >> const(4, "int8")
+        return value & const(15, "int8")
     if element_type is ElementType.U4:
         return value & const(15, "uint8")
     return value
@@ -95,6 +100,4 @@ def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int
 
 def rounded(value: Expr, element_type: ElementType) -> Expr:
     """A register value brought to the precision (or width) that memory would keep."""
-    if element_type in (ElementType.S4, ElementType.U4):
-        return encode(value, element_type)
     return decode(encode(value, element_type), element_type)

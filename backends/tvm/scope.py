@@ -34,7 +34,8 @@ from tracejit.backends.tvm.tir import (
 from tracejit.backends.tvm.types import is_narrow, memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import CONSTANT
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
+from tracejit.ops.lifting import keeps_scalar
 from tracejit.rules import RuleTable
 from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import in_order
@@ -295,10 +296,16 @@ class Emitter:
         for instruction in in_order([computation.root]):
             if instruction in known:
                 continue
+            values = [known[operand] for operand in instruction.operands]
             if instruction.op is CONSTANT:
                 known[instruction] = literal(instruction)
+            elif instruction.op is TUPLE:
+                known[instruction] = tuple(values)
+            elif instruction.op is GET_TUPLE_ELEMENT:
+                known[instruction] = values[0][instruction.attributes["index"]]
+            elif keeps_scalar(instruction):
+                known[instruction] = values[0]
             else:
-                values = [known[operand] for operand in instruction.operands]
                 known[instruction] = self.bind(apply(instruction, values), instruction)
         return known[computation.root]
 

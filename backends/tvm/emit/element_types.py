@@ -154,11 +154,9 @@ def _clear(bits: Expr, element_type: ElementType) -> Expr:
 
 def memory_bits(value: Value, element_type: ElementType) -> Expr:
     """The bits that memory would hold, as an unsigned integer; four-bit ones with clear top."""
-    bits = tirx.reinterpret(unsigned(element_type), encode(value, element_type))
-    return _clear(bits, element_type)
+    return tirx.reinterpret(unsigned(element_type), encode(value, element_type))
 
 
 def from_memory_bits(bits: Expr, element_type: ElementType) -> Value:
     """The register value of bits that memory would hold."""
-    held = tirx.reinterpret(memory_dtype(element_type), bits)
-    return encode(held, element_type) if element_type.bits == 4 else decode(held, element_type)
+    return decode(tirx.reinterpret(memory_dtype(element_type), bits), element_type)

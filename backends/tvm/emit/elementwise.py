@@ -56,12 +56,12 @@ _attach(ops.XOR, real=lambda x, y: x ^ y, pred=_xor_pred)
 
 
 @pointwise.attach(ops.MAX)
-def max(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+def max_(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     return maximum(element_type_of(instruction), lhs, rhs)
 
 
 @pointwise.attach(ops.MIN)
-def min(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+def min_(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     return minimum(element_type_of(instruction), lhs, rhs)
 
 
@@ -99,7 +99,7 @@ def select(instruction: Instruction, pred: Value, on_true: Value, on_false: Valu
 
 
 @pointwise.attach(ops.COMPLEX)
-def complex(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+def complex_(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     return Complex(lhs, rhs)
 
 
@@ -142,7 +142,7 @@ def _safe_divisor(element_type: ElementType, divisor: Expr) -> tuple[Expr, Expr]
 
 
 @pointwise.attach(ops.POW)
-def pow(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
+def pow_(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     element_type = element_type_of(instruction)
     if element_type.is_complex:
         return mathematics.complex_pow(lhs, rhs)

@@ -1,13 +1,17 @@
-"""Elements of a Gather; its starts are clamped, so no index leaves the operand."""
+"""Gather, whose starts are clamped, and Scatter, which skips what does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index
+from tracejit.backends.tvm.roots import Results, rooted
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.scattering import Scattering, scattering
 from tracejit.backends.tvm.scope import Scope, Value, indexed
+from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Instruction
-from tracejit.ops.indexing import GATHER
+from tracejit.ops.indexing import GATHER, SCATTER
 
 
 @indexed.attach(GATHER)
@@ -42,3 +46,29 @@ def gather(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> 
         start = scope.clamped(scope.value(starts, where), element_type, limit, where)
         places[operand_dim] = scope.shifted(places[operand_dim], start)
     return scope.value(operand, places)
+
+
+@rooted.attach(SCATTER)
+def scatter(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    attributes = instruction.attributes
+    count = len(instruction.operands) // 2
+    rank = instruction.operands[0].array_shape.rank
+    removed = {*attributes["inserted_window_dims"], *attributes["input_batching_dims"]}
+    kept = [d for d in range(rank) if d not in removed]
+    batching = zip(
+        attributes["input_batching_dims"],
+        attributes["scatter_indices_batching_dims"],
+        strict=True,
+    )
+    work = Scattering(
+        operands=instruction.operands[:count],
+        indices=instruction.operands[count],
+        updates=instruction.operands[count + 1 :],
+        targets=[target for _, target in results],
+        combine=attributes["to_apply"],
+        window_dims=dict(zip(attributes["update_window_dims"], kept, strict=True)),
+        index_map=attributes["scatter_dims_to_operand_dims"],
+        index_vector_dim=attributes["index_vector_dim"],
+        batching=list(batching),
+    )
+    return scattering(frame, work)

@@ -1,18 +1,21 @@
-"""Reduce, over whole dimensions."""
+"""Reduce over whole dimensions, Sort and TopK."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Index
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.reduction import Reducer, reduction
+from tracejit.backends.tvm.schedule.sorting import Sorting, sorting
 from tracejit.backends.tvm.tir import Stmt
-from tracejit.graph import Instruction
-from tracejit.ops.constants import get_tuple_element
-from tracejit.ops.reduction import REDUCE
-from tracejit.shapes import TupleShape
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
+from tracejit.ops.constants import get_tuple_element, parameter
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K
+from tracejit.shapes import ElementType, Shape, TupleShape
 
 
 def hearts_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
@@ -47,3 +50,36 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         results=tuple(results),
     )
     return reduction(frame, reducer, frame.cost)
+
+
+@rooted.attach(SORT)
+def sort(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    (dimension,) = instruction.attributes["dimensions"]
+    operands = instruction.operands
+    targets = [(target, operand) for (_, target), operand in zip(results, operands, strict=True)]
+    length = operands[0].array_shape.dimensions[dimension]
+    work = Sorting(operands, dimension, instruction.attributes["to_apply"], targets, length)
+    return sorting(frame, work)
+
+
+@rooted.attach(TOP_K)
+def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The beginning of a stable sort in total order, with the positions."""
+    (operand,) = instruction.operands
+    shape = operand.array_shape
+    comparator = _precedes(shape.element_type, instruction.attributes["largest"])
+    (_, values), (_, places) = results
+    targets = [(values, operand), (places, None)]
+    work = Sorting([operand], shape.rank - 1, comparator, targets, instruction.attributes["k"])
+    return sorting(frame, work)
+
+
+@functools.cache
+def _precedes(element_type: ElementType, descending: bool) -> Computation:
+    """Whether the first of two scalars comes before the second in total order."""
+    lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
+    if element_type.is_floating:
+        root = gt_total_order(lhs, rhs) if descending else lt_total_order(lhs, rhs)
+    else:
+        root = gt(lhs, rhs) if descending else lt(lhs, rhs)
+    return Computation("precedes", (lhs, rhs), root)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from tracejit.attributes import Window
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, Opaque, row_major_strides
 from tracejit.backends.tvm.emit.reduction import hearts_of
+from tracejit.backends.tvm.reducers import running_axis
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK, Store, pointwise
 from tracejit.backends.tvm.schedule.reduction import Reducer, reduction
+from tracejit.backends.tvm.schedule.running import Running, running
 from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
@@ -34,10 +36,17 @@ from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER
 def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """A reduction whose operand index is ``position * stride + offset * dilation``.
 
-    The windows are without padding (see `legalise`), so every index lies inside the operand.
+    The windows are without padding (see `legalise`), so every index lies inside the operand;
+    except those of cumulative reductions, which have a schedule of their own.
     """
     count = len(instruction.operands) // 2
     window: Window = instruction.attributes["window"]
+    to_apply = instruction.attributes["to_apply"]
+    along = running_axis(window, instruction.operands[0].array_shape.dimensions)
+    if along is not None and count == 1:
+        operand, initial = instruction.operands
+        ((_, target),) = results
+        return running(frame, Running(operand, initial, to_apply, *along, target))
 
     def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
         places: list[Index] = []
@@ -50,7 +59,7 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
     reducer = Reducer(
         operands=instruction.operands[:count],
         initial=instruction.operands[count:],
-        combine=instruction.attributes["to_apply"],
+        combine=to_apply,
         kept=results[0][0].array_shape.dimensions,
         reduced=tuple(w.size for w in window),
         locate=locate,
