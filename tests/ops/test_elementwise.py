@@ -44,10 +44,10 @@ def test_select_between_tuples() -> None:
         nested = [ops.tuple_([a, ops.tuple_([b])]) for a, b in ((x, y), (y, x))]
         return ops.select(pred, *nested)
 
-    x, y = np.array([1.0, 2.0]), np.array(3, S32)
-    first, (second,) = evaluated(build, np.array(True), x, y)
-    np.testing.assert_array_equal(first, x)
-    np.testing.assert_array_equal(second, y)
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    for pred, expected in ((True, (x, y)), (False, (y, x))):
+        first, (second,) = evaluated(build, np.array(pred), x, y)
+        np.testing.assert_array_equal((first, second), expected)
 
 
 def test_vector_added_to_each_row() -> None:
@@ -114,8 +114,16 @@ def test_both_kinds_of_broadcasting_in_one_op() -> None:
             ShapeError,
             "add: operands of different ranks need broadcast_dimensions; lhs f32[2,3], rhs f32[3]",
         ),
-        ("f32[7,2,5]", "f32[7,2,6]", None, ShapeError, "5 against 6 in dimension 2"),
-        ("f32[2,3]", "f32[2]", (1,), ShapeError, "2 against 3 in dimension 1"),
+        ("f32[7,2,5]", "f32[7,2,6]", None, ShapeError, "dimension 2 is 5, rhs f32[7,2,6]"),
+        (
+            "f32[2]",
+            "f32[4,3]",
+            (1,),
+            ShapeError,
+            "add: dimensions must be equal or 1; lhs f32[2] dimension 0 is 2, "
+            "rhs f32[4,3] dimension 1 is 3",
+        ),
+        ("f32[2,3]", "f32[2]", (1,), ShapeError, "dimension 1 is 3, rhs f32[2] dimension 0 is 2"),
         ("f32[2,3,4]", "f32[4,3]", (2, 1), AttributeValueError, "must be strictly increasing"),
         ("f32[2,3,4]", "f32[3,3]", (1, 1), AttributeValueError, "must be strictly increasing"),
         ("f32[2,3]", "f32[3]", (2,), AttributeValueError, "below rank 2"),
@@ -220,8 +228,10 @@ def test_select_between_tuples_refuses() -> None:
     single = ops.tuple_([given("f32[2]")])
     with pytest.raises(ShapeError, match="select: between tuples pred must be a scalar"):
         ops.select(given("pred[2]", 2), pair, pair)
-    with pytest.raises(ShapeError, match="select: on_true must be an array"):
+    with pytest.raises(ShapeError, match="select: tuples must have one shape; on_true"):
         ops.select(given("pred[]", 2), pair, single)
+    with pytest.raises(ShapeError, match="select: on_false must be an array"):
+        ops.select(given("pred[]", 2), given("f32[2]"), single)
 
 
 def test_scalars_that_hlo_leaves_alone() -> None:

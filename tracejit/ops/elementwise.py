@@ -75,7 +75,7 @@ def broadcast_operands(
     right = require_array(function, "rhs", rhs.shape)
     if left.dimensions == right.dimensions and not broadcast_dimensions:
         return lhs, rhs
-    low, high = (left, right) if left.rank < right.rank else (right, left)
+    low, high = (left, right) if left.rank <= right.rank else (right, left)
     if broadcast_dimensions is None or (low.rank == high.rank and not broadcast_dimensions):
         if low.rank not in (0, high.rank):
             raise ShapeError(
@@ -99,16 +99,17 @@ def broadcast_operands(
     for position, dimension in enumerate(mapping):
         size = low.dimensions[position]
         if size != sizes[dimension] and 1 not in (size, sizes[dimension]):
+            i, j = (position, dimension) if low is left else (dimension, position)
             raise ShapeError(
-                f"{function}: dimensions must be equal or 1; lhs {left}, rhs {right}: "
-                f"{size} against {sizes[dimension]} in dimension {dimension}"
+                f"{function}: dimensions must be equal or 1; lhs {left} dimension {i} is "
+                f"{left.dimensions[i]}, rhs {right} dimension {j} is {right.dimensions[j]}"
             )
         if sizes[dimension] == 1:
             sizes[dimension] = size
-    low_wide, high_wide = (lhs, rhs) if left.rank < right.rank else (rhs, lhs)
+    low_wide, high_wide = (lhs, rhs) if low is left else (rhs, lhs)
     low_wide = broadcast_in_dim(low_wide, sizes, mapping)
     high_wide = broadcast_in_dim(high_wide, sizes, range(high.rank))
-    return (low_wide, high_wide) if left.rank < right.rank else (high_wide, low_wide)
+    return (low_wide, high_wide) if low is left else (high_wide, low_wide)
 
 
 def _binary(
@@ -349,7 +350,12 @@ def select(pred: Instruction, on_true: Instruction, on_false: Instruction) -> In
     ``pred`` has the shape of the others or is a scalar. With a scalar pred both may be tuples of
     one shape, nested ones too; the result is the tuple of the selected elements.
     """
-    if isinstance(on_true.shape, TupleShape) and on_true.shape == on_false.shape:
+    if isinstance(on_true.shape, TupleShape):
+        if on_true.shape != on_false.shape:
+            raise ShapeError(
+                f"select: tuples must have one shape; on_true {on_true.shape}, "
+                f"on_false {on_false.shape}"
+            )
         predicate = require_array("select", "pred", pred.shape)
         if predicate.rank:
             raise ShapeError(
