@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import ml_dtypes
+
 from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.reverse import Cotangent, Cotangents, differentiate
 from tracejit.graph import Computation, Instruction, Op
@@ -64,11 +66,16 @@ def listed(cotangent: Instruction | Cotangents) -> Sequence[Cotangent]:
 
 
 def is_identity(init: Instruction, op: Op) -> bool:
-    """Whether ``init`` is the constant that changes nothing under ``op``."""
+    """Whether ``init`` is a constant beyond all finite values, so that ``op`` ignores it.
+
+    ``op`` is MAX or MIN. The least finite value counts as well as minus infinity: XLA's own
+    examples start maxima there.
+    """
     if init.op is not CONSTANT:
         return False
-    known = identity_value(op.function, init.array_shape.element_type)
-    return bool(init.attributes["literal"] == known)
+    limits = ml_dtypes.finfo(init.array_shape.dtype)  # type: ignore[no-untyped-call]
+    value = init.attributes["literal"]
+    return bool(value <= limits.min if op is MAX else value >= limits.max)
 
 
 def extremum_with_init(

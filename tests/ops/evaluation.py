@@ -1,0 +1,43 @@
+"""Evaluates small graphs of which a test states the numbers: by the interpreter and by XLA.
+
+evaluated(lambda x: ops.reduce_sum(x, [0]), np.ones((2, 3)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from tests.judge import run_xla
+from tracejit import ops
+from tracejit.backends.numpy import evaluate
+from tracejit.graph import Computation, Instruction, Module
+from tracejit.shapes import AnyShape, shape_of
+from tracejit.verifier import verify
+
+
+def computation(name: str, function: Callable[..., Instruction], *shapes: AnyShape) -> Computation:
+    """What ``function`` builds from parameters of these shapes."""
+    parameters = tuple(ops.parameter(i, shape) for i, shape in enumerate(shapes))
+    return Computation(name, parameters, function(*parameters))
+
+
+def evaluated(function: Callable[..., Instruction], *values: Any) -> Any:
+    """The value of what ``function`` builds from parameters of the values' shapes.
+
+    Fails unless the interpreter and the real XLA agree to the last bit.
+    """
+    arrays = [np.asarray(value) for value in values]
+    entry = computation("main", function, *map(shape_of, arrays))
+    module = Module("example", entry)
+    verify(module)
+    ours, theirs = evaluate(entry, arrays), run_xla(module, *arrays)
+    if isinstance(ours, tuple):
+        for mine, other in zip(ours, theirs, strict=True):
+            assert_array_equal(mine, other)
+    else:
+        assert_array_equal(ours, theirs)
+    return ours
