@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from tests.ops.evaluation import computation
+from tests.samples.normalisation import gradient, inference, training
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.errors import (
@@ -29,7 +31,7 @@ def array(*dimensions: int, element_type: ElementType = F32) -> Instruction:
     return ops.parameter(0, Shape(element_type, dimensions))
 
 
-def value(function: Callable[..., Instruction], *arrays: np.ndarray) -> object:
+def value(function: Callable[..., Instruction], *arrays: np.ndarray) -> Any:
     return evaluate(computation("main", function, *map(shape_of, arrays)), arrays)
 
 
@@ -42,8 +44,8 @@ MEAN, VARIANCE = X.mean((0, 1, 2)), X.var((0, 1, 2))
 
 
 def test_training_normalises_and_returns_the_moments() -> None:
-    output, mean, variance = value(  # type: ignore[misc]
-        lambda x, scale, offset: ops.batch_norm_training(x, scale, offset, EPSILON, 3),
+    output, mean, variance = value(
+        training(EPSILON, 3),
         X,
         SCALE,
         OFFSET,
@@ -55,25 +57,25 @@ def test_training_normalises_and_returns_the_moments() -> None:
 
 def test_inference_is_training_with_given_moments() -> None:
     trained = value(
-        lambda x, scale, offset: ops.batch_norm_training(x, scale, offset, EPSILON, 3),
+        training(EPSILON, 3),
         X,
         SCALE,
         OFFSET,
     )
     inferred = value(
-        lambda *operands: ops.batch_norm_inference(*operands, EPSILON, 3),  # type: ignore[call-arg]
+        inference(EPSILON, 3),
         X,
         SCALE,
         OFFSET,
         MEAN,
         VARIANCE,
     )
-    assert_allclose(inferred, trained[0], rtol=1e-12)  # type: ignore[index]
+    assert_allclose(inferred, trained[0], rtol=1e-12)
 
 
 def test_gradients_as_the_specification_writes_them() -> None:
-    of_operand, of_scale, of_offset = value(  # type: ignore[misc]
-        lambda *operands: ops.batch_norm_grad(*operands, EPSILON, 3),  # type: ignore[call-arg]
+    of_operand, of_scale, of_offset = value(
+        gradient(EPSILON, 3),
         X,
         SCALE,
         MEAN,
@@ -93,7 +95,7 @@ def test_epsilon_is_held_in_single_precision() -> None:
     assert made.attributes == {"epsilon": float(np.float32(1e-3)), "feature_index": 1}
 
 
-def training(
+def train(
     operand: Instruction, feature: Instruction, epsilon: float = 1e-3, feature_index: int = 1
 ) -> Instruction:
     return ops.batch_norm_training(operand, feature, array(3), epsilon, feature_index)
@@ -103,38 +105,38 @@ def training(
     ("build", "error", "message"),
     [
         (
-            lambda: training(array(2, 3), array(2)),
+            lambda: train(array(2, 3), array(2)),
             ShapeError,
             r"batch_norm_training: scale f32\[2\] must have one element for each of the 3 "
             r"features of operand f32\[2,3\] \(dimension 1\)",
         ),
         (
-            lambda: training(array(2, 3), array(3, 1)),
+            lambda: train(array(2, 3), array(3, 1)),
             ShapeError,
             r"batch_norm_training: scale f32\[3,1\] must have one element for each",
         ),
         (
-            lambda: training(array(2, 3), array(3, element_type=F64)),
+            lambda: train(array(2, 3), array(3, element_type=F64)),
             ElementTypeError,
             r"batch_norm_training: element types must be equal; operand f32\[2,3\], scale f64",
         ),
         (
-            lambda: training(array(2, 3, element_type=ElementType.S32), array(3)),
+            lambda: train(array(2, 3, element_type=ElementType.S32), array(3)),
             ElementTypeError,
             r"batch_norm_training: operand s32\[2,3\] has element type s32; allowed are",
         ),
         (
-            lambda: training(array(2, 3), array(3), feature_index=2),
+            lambda: train(array(2, 3), array(3), feature_index=2),
             DimensionError,
             r"batch_norm_training: dimension 2 is out of range for rank 2",
         ),
         (
-            lambda: training(array(), array(3), feature_index=0),
+            lambda: train(array(), array(3), feature_index=0),
             AttributeValueError,
             r"batch_norm_training: feature_index 0 must be a dimension of operand f32\[\]",
         ),
         (
-            lambda: training(array(2, 3), array(3), epsilon=-1e-3),
+            lambda: train(array(2, 3), array(3), epsilon=-1e-3),
             AttributeValueError,
             r"batch_norm_training: epsilon -0.001\d* must not be negative",
         ),

@@ -83,7 +83,7 @@ SAMPLES = [
     ),
     Sample(
         "ReduceWindow",
-        window("max", [2, 2], [2, 1], [(1, 2), (0, -1)], [2, 1], [1, 2]),
+        window("max", [2, 2], [2, 1], [(1, 0), (0, -1)], [2, 1], [1, 2]),
         (Operand((3, 6), domain=distinct),),
         ORDERED,
         "max dilated",
