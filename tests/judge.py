@@ -140,4 +140,6 @@ def _from_device(buffer: Any, shape: AnyShape) -> np.ndarray:
     assert isinstance(shape, Shape)
     _, way = _carrier(shape)
     carried = np.from_dlpack(_Capsule(_jax.buffer_to_dlpack_managed_tensor(buffer))).copy()
-    return carried.astype(shape.dtype) if way == "convert" else carried.view(shape.dtype)
+    return np.asarray(
+        carried.astype(shape.dtype) if way == "convert" else carried.view(shape.dtype)
+    )

@@ -290,3 +290,8 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.STRING: lambda lexer: lexer.string("the text"),
     Kind.WINDOW: _read_window,
 }
+
+ELSEWHERE = frozenset({Kind.LITERAL, Kind.PARAMETER_NUMBER, Kind.SHAPE})
+"""What is not written as ``name=value``: it stands before the opcode or in the parentheses."""
+WRITABLE = ELSEWHERE | {Kind.COMPUTATION, Kind.COMPUTATIONS} | _WRITE.keys()
+READABLE = ELSEWHERE | _READ.keys()

@@ -10,14 +10,11 @@ from collections.abc import Mapping
 
 from tracejit.attributes import Kind
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.hlo.attributes import write_attribute
+from tracejit.hlo.attributes import ELSEWHERE, write_attribute
 from tracejit.hlo.literals import write_literal
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import AnyShape, Layout, Shape, TupleShape
 from tracejit.traversal import called_computations, instructions
-
-# What stands between the parentheses, before the result, or nowhere.
-_ELSEWHERE = (Kind.LITERAL, Kind.PARAMETER_NUMBER, Kind.SHAPE)
 
 
 def to_text(module: Module, *, metadata: bool = False) -> str:
@@ -105,7 +102,7 @@ def _instruction_text(
     attributes = [
         f", {a.name}={write_attribute(a.kind, values[a.name], computation_names)}"
         for a in op.attributes
-        if a.kind not in _ELSEWHERE and values[a.name] != a.default
+        if a.kind not in ELSEWHERE and values[a.name] != a.default
     ]
     return (
         f"%{names[instruction]} = {shape_text(instruction.shape)} {op.opcode}({operands})"
