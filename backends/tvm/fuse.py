@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from tracejit.backends.tvm.cost import AMPLIFIED_COST, SHARED_COST, SIZE_LIMIT, cost_of
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
-from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
+from tracejit.ops.control import CONDITIONAL, WHILE
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
 from tracejit.ops.reduction import REDUCE
@@ -61,7 +62,7 @@ def is_heart(instruction: Instruction) -> bool:
     return (
         pointwise.get(instruction.op) is None
         and indexed.get(instruction.op) is None
-        and instruction.op not in (PARAMETER, CONSTANT, GET_TUPLE_ELEMENT)
+        and instruction.op not in (PARAMETER, CONSTANT, GET_TUPLE_ELEMENT, TUPLE)
     )
 
 
@@ -111,7 +112,9 @@ class _Fusion:
                 if cost[operand] and _copies(instruction) * cost[operand] >= AMPLIFIED_COST:
                     self.memory.add(operand)
             members: set[Instruction] = set()
-            if not is_given(instruction) and not is_heart(instruction):
+            if isinstance(instruction.shape, Shape) and not (
+                is_given(instruction) or is_heart(instruction)
+            ):
                 for operand in instruction.operands:
                     if operand not in self.memory:
                         members |= inside[operand]
@@ -132,7 +135,8 @@ class _Fusion:
 
     def _place(self, instruction: Instruction) -> None:
         """Gives memory or a home to an instruction whose users are placed already."""
-        if isinstance(instruction.shape, TupleShape) or instruction.op is GET_TUPLE_ELEMENT:
+        made_whole = isinstance(instruction.shape, TupleShape) and instruction.op is not TUPLE
+        if made_whole or instruction.op is GET_TUPLE_ELEMENT:
             self.memory.add(instruction)
         homes: set[Instruction] = set()
         for user in self.users[instruction]:
@@ -142,6 +146,8 @@ class _Fusion:
         self.homes[instruction] = frozenset(homes)
 
     def _needs_memory(self, instruction: Instruction, homes: set[Instruction]) -> bool:
+        if instruction.op is TUPLE:
+            return False
         if is_heart(instruction):
             return not self._joins_epilogue(instruction, homes)
         if instruction.op is CONSTANT:
@@ -155,7 +161,7 @@ class _Fusion:
         cost = self.cost[operand]
         if user.op is GATHER:
             return cost > 0 or user.operands[0] is operand
-        if user.op is REDUCE or not is_heart(user):
+        if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
         return cost > 0 or not _is_view(operand)
 

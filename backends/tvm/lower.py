@@ -3,141 +3,285 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm import emit
+from tracejit.backends.tvm.control import (
+    BranchStep,
+    ConditionalStep,
+    WhileStep,
+    flat,
+    leaf_shapes,
+)
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.fuse import Kernel as Fused
-from tracejit.backends.tvm.fuse import Plan, fuse, is_given, stripped
+from tracejit.backends.tvm.fuse import fuse, is_given, stripped
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
-from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
+from tracejit.backends.tvm.program import Argument, Program
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.simplify import simplify
-from tracejit.backends.tvm.tir import Buffer, Stmt, nbytes
+from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
+from tracejit.backends.tvm.tir import Buffer, nbytes
 from tracejit.backends.tvm.types import words
 from tracejit.errors import CompilationError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, elements_of
-from tracejit.shapes import Shape, TupleShape
+from tracejit.ops.constants import (
+    CONSTANT,
+    GET_TUPLE_ELEMENT,
+    elements_of,
+    get_tuple_element,
+    parameter,
+)
+from tracejit.ops.control import CONDITIONAL, WHILE
+from tracejit.ops.element_types import convert_element_type
+from tracejit.ops.elementwise import select
+from tracejit.ops.layout import full_like
+from tracejit.shapes import ElementType, Shape, TupleShape
 
 # Sizes in items from which addresses need 64 bits.
 WIDE = 1 << 31
 
 
 def lower(computation: Computation, machine: Machine) -> Program:
-    """The program whose outputs are the elements of the computation's root, tuples flattened."""
-    outputs = simplify(legalise(simplify(_flattened(computation.root))))
-    return _Lowering(computation, outputs, machine).program()
+    """The program of a computation; tuples among its parameters and results are taken apart.
+
+    Raises `CompilationError` for an op that has no rule, naming the user's line.
+    """
+    constants: dict[Instruction, int] = {}
+    parameters, root = flat(computation)
+    outputs = flattened(root)
+    fragment = lower_fragment(parameters, outputs, machine, constants, "")
+    return Program(
+        kernels=fragment.all_kernels,
+        calls=fragment.calls,
+        inputs=[_spec(p.array_shape) for p in parameters],
+        outputs=[_spec(o.array_shape) for o in outputs],
+        constants=[np.ascontiguousarray(c.attributes["literal"]) for c in constants],
+        workspace_bytes=fragment.workspace_bytes,
+    )
 
 
-def _flattened(root: Instruction) -> list[Instruction]:
+def lower_fragment(
+    parameters: Sequence[Instruction],
+    outputs: Sequence[Instruction],
+    machine: Machine,
+    constants: dict[Instruction, int],
+    prefix: str,
+) -> Fragment:
+    """The kernels and calls that make ``outputs``; ``prefix`` keeps kernel names apart."""
+    simple = simplify(legalise(simplify(outputs)))
+    return _Lowering(parameters, simple, machine, constants, prefix).fragment()
+
+
+def flattened(root: Instruction) -> list[Instruction]:
+    """The arrays that a root consists of."""
     if not isinstance(root.shape, TupleShape):
         return [root]
-    return [leaf for element in elements_of(root) for leaf in _flattened(element)]
-
-
-@dataclass(frozen=True, eq=False)
-class Scratch:
-    """Memory that one kernel needs while it runs."""
-
-    nbytes: int
-
-
-Memory = Instruction | Scratch | int
-"""What a kernel's parameter is: an instruction's memory, scratch, or an output by number."""
-
-
-@dataclass
-class Emitted:
-    """A kernel with its TIR, and what memory each parameter is."""
-
-    name: str
-    body: Stmt
-    parameters: list[tuple[Memory, Buffer]]
+    return [leaf for element in elements_of(root) for leaf in flattened(element)]
 
 
 class _Lowering:
     def __init__(
-        self, computation: Computation, outputs: Sequence[Instruction], machine: Machine
+        self,
+        parameters: Sequence[Instruction],
+        outputs: Sequence[Instruction],
+        machine: Machine,
+        constants: dict[Instruction, int],
+        prefix: str,
     ) -> None:
-        self.parameters = {p: i for i, p in enumerate(computation.parameters)}
+        self.parameters = {p: i for i, p in enumerate(parameters)}
         self.outputs = list(outputs)
         self.machine = machine
-        self.plan: Plan = fuse([o for o in outputs if o.array_shape.size])
-        self.constants: dict[Instruction, int] = {}
+        self.constants = constants
+        self.prefix = prefix
+        self.plan = fuse([o for o in outputs if o.array_shape.size])
+        self.elements = {
+            (i.operands[0], i.attributes["index"]): i
+            for i in self.plan.memory
+            if i.op is GET_TUPLE_ELEMENT
+        }
 
-    def program(self) -> Program:
-        emitted = [self._kernel(k, n) for n, k in enumerate(self.plan.kernels)]
-        emitted = [e for e in emitted if e is not None]
+    def fragment(self) -> Fragment:
+        steps = [s for n, k in enumerate(self.plan.kernels) for s in self._steps(k, n)]
         owners, copies = self._output_owners()
-        emitted += [self._copy(source, index) for source, index in copies]
-        places, workspace = self._workspace(emitted, owners)
+        steps += [self.copy(s, index, f"{self.prefix}copy{index}") for s, index in copies]
+        places, workspace = self._workspace(steps, owners)
 
-        def argument(memory: Memory) -> Argument:
-            if isinstance(memory, int):
-                return Argument.output(memory)
-            if isinstance(memory, Scratch):
-                return Argument.workspace(places[memory])
-            if memory in owners:
-                return Argument.output(owners[memory])
-            if memory in self.parameters:
-                return Argument.input(self.parameters[memory])
-            if memory.op is CONSTANT:
-                return Argument.constant(self.constants.setdefault(memory, len(self.constants)))
-            return Argument.workspace(places[memory])
+        def place(owner: Owner) -> Argument:
+            if isinstance(owner, int):
+                return Argument.output(owner)
+            if isinstance(owner, Scratch):
+                return Argument.workspace(places[owner])
+            if owner in owners:
+                return Argument.output(owners[owner])
+            if owner in self.parameters:
+                return Argument.input(self.parameters[owner])
+            if owner.op is CONSTANT:
+                return Argument.constant(self.constants.setdefault(owner, len(self.constants)))
+            return Argument.workspace(places[owner])
 
-        calls = [Call(e.name, [argument(m) for m, _ in e.parameters]) for e in emitted]
-        return Program(
-            kernels=[Kernel(e.name, [b for _, b in e.parameters], e.body) for e in emitted],
-            calls=calls,
-            inputs=[_spec(p.array_shape) for p in self.parameters],
-            outputs=[_spec(o.array_shape) for o in self.outputs],
-            constants=[_held(c) for c in self.constants],
-            workspace_bytes=workspace,
+        return Fragment(
+            [kernel for step in steps for kernel in step.kernels()],
+            [node for step in steps for node in step.nodes(place)],
+            workspace,
         )
 
     def _has_memory(self, instruction: Instruction) -> bool:
         return instruction in self.plan.memory
 
-    def _kernel(self, fused: Fused, number: int) -> Emitted | None:
-        results = [r for result in fused.results for r in _leaves(result, self.plan)]
+    def _steps(self, fused: Fused, number: int) -> list[Step]:
+        results = [leaf for result in fused.results for leaf in self._leaves(result)]
         if all(r.array_shape.size == 0 for r in results):
-            return None
+            return []
         heart = fused.heart
-        inside = _inside(fused, self.plan.memory)
-        frame = Frame(
-            self._has_memory,
-            [r.array_shape for r in results],
-            self.machine,
-            self.plan.uses,
-            self._index_dtype(inside, results),
-            1 + sum(cost_of(i) for i in inside),
-        )
+        name = f"{self.prefix}k{number}_{(heart or fused.results[-1]).op.function}"
+        if heart is not None and heart.op is WHILE:
+            return [self._while(heart, results, name)]
+        if heart is not None and heart.op is CONDITIONAL:
+            return [self._conditional(heart, results, name)]
+        return [self._kernel(fused, results, name)]
+
+    def _leaves(self, result: Instruction) -> list[Instruction]:
+        """The arrays that a result consists of, as the instructions that users know them by."""
+        if not isinstance(result.shape, TupleShape):
+            return [result]
+        elements = [
+            self.elements.get((result, n)) or get_tuple_element(result, n)
+            for n in range(len(result.shape.elements))
+        ]
+        return [leaf for element in elements for leaf in self._leaves(element)]
+
+    def _frame(self, inside: Sequence[Instruction], results: Sequence[Instruction]) -> Frame:
+        cost = 1 + sum(cost_of(i) for i in inside)
+        shapes = [r.array_shape for r in results]
+        dtype = _index_dtype([*inside, *results])
+        return Frame(self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost)
+
+    def _kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
+        frame = self._frame(_inside(fused.results, self.plan.memory), results)
         pairs = list(zip(results, frame.outputs, strict=True))
-        if heart is None:
+        if fused.heart is None:
             stores = [Store(result, target) for result, target in pairs]
             body = pointwise(frame, fused.dimensions, stores, frame.cost)
         else:
-            rule = emit.rooted.get(heart.op)
+            rule = emit.rooted.get(fused.heart.op)
             if rule is None:
                 raise CompilationError(
-                    f"{heart.op.function}: cannot be compiled for the CPU", heart.source
+                    f"{fused.heart.op.function}: cannot be compiled for the CPU",
+                    fused.heart.source,
                 )
-            body = rule(frame, heart, pairs)
-        name = f"k{number}_{(heart or fused.results[-1]).op.function}"
-        return Emitted(name, body, [*frame.inputs.items(), *pairs, *_scratch(frame)])
+            body = rule(frame, fused.heart, pairs)
+        return KernelStep(name, body, [*frame.inputs.items(), *pairs, *_scratch(frame)])
 
-    def _index_dtype(self, inside: Sequence[Instruction], results: Sequence[Instruction]) -> str:
-        everything = [*inside, *results, *(o for i in inside for o in i.operands)]
-        shapes = [s for i in everything for s in i.element_shapes if isinstance(s, Shape)]
-        largest = max((s.size * words(s.element_type) for s in shapes), default=0)
-        return "int64" if largest >= WIDE else "int32"
+    def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
+        """A kernel that stores the value of ``source``, computed if it has no memory."""
+        frame = self._frame(_inside([source], self.plan.memory), [source])
+        memory = frame.outputs[0]
+        store = Store(source, memory, compute=not self._has_memory(source))
+        body = pointwise(frame, source.array_shape.dimensions, [store], frame.cost)
+        return KernelStep(name, body, [*frame.inputs.items(), (target, memory)])
+
+    def move(self, shape: Shape, source: Owner, target: Owner, name: str) -> KernelStep:
+        """A kernel that copies one array's memory to another's."""
+        stand_in = parameter(0, shape)
+        dtype = _index_dtype([stand_in])
+        frame = Frame(lambda i: i is stand_in, [shape], self.machine, {}, dtype, 1)
+        store = Store(stand_in, frame.outputs[0], compute=False)
+        body = pointwise(frame, shape.dimensions, [store], 1)
+        parameters = [(source, frame.inputs[stand_in]), (target, frame.outputs[0])]
+        return KernelStep(name, body, parameters)
+
+    def _nested(
+        self, computation: Computation, prefix: str, unchanged: bool = False
+    ) -> tuple[Fragment, list[int]]:
+        """A computation's fragment, and which of its root's arrays the fragment makes.
+
+        With ``unchanged`` those that are its own parameters, in the same position, are left out.
+        """
+        parameters, root = flat(computation)
+        outputs = flattened(root)
+        made = [
+            n for n, output in enumerate(outputs) if not (unchanged and output is parameters[n])
+        ]
+        wanted = [outputs[n] for n in made]
+        fragment = lower_fragment(parameters, wanted, self.machine, self.constants, prefix)
+        return fragment, made
+
+    def _while(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> WhileStep:
+        (init,) = instruction.operands
+        condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_")
+        body, changed = self._nested(instruction.attributes["body"], f"{name}_body_", True)
+        fresh = [Scratch(results[n].array_shape.nbytes) for n in changed]
+        starts = zip(self._arrays(init), results, strict=True)
+        return WhileStep(
+            start=[
+                self.copy(source, target, f"{name}_start{n}")
+                for n, (source, target) in enumerate(starts)
+                if source.array_shape.size
+            ],
+            condition=condition,
+            body=body,
+            state=results,
+            changed=changed,
+            fresh=fresh,
+            updates=[
+                self.move(results[n].array_shape, scratch, results[n], f"{name}_update{n}")
+                for n, scratch in zip(changed, fresh, strict=True)
+                if results[n].array_shape.size
+            ],
+            predicate=Scratch(1),
+            workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
+        )
+
+    def _arrays(self, operand: Instruction) -> list[Instruction]:
+        """The arrays of an operand, taken out of Tuples where there are some."""
+        if not isinstance(operand.shape, TupleShape):
+            return [operand]
+        if operand in self.plan.memory:
+            return self._leaves(operand)
+        return [leaf for element in operand.operands for leaf in self._arrays(element)]
+
+    def _conditional(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> ConditionalStep:
+        attributes = instruction.attributes
+        computations = attributes["branch_computations"] or (
+            attributes["true_computation"],
+            attributes["false_computation"],
+        )
+        selector, *operands = instruction.operands
+        number = Scratch(4)
+        branches = [
+            self._branch(computation, operand, f"{name}_branch{n}")
+            for n, (computation, operand) in enumerate(zip(computations, operands, strict=True))
+        ]
+        return ConditionalStep(
+            select=self.copy(_branch_number(selector), number, f"{name}_select"),
+            selector=number,
+            branches=branches,
+            results=results,
+            workspace=Scratch(max(b.fragment.workspace_bytes for b in branches)),
+        )
+
+    def _branch(self, computation: Computation, operand: Instruction, name: str) -> BranchStep:
+        fragment, _ = self._nested(computation, f"{name}_")
+        arguments: list[Owner] = []
+        prepare = []
+        for n, array in enumerate(self._arrays(operand)):
+            if self._has_memory(array) or not array.array_shape.size:
+                arguments.append(array)
+                continue
+            scratch = Scratch(array.array_shape.nbytes)
+            arguments.append(scratch)
+            prepare.append(self.copy(array, scratch, f"{name}_argument{n}"))
+        return BranchStep(arguments, prepare, fragment)
 
     def _output_owners(self) -> tuple[dict[Instruction, int], list[tuple[Instruction, int]]]:
         """Which instruction is computed straight into which output, and what must be copied."""
@@ -153,49 +297,37 @@ class _Lowering:
                 owners[source] = index
         return owners, copies
 
-    def _copy(self, source: Instruction, index: int) -> Emitted:
-        shape = source.array_shape
-        dtype = self._index_dtype([], [source])
-        frame = Frame(self._has_memory, [shape], self.machine, {}, dtype, 1)
-        target = frame.outputs[0]
-        body = pointwise(frame, shape.dimensions, [Store(source, target, compute=False)], 1)
-        return Emitted(f"copy{index}", body, [*frame.inputs.items(), (index, target)])
-
     def _workspace(
-        self, emitted: Sequence[Emitted], owners: dict[Instruction, int]
+        self, steps: Sequence[Step], owners: dict[Instruction, int]
     ) -> tuple[dict[Instruction | Scratch, int], int]:
         first: dict[Instruction | Scratch, int] = {}
         last: dict[Instruction | Scratch, int] = {}
-        for step, kernel in enumerate(emitted):
-            for memory, _ in kernel.parameters:
-                if isinstance(memory, int) or memory in owners:
+        for number, step in enumerate(steps):
+            for owner in step.owners:
+                if isinstance(owner, int) or owner in owners:
                     continue
-                if isinstance(memory, Instruction) and is_given(memory):
+                if isinstance(owner, Instruction) and is_given(owner):
                     continue
-                first.setdefault(memory, step)
-                last[memory] = step
+                first.setdefault(owner, number)
+                last[owner] = number
         lifetimes = [Lifetime(_nbytes(m), first[m], last[m]) for m in first]
         offsets, total = pack(lifetimes)
         return dict(zip(first, offsets, strict=True)), total
 
 
-def _leaves(result: Instruction, plan: Plan) -> list[Instruction]:
-    """The arrays that a result consists of: itself, or the elements of a tuple."""
-    if not isinstance(result.shape, TupleShape):
-        return [result]
-    known = {
-        i.attributes["index"]: i
-        for i in plan.memory
-        if i.op is GET_TUPLE_ELEMENT and i.operands[0] is result
-    }
-    elements = elements_of(result)
-    return [known.get(n, element) for n, element in enumerate(elements)]
+def _branch_number(selector: Instruction) -> Instruction:
+    """The number of the branch as s32: of a pred, 0 for true; out of range, no branch's number."""
+    element_type = selector.array_shape.element_type
+    if element_type is ElementType.PRED:
+        number = full_like(convert_element_type(selector, ElementType.S32), 0)
+        return select(selector, number, full_like(number, 1))
+    return convert_element_type(selector, ElementType.S32)
 
 
-def _inside(fused: Fused, memory: set[Instruction]) -> list[Instruction]:
-    """Every instruction that the kernel computes."""
+def _inside(results: Sequence[Instruction], memory: set[Instruction]) -> list[Instruction]:
+    """Every instruction that a kernel for ``results`` computes."""
     found: set[Instruction] = set()
-    stack = list(fused.results)
+    stack = list(results)
     while stack:
         instruction = stack.pop()
         if instruction in found:
@@ -205,7 +337,14 @@ def _inside(fused: Fused, memory: set[Instruction]) -> list[Instruction]:
     return sorted(found, key=lambda i: i.serial)
 
 
-def _scratch(frame: Frame) -> list[tuple[Memory, Buffer]]:
+def _index_dtype(instructions: Sequence[Instruction]) -> str:
+    everything = [*instructions, *(o for i in instructions for o in i.operands)]
+    shapes = [shape for i in everything for shape in leaf_shapes(i.shape)]
+    largest = max((s.size * words(s.element_type) for s in shapes), default=0)
+    return "int64" if largest >= WIDE else "int32"
+
+
+def _scratch(frame: Frame) -> list[tuple[Owner, Buffer]]:
     return [(Scratch(nbytes(buffer)), buffer) for buffer in frame.scratch]
 
 
@@ -215,7 +354,3 @@ def _nbytes(memory: Instruction | Scratch) -> int:
 
 def _spec(shape: Shape) -> ArraySpec:
     return ArraySpec(shape.dtype, shape.dimensions)
-
-
-def _held(constant: Instruction) -> np.ndarray:
-    return np.ascontiguousarray(constant.attributes["literal"])

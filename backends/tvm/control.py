@@ -1,0 +1,119 @@
+"""While and Conditional: fragments of a program inside its loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.program import Argument, Branch, Kernel, Loop, Node
+from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Place, Scratch
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import parameter, tuple_
+from tracejit.shapes import AnyShape, Shape, TupleShape
+from tracejit.traversal import substitute
+
+
+def leaf_shapes(shape: AnyShape) -> list[Shape]:
+    """The arrays of a shape, tuples taken apart."""
+    if isinstance(shape, TupleShape):
+        return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
+    assert isinstance(shape, Shape), f"no arrays in {shape}"
+    return [shape]
+
+
+def flat(computation: Computation) -> tuple[list[Instruction], Instruction]:
+    """The computation with a parameter for each array: new parameters, and the root."""
+    parameters: list[Instruction] = []
+
+    def fresh(shape: AnyShape) -> Instruction:
+        if isinstance(shape, TupleShape):
+            return tuple_([fresh(element) for element in shape.elements])
+        parameters.append(parameter(len(parameters), shape))
+        return parameters[-1]
+
+    replacements = {old: fresh(old.shape) for old in computation.parameters}
+    (root,) = substitute([computation.root], replacements)
+    return parameters, root
+
+
+@dataclass(frozen=True)
+class WhileStep:
+    """State copied into the results, then condition and body over it until the condition fails.
+
+    ``state`` are the results' owners, one per array; ``changed`` says for each new value that the
+    body makes which of them it replaces.
+    """
+
+    start: Sequence[KernelStep]
+    condition: Fragment
+    body: Fragment
+    state: Sequence[Owner]
+    changed: Sequence[int]
+    fresh: Sequence[Scratch]
+    updates: Sequence[KernelStep]
+    predicate: Scratch
+    workspace: Scratch
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        copied = [owner for step in (*self.start, *self.updates) for owner in step.owners]
+        return [*copied, *self.state, *self.fresh, self.predicate, self.workspace]
+
+    def kernels(self) -> list[Kernel]:
+        copies = [kernel for step in (*self.start, *self.updates) for kernel in step.kernels()]
+        return [*copies, *self.condition.all_kernels, *self.body.all_kernels]
+
+    def nodes(self, place: Place) -> list[Node]:
+        state = [place(owner) for owner in self.state]
+        workspace, predicate = place(self.workspace), place(self.predicate)
+        body = self.body.at(state, [place(owner) for owner in self.fresh], workspace)
+        updates = [node for step in self.updates for node in step.nodes(place)]
+        loop = Loop(self.condition.at(state, [predicate], workspace), predicate, [*body, *updates])
+        return [*(node for step in self.start for node in step.nodes(place)), loop]
+
+
+@dataclass(frozen=True)
+class ConditionalStep:
+    """A selector, then the one branch that it numbers, writing straight into the results."""
+
+    select: KernelStep
+    selector: Scratch
+    branches: Sequence[BranchStep]
+    results: Sequence[Owner]
+    workspace: Scratch
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        inside = [owner for branch in self.branches for owner in branch.owners]
+        return [*self.select.owners, self.selector, *inside, *self.results, self.workspace]
+
+    def kernels(self) -> list[Kernel]:
+        inside = [kernel for branch in self.branches for kernel in branch.kernels()]
+        return [*self.select.kernels(), *inside]
+
+    def nodes(self, place: Place) -> list[Node]:
+        results = [place(owner) for owner in self.results]
+        workspace = place(self.workspace)
+        branches = [branch.nodes(place, results, workspace) for branch in self.branches]
+        return [*self.select.nodes(place), Branch(place(self.selector), branches)]
+
+
+@dataclass(frozen=True)
+class BranchStep:
+    """One branch: what it takes that has no memory yet is computed first, then the branch."""
+
+    arguments: Sequence[Owner]
+    prepare: Sequence[KernelStep]
+    fragment: Fragment
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        return [*self.arguments, *(o for step in self.prepare for o in step.owners)]
+
+    def kernels(self) -> list[Kernel]:
+        return [*(k for s in self.prepare for k in s.kernels()), *self.fragment.all_kernels]
+
+    def nodes(self, place: Place, results: Sequence[Argument], workspace: Argument) -> list[Node]:
+        prepared = [node for step in self.prepare for node in step.nodes(place)]
+        inputs = [place(owner) for owner in self.arguments]
+        return [*prepared, *self.fragment.at(inputs, results, workspace)]
