@@ -116,20 +116,27 @@ def _sinh(x: Instruction) -> Instruction:
     return mul(sign(x), select(near, small, sub(*_half_exponentials(x))))
 
 
+def _roots(z: Instruction) -> tuple[Instruction, Instruction]:
+    """sqrt(1 - z) and sqrt(1 + z); adding a real number must keep the sign of a zero part."""
+    x, y = real(z), imag(z)
+    return sqrt(complex(_one_minus(x), neg(y))), sqrt(complex(_plus(x, 1), y))
+
+
 def _complex_acos(z: Instruction) -> Instruction:
-    minus, plus = sqrt(_one_minus(z)), sqrt(_plus(z, 1))
+    minus, plus = _roots(z)
     angle = _times(2, atan2(real(minus), real(plus)))
     return complex(angle, _asinh(imag(mul(conj(plus), minus))))
 
 
 def _complex_acosh(z: Instruction) -> Instruction:
-    minus, plus = sqrt(_plus(z, -1)), sqrt(_plus(z, 1))
+    x, y = real(z), imag(z)
+    minus, plus = sqrt(complex(_plus(x, -1), y)), sqrt(complex(_plus(x, 1), y))
     angle = _times(2, atan2(imag(minus), real(plus)))
     return complex(_asinh(real(mul(conj(minus), plus))), angle)
 
 
 def _complex_asin(z: Instruction) -> Instruction:
-    minus, plus = sqrt(_one_minus(z)), sqrt(_plus(z, 1))
+    minus, plus = _roots(z)
     angle = atan2(real(z), real(mul(minus, plus)))
     return complex(angle, _asinh(imag(mul(conj(minus), plus))))
 
