@@ -51,6 +51,7 @@ from tracejit.ops.elementwise_unary import (
     cos,
     cosh,
     exp,
+    imag,
     neg,
     rsqrt,
     sin,
@@ -132,14 +133,13 @@ def abs_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 def sign_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
     """A real sign is piecewise constant. For a complex one, s = z / |z|:
 
-    ds = (dz - s² conj(dz)) / (2 |z|), and Re(c ds) = Re((c - conj(c s²)) dz) / (2 |z|).
+    ds = (dz - s² conj(dz)) / (2 |z|), so Re(c ds) = Re(conj(s) i Im(c s) dz) / |z|; zero at 0.
     """
     (z,) = instruction.operands
     if not z.array_shape.element_type.is_complex:
         return (None,)
-    turned = conj(mul(cotangent, mul(instruction, instruction)))
-    twice = _scaled(2, _or_one_at_zero(abs(z)))
-    return (div(sub(cotangent, turned), complex(twice, full_like(twice, 0))),)
+    turning = div(imag(mul(cotangent, instruction)), _or_one_at_zero(abs(z)))
+    return (mul(conj(instruction), complex(full_like(turning, 0), turning)),)
 
 
 def _or_one_at_zero(magnitude: Instruction) -> Instruction:
