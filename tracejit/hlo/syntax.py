@@ -11,6 +11,7 @@ from tracejit.graph import OPS, Op
 from tracejit.hlo.attributes import read_attribute
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal
+from tracejit.hlo.metadata import SourceTables, read_fields, read_tables
 from tracejit.hlo.shapes import read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import AnyShape, Shape
@@ -28,7 +29,6 @@ _SKIPPED = frozenset(
         "statistics",
     }
 )
-_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
 @dataclass
@@ -68,6 +68,7 @@ class Reader:
 
     def __init__(self, lexer: Lexer) -> None:
         self.lexer = lexer
+        self.tables = SourceTables()
         self.opcodes = {op.opcode: op for op in OPS.values()}
 
     def program(self) -> Program:
@@ -79,7 +80,7 @@ class Reader:
             lexer.word("an attribute of the module")
             lexer.expect("=")
             lexer.skip_value()
-        self.skip_tables()
+        self.tables = read_tables(lexer)
         blocks: dict[str, Block] = {}
         entry: str | None = None
         while lexer.token.kind != "end":
@@ -97,15 +98,6 @@ class Reader:
         for block in blocks.values():
             self.number_elided(block, block.name == entry)
         return Program(name, blocks, entry)
-
-    def skip_tables(self) -> None:
-        """Moves past the tables of source lines that new XLA prints before the computations."""
-        lexer = self.lexer
-        while lexer.token.text in _TABLES:
-            lexer.advance()
-            while lexer.token.kind == "word" and lexer.token.text.isdecimal():
-                lexer.advance()
-                lexer.skip_value()
 
     def block(self) -> Block:
         lexer = self.lexer
@@ -210,7 +202,7 @@ class Reader:
             name = lexer.word("the name of an attribute")
             lexer.expect("=")
             if name == "metadata":
-                statement.source = self.metadata()
+                statement.source = self.tables.source(read_fields(lexer))
             elif name in known and known[name].kind is not Kind.SHAPE:
                 if name in statement.attributes:
                     raise lexer.error(f"attribute {name} is given twice", offset)
@@ -238,19 +230,3 @@ class Reader:
             raise
         except TracejitError as error:
             raise self.lexer.error(error.message, offset) from error
-
-    def metadata(self) -> Source | None:
-        """The user's line, from ``metadata={… source_file="f.py" source_line=3}``."""
-        lexer = self.lexer
-        file, line = None, 0
-        lexer.expect("{")
-        while not lexer.accept("}"):
-            name = lexer.word("a field of the metadata")
-            lexer.expect("=")
-            if name == "source_file":
-                file = lexer.string("a file name")
-            elif name == "source_line":
-                line = lexer.integer("a line")
-            else:
-                lexer.skip_value()
-        return None if file is None else Source(file, line)
