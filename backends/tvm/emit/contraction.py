@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.tvm.affine import Index, LoopVariable
+from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
 from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -82,7 +82,7 @@ class Accessors:
             return memory_dtype(self.element_type)
         return register_dtype(self.element_type)
 
-    def _target(self, indices: Sequence[Index]) -> object:
+    def _target(self, indices: Sequence[Index]) -> Affine:
         return identity(self.instruction.array_shape.dimensions)(indices)
 
     def _emitter(self, numbers: Sequence[tuple[Group, Expr]]) -> Emitter:

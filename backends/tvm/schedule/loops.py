@@ -80,9 +80,9 @@ def merge(
     addresses: Iterable[Affine],
     unmergeable: Iterable[LoopVariable],
 ) -> list[Axis]:
-    """``variables``, outermost first, as few axes: neighbours that all addresses step through alike.
+    """``variables``, outermost first, as few axes.
 
-    Variables of extent 1 vanish.
+    Neighbours join that all addresses step through alike. Variables of extent 1 vanish.
     """
     fixed = set(unmergeable)
     known = list(addresses)

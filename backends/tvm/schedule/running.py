@@ -57,16 +57,18 @@ class _Walk:
 
     def statement(self) -> Stmt:
         last = self.others[-1] if self.others else None
-        wide = last is not None and last > self.work.axis and self.sizes[last] > 1
-        lanes = self.frame.lanes(self.shape.element_type, self.sizes[last]) if wide else 1
-        outer = [d for d in self.others if d != last or not wide]
+        if last is not None and (last < self.work.axis or self.sizes[last] == 1):
+            last = None
+        outer = [d for d in self.others if d != last]
         counts = [Count(self.sizes[d], self._placing(d)) for d in outer]
-        if wide and last is not None:
+        lanes = 1
+        if last is not None:
+            lanes = self.frame.lanes(self.shape.element_type, self.sizes[last])
             counts.append(self._blocks(last, lanes))
         parallel = 4 * self.frame.machine.threads if self.shape.size >= PARALLEL_WORK else 1
         return nest(
             counts,
-            lambda: self._walk(last if wide else None, lanes),
+            lambda: self._walk(last, lanes),
             parallel=parallel,
             dtype=self.dtype,
         )

@@ -1,0 +1,20 @@
+"""The compiler's front: a module in, machine code out."""
+
+from __future__ import annotations
+
+from tracejit.backends.artifact import InProcess
+from tracejit.backends.tvm.build import Progress, build
+from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
+from tracejit.graph import Module
+
+
+def compile_for_host(module: Module, progress: Progress | None = None) -> bytes | InProcess:
+    """The module for this machine's processor: an artifact to keep, or code in this process alone.
+
+    The second where no linker is installed. Raises `CompilationError` for an op without a rule.
+    """
+    target = host_target()
+    program = lower(module.entry, Machine(target.vector_bytes, target.threads))
+    return build(program, target, progress)
