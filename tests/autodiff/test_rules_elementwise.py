@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.evaluation import evaluated
@@ -20,7 +22,7 @@ FAMILIES = ("comparison", "element_types", "elementwise", "elementwise_unary")
 Build = Callable[..., Instruction]
 
 
-def gradients(build: Build, *arrays: np.ndarray, cotangent: complex = 1) -> list[np.ndarray]:
+def gradients(build: Build, *arrays: npt.ArrayLike, cotangent: complex = 1) -> list[Any]:
     """The cotangent of each operand, for one of ``cotangent`` everywhere; zeros where none is."""
 
     def graph(*operands: Instruction) -> Instruction:
@@ -33,7 +35,7 @@ def gradients(build: Build, *arrays: np.ndarray, cotangent: complex = 1) -> list
     return list(evaluated(graph, *(np.asarray(array) for array in arrays)))
 
 
-def twice(build: Build, *arrays: np.ndarray) -> list[np.ndarray]:
+def twice(build: Build, *arrays: npt.ArrayLike) -> list[Any]:
     """The cotangents of the operands, of the first operand's cotangent."""
 
     def first(*operands: Instruction) -> Instruction:

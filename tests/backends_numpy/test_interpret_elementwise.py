@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ NARROW_FLOATS = [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dty
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_integers_wrap(dtype: type) -> None:
+def test_integers_wrap(dtype: Any) -> None:
     info = np.iinfo(dtype)
     high, low, one = (np.array(x, dtype) for x in (info.max, info.min, 1))
     assert evaluated(ops.add, high, one) == info.min
@@ -38,7 +40,7 @@ def test_four_bits_wrap() -> None:
 
 
 @pytest.mark.parametrize("dtype", SIGNED)
-def test_signed_division(dtype: type) -> None:
+def test_signed_division(dtype: Any) -> None:
     low = np.iinfo(dtype).min
     lhs = np.array([7, -7, 7, -7, 5, -5, 0, low], dtype)
     rhs = np.array([2, 2, -2, -2, 0, 0, 0, -1], dtype)
@@ -47,7 +49,7 @@ def test_signed_division(dtype: type) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint64])
-def test_unsigned_division_by_zero(dtype: type) -> None:
+def test_unsigned_division_by_zero(dtype: Any) -> None:
     lhs, zero = np.array([9, 0], dtype), np.zeros(2, dtype)
     np.testing.assert_array_equal(evaluated(ops.div, lhs, zero), [np.iinfo(dtype).max] * 2)
     np.testing.assert_array_equal(evaluated(ops.rem, lhs, zero), lhs)
@@ -79,7 +81,7 @@ def test_shifts_of_four_bits() -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_integer_powers(dtype: type) -> None:
+def test_integer_powers(dtype: Any) -> None:
     base, exponent = np.array([0, 0, 3, 2, 5], dtype), np.array([0, 4, 4, 6, 1], dtype)
     np.testing.assert_array_equal(evaluated(ops.pow, base, exponent), [1, 0, 81, 64, 5])
 
@@ -97,7 +99,7 @@ def test_negative_integer_powers() -> None:
 
 
 @pytest.mark.parametrize("dtype", [*NARROW_FLOATS, np.float32, np.float64])
-def test_max_and_min_keep_nan_and_order_zeros(dtype: type) -> None:
+def test_max_and_min_keep_nan_and_order_zeros(dtype: Any) -> None:
     lhs = np.array([0.0, -0.0, np.nan, 1.0, 2.0]).astype(dtype)
     rhs = np.array([-0.0, 0.0, 1.0, np.nan, -3.0]).astype(dtype)
     greater = evaluated(ops.max, lhs, rhs).astype(np.float64)
@@ -127,7 +129,7 @@ def test_pred_arithmetic_is_logic() -> None:
 
 
 @pytest.mark.parametrize("dtype", NARROW_FLOATS)
-def test_narrow_floats_round_once(dtype: np.dtype) -> None:
+def test_narrow_floats_round_once(dtype: Any) -> None:
     """Every pair of 256 values: the nearest to the exact sum, product and quotient."""
     width = np.dtype(dtype).itemsize
     bits = np.arange(256, dtype=f"u{width}") << (8 * (width - 1))

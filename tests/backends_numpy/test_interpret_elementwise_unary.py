@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import mpmath
@@ -50,7 +51,7 @@ def units_off(name: str, values: np.ndarray) -> float:
     return worst
 
 
-def spread(name: str, dtype: type) -> np.ndarray:
+def spread(name: str, dtype: Any) -> np.ndarray:
     _, low, high = FUNCTIONS[name]
     rng = np.random.default_rng(0)
     small = rng.uniform(1e-5, 1, 100) * rng.choice([-1, 1], 100)
@@ -69,7 +70,7 @@ def test_f64_within_two_units(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_logistic_at_the_far_end(dtype: type) -> None:
+def test_logistic_at_the_far_end(dtype: Any) -> None:
     """exp(-x) overflows before the result underflows."""
     x = np.array([-87.0, -700.0][dtype is np.float64], dtype)
     np.testing.assert_allclose(evaluated(ops.logistic, x), np.exp(x), rtol=1e-6)
@@ -100,7 +101,7 @@ def test_complex_sign_and_abs() -> None:
 @pytest.mark.parametrize(
     "dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64, ml_dtypes.int4]
 )
-def test_bits_are_counted(dtype: type) -> None:
+def test_bits_are_counted(dtype: Any) -> None:
     width = 4 if dtype is ml_dtypes.int4 else np.dtype(dtype).itemsize * 8
     signed = dtype is ml_dtypes.int4 or np.issubdtype(dtype, np.signedinteger)
     numbers = [0, 1, 2, 5, 2 ** (width - 1) - 1] + ([-1, -2, -(2 ** (width - 1))] if signed else [])

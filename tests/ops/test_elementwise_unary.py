@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,7 +126,7 @@ def test_conj() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-def test_atan(dtype: type) -> None:
+def test_atan(dtype: Any) -> None:
     operand = np.linspace(-3, 3, 13).astype(dtype)
     if dtype is np.complex128:
         operand = operand + 1j * np.linspace(-2, 2.1, 13)

@@ -17,7 +17,8 @@ def distinct(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dt
     places = rng.permutation(math.prod(dimensions)).reshape(dimensions)
     if element_type.is_integral:
         low = -(2 ** (element_type.bits - 1)) if element_type.is_signed else 0
-        return (places % 2 ** min(element_type.bits, 16) + max(low, -100)).astype(dtype)
+        numbers: np.ndarray = places % 2 ** min(element_type.bits, 16) + max(low, -100)
+        return numbers.astype(dtype)
     if element_type is ElementType.PRED:
         return (places % 2).astype(dtype)
     return (places * 0.25 - 2).astype(dtype)
