@@ -19,9 +19,11 @@ from tracejit.verifier import verify
 
 __all__ = ["gradients", "opcodes", "pulled_back", "rules"]  # the rules for the table they fill
 
+Build = Callable[..., Instruction | Sequence[Instruction]]
+
 
 def pulled_back(
-    build: Callable[..., Instruction | Sequence[Instruction]], *arrays: Any
+    build: Build, *arrays: Any
 ) -> tuple[list[Instruction], list[Instruction], list[Instruction | None]]:
     """The parameters, the parameters that stand for cotangents, and the inputs' cotangents.
 
@@ -35,16 +37,14 @@ def pulled_back(
     return inputs, arriving, pullback(outputs, inputs, arriving)
 
 
-def opcodes(
-    build: Callable[..., Instruction | Sequence[Instruction]], *arrays: Any
-) -> Counter[str]:
+def opcodes(build: Build, *arrays: Any) -> Counter[str]:
     """How often each opcode occurs in what the inputs' cotangents need."""
     _, _, results = pulled_back(build, *arrays)
     return Counter(i.op.opcode for i in in_order([r for r in results if r is not None]))
 
 
 def gradients(
-    build: Callable[..., Instruction | Sequence[Instruction]],
+    build: Build,
     arrays: Sequence[Any],
     cotangents: Sequence[Any],
 ) -> list[np.ndarray | None]:
