@@ -115,7 +115,7 @@ class Accesses:
         if rule is not None:
             return rule(self, instruction, indices)
         for operand in instruction.operands:
-            self.value(operand, indices)
+            self.value(operand, _own(operand, indices))
         return None
 
     def _load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
@@ -235,12 +235,10 @@ class Emitter:
             return self.given[instruction]
         key = (instruction, tuple(indices))
         if key not in self._memo:
-            source = self.inputs.get(instruction)
-            if source is None:
-                made = self.compute(instruction, indices)
+            if instruction in self.inputs:
+                made = self.fetch(instruction, indices, instruction.array_shape.dimensions)
             else:
-                address = self.address(indices, instruction.array_shape.dimensions)
-                made = self.load(source, address, instruction.array_shape.element_type)
+                made = self.compute(instruction, indices)
             if self.uses is None or self.uses.get(instruction, 2) > 1:
                 made = self.bind(made, instruction)
             self._memo[key] = made
@@ -260,7 +258,7 @@ class Emitter:
         rule = indexed.get(instruction.op)
         if rule is not None:
             return rule(self, instruction, indices)
-        values = [self.value(operand, indices) for operand in instruction.operands]
+        values = [self.value(o, _own(o, indices)) for o in instruction.operands]
         return self.apply_op(instruction, values)
 
     def apply_op(self, instruction: Instruction, values: Sequence[Value]) -> Value:
@@ -336,6 +334,13 @@ class Emitter:
         self.statements.append(store(local, self.lane, value))
         return local[self.lane]
 
+    def fetch(
+        self, instruction: Instruction, indices: Sequence[Index], dimensions: Sequence[int]
+    ) -> Value:
+        """One element from an instruction's memory, its indices counted under ``dimensions``."""
+        address = self.address(indices, dimensions)
+        return self.load(self.inputs[instruction], address, instruction.array_shape.element_type)
+
     def load(self, source: Buffer, address: Expr, element_type: ElementType) -> Value:
         """What ``source`` holds at an address, in registers."""
         if element_type.is_complex:
@@ -364,10 +369,8 @@ class Emitter:
         address, opaque = linear(indices, dimensions)
         if instruction in self.given:
             return self.given[instruction]
-        source = self.inputs.get(instruction)
-        if source is not None:
-            start = self.address(indices, dimensions)
-            return self.load(source, start, instruction.array_shape.element_type)
+        if instruction in self.inputs:
+            return self.fetch(instruction, indices, dimensions)
         parts = None if opaque else split_row_major(address, own)
         if parts is not None:
             return self.value(instruction, parts)
@@ -403,6 +406,11 @@ class Emitter:
 
     def map(self, function: Callable[..., Value], *values: Value) -> Value:
         return function(*values)
+
+
+def _own(operand: Instruction, indices: Sequence[Index]) -> Sequence[Index]:
+    """A pointwise operand's indices: the result's, or none for a scalar (of Clamp or Select)."""
+    return indices if operand.array_shape.rank else ()
 
 
 def needs_rounding(element_type: ElementType) -> bool:

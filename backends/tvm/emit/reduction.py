@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.affine import Index
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.reduction import Reducer, reduction
+from tracejit.backends.tvm.schedule.reduction import reduction
 from tracejit.backends.tvm.schedule.sorting import Sorting, sorting
+from tracejit.backends.tvm.schedule.sweep import Reducer
 from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order

@@ -13,8 +13,9 @@ from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK, Store, pointwise
-from tracejit.backends.tvm.schedule.reduction import Reducer, reduction
+from tracejit.backends.tvm.schedule.reduction import reduction
 from tracejit.backends.tvm.schedule.running import Running, running
+from tracejit.backends.tvm.schedule.sweep import Reducer
 from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     AllocBuffer,

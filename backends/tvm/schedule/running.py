@@ -12,7 +12,7 @@ from tracejit.backends.tvm.affine import Affine, Index, Opaque, row_major_stride
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK
-from tracejit.backends.tvm.schedule.reduction import Accumulators
+from tracejit.backends.tvm.schedule.sweep import Accumulators
 from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     VECTORIZED,

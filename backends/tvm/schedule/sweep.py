@@ -1,0 +1,243 @@
+"""The pieces of which reductions are made: accumulators, and vectors that run along a row.
+
+A `Sweep` combines everything in some ranges of the reduced axes. What surrounds it decides where
+the kept axes stand, and what becomes of the results.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.affine import Index, LoopVariable
+from tracejit.backends.tvm.reducers import monoid
+from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
+from tracejit.backends.tvm.schedule.loops import Axis, Count, Space
+from tracejit.backends.tvm.scope import Emitter, Value, literal
+from tracejit.backends.tvm.tir import (
+    VECTORIZED,
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    const,
+    i32,
+    loop,
+    seq,
+    tirx,
+)
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.computations import identity_value
+from tracejit.ops.constants import constant
+from tracejit.shapes import ElementType, Shape
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """What is combined: operands at an index over kept and reduced variables, and how.
+
+    ``locate(kept, reduced)`` gives the operands' indices. ``results`` are the kernel's outputs:
+    (root, buffer) pairs evaluated at the kept index with each of ``hearts`` already known.
+    """
+
+    operands: tuple[Instruction, ...]
+    initial: tuple[Instruction, ...]
+    combine: Computation
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    locate: Callable[[Sequence[Index], Sequence[Index]], list[Index]]
+    hearts: tuple[Instruction, ...]
+    results: tuple[tuple[Instruction, Buffer], ...]
+
+    @property
+    def element_types(self) -> list[ElementType]:
+        return [operand.array_shape.element_type for operand in self.operands]
+
+
+class Accumulators:
+    """Local buffers, one per operand, of ``width`` partial results each."""
+
+    def __init__(self, element_types: Sequence[ElementType], width: int) -> None:
+        self.element_types = element_types
+        self.buffers = [memory_buffer(Shape(held(t), (width,)), "acc") for t in element_types]
+        self.allocations = [AllocBuffer(b) for b in self.buffers]
+
+    def read(self, emitter: Emitter, at: Expr) -> list[Value]:
+        pairs = zip(self.buffers, self.element_types, strict=True)
+        return [emitter.load(b, at, held(t)) for b, t in pairs]
+
+    def write(self, emitter: Emitter, at: Expr, values: Sequence[Value]) -> list[Stmt]:
+        statements: list[Stmt] = []
+        for b, t, value in zip(self.buffers, self.element_types, values, strict=True):
+            made = emitter.store(b, at, value, held(t))
+            statements.extend(made if isinstance(made, list) else [made])
+        return statements
+
+
+def held(element_type: ElementType) -> ElementType:
+    """Narrow floats accumulate in f32."""
+    if element_type.is_floating and element_type.bits < 32:
+        return ElementType.F32
+    return element_type
+
+
+@dataclass(frozen=True)
+class Range:
+    """A stretch of an axis: from ``begin``, ``extent`` steps."""
+
+    axis: Axis
+    begin: Expr
+    extent: Expr
+
+
+class Sweep(ABC):
+    """One reduction inside loops that somebody else writes."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        reducer: Reducer,
+        kept: Space,
+        reduced: Space,
+        positions: dict[LoopVariable, Expr],
+    ) -> None:
+        self.frame = frame
+        self.reducer = reducer
+        self.dtype = frame.index_dtype
+        self.kept = kept
+        self.reduced = reduced
+        self.positions = positions
+
+    @abstractmethod
+    def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
+        """A scope for ``lanes`` elements side by side, at the positions as they stand."""
+
+    def elements(self, emitter: Emitter) -> list[Value]:
+        where = self.reducer.locate(self.kept.indices, self.reduced.indices)
+        return [emitter.value(operand, where) for operand in self.reducer.operands]
+
+    def combined(
+        self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
+    ) -> list[Value]:
+        value = emitter.accumulate(self.reducer.combine, [*left, *right])
+        return list(value) if len(self.reducer.operands) > 1 else [value]
+
+    def initial(self, emitter: Emitter) -> list[Value]:
+        return [emitter.value(initial, ()) for initial in self.reducer.initial]
+
+    def settle(self, emitter: Emitter, values: Sequence[Value]) -> None:
+        """Rounds the results and makes them known to the epilogue."""
+        for heart, value, element_type in zip(
+            self.reducer.hearts, values, self.reducer.element_types, strict=True
+        ):
+            emitter.given[heart] = emitter.hold(emitter.settled(value, element_type), element_type)
+
+    def count(self, axis: Axis) -> Count:
+        def place(number: Expr) -> None:
+            self.positions[axis.last] = number
+
+        return Count(axis.extent, place)
+
+    def index(self, lane: Expr) -> Expr:
+        return lane if self.dtype == "int32" else tirx.Cast(self.dtype, lane)
+
+    def number(self, value: int) -> Expr:
+        return const(value, self.dtype)
+
+    def vector(
+        self, lanes: int, axis: Axis | None, body: Callable[[Emitter, Expr], list[Stmt]]
+    ) -> list[Stmt]:
+        """``body`` for every lane, the position on ``axis`` counted from where it stands now."""
+        allocations: list[Stmt] = []
+        start = None if axis is None else self.positions[axis.last]
+
+        def each(lane: Expr) -> Stmt:
+            if axis is not None:
+                self.positions[axis.last] = start + self.index(lane)
+            emitter = self.emitter(lanes, lane)
+            statements = body(emitter, lane)
+            allocations.extend(emitter.allocations)
+            return seq(*emitter.statements, *statements)
+
+        statement = each(i32(0)) if lanes == 1 else loop(lanes, each, VECTORIZED)
+        if axis is not None:
+            self.positions[axis.last] = start
+        return [*allocations, statement]
+
+    def step(self, into: Accumulators) -> Callable[[Emitter, Expr], list[Stmt]]:
+        """One more element combined into accumulator ``lane``."""
+
+        def step(emitter: Emitter, lane: Expr) -> list[Stmt]:
+            values = self.combined(emitter, into.read(emitter, lane), self.elements(emitter))
+            return into.write(emitter, lane, values)
+
+        return step
+
+    def scalar(self, body: Callable[[Emitter, Expr], list[Stmt]]) -> list[Stmt]:
+        return self.vector(1, None, body)
+
+    def row(self, axis: Axis, ranges: Sequence[Range], total: Accumulators, at: Expr) -> list[Stmt]:
+        """Combines everything in ``ranges`` into accumulator ``at`` of ``total``."""
+        *outer, inner = ranges
+        lanes = self.lanes(axis.extent)
+        along = Accumulators(self.reducer.element_types, lanes)
+        size = self.number(lanes)
+
+        def sweep() -> list[Stmt]:
+            blocks = tirx.truncdiv(inner.extent, size)
+
+            def block(number: Expr) -> list[Stmt]:
+                self.positions[axis.last] = inner.begin + number * size
+                return self.vector(lanes, axis, self.step(along))
+
+            def single(number: Expr) -> list[Stmt]:
+                self.positions[axis.last] = inner.begin + blocks * size + number
+                return self.scalar(lambda e, lane: self.step(total)(e, at))
+
+            rest = tirx.truncmod(inner.extent, size)
+            tail = loop(rest, single, dtype=self.dtype)
+            return [loop(blocks, block, dtype=self.dtype), tail]
+
+        def halve(width: int) -> list[Stmt]:
+            def pair(emitter: Emitter, lane: Expr) -> list[Stmt]:
+                left, right = along.read(emitter, lane), along.read(emitter, lane + width)
+                return along.write(emitter, lane, self.combined(emitter, left, right))
+
+            return self.vector(width, None, pair)
+
+        def conclude(emitter: Emitter, lane: Expr) -> list[Stmt]:
+            left, right = total.read(emitter, at), along.read(emitter, i32(0))
+            return total.write(emitter, at, self.combined(emitter, left, right))
+
+        widths = [lanes >> n for n in range(1, lanes.bit_length())]
+        return [
+            *along.allocations,
+            *self.vector(lanes, None, lambda e, lane: along.write(e, lane, self.identity())),
+            self.over(outer, sweep),
+            *[statement for width in widths for statement in halve(width)],
+            *self.scalar(conclude),
+        ]
+
+    def lanes(self, extent: int) -> int:
+        types = [held(t) for t in self.reducer.element_types]
+        return self.frame.lanes(max(types, key=lambda t: t.dtype.itemsize), extent)
+
+    def identity(self) -> list[Value]:
+        op = monoid(self.reducer.combine)
+        assert op is not None
+        return [
+            literal(constant(identity_value(op.function, t), held(t)))
+            for t in self.reducer.element_types
+        ]
+
+    def over(self, ranges: Sequence[Range], body: Callable[[], list[Stmt]]) -> Stmt:
+        if not ranges:
+            return seq(*body())
+        first, *rest = ranges
+
+        def inside(number: Expr) -> Stmt:
+            self.positions[first.axis.last] = first.begin + number
+            return self.over(rest, body)
+
+        return loop(first.extent, inside, dtype=self.dtype)
