@@ -2,26 +2,32 @@
 
 tanh = Ufunc(np.tanh, elementwise_unary.tanh)
 tanh(x, out=y, where=mask, dtype=np.float32)
-add.reduce(x, axis=0)
+add.reduce(x, axis=0); add.accumulate(x); add.outer(x, y); add.at(x, i, v)
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ElementTypeError, UnsupportedError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Instruction
-from tracejit.ops import elementwise
-from tracejit.shapes import element_type_of
-from tracejit.trace.convert import broadcast_together, converted, operand, stretch
+from tracejit.numpy.building import Axis, canonical_axis
+from tracejit.numpy.reducing import accumulator_type, reduced
+from tracejit.numpy.storing import finish
+from tracejit.ops import elementwise_unary
+from tracejit.ops.computations import scalar_computation
+from tracejit.ops.layout import concatenate
+from tracejit.ops.windows import cumulative
+from tracejit.shapes import ElementType, element_type_of
+from tracejit.trace.convert import Operand, broadcast_together, operand, stretch
+from tracejit.trace.index_fancy import FancyIndex
+from tracejit.trace.index_parse import parse_index
 from tracejit.trace.promotion import ufunc_dtypes
 from tracejit.trace.public import enter, public
 from tracejit.trace.tracer import Tracer, lift
-from tracejit.trace.views import broadcast
 
 Kernel = Callable[..., Instruction | tuple[Instruction, ...]]
 
@@ -30,20 +36,30 @@ class Ufunc:
     """What records one of NumPy's ufuncs.
 
     ``kernel`` takes instructions of equal dimensions and of the element types that NumPy's loop
-    has, and returns those of the results.
+    has, and returns those of the results. ``reducer`` is the name of the associative op that
+    `reduce`, `accumulate` and `at` use.
     """
 
-    def __init__(self, like: np.ufunc, kernel: Kernel) -> None:
+    def __init__(self, like: np.ufunc, kernel: Kernel, reducer: str | None = None) -> None:
         self.like = like
         self.kernel = kernel
+        self.reducer = reducer
         self.__name__ = like.__name__
         self.__qualname__ = like.__name__
-        self.__doc__ = f"``np.{like.__name__}`` on traced values."
+        self.__doc__ = f"``np.{like.__name__}``, recorded."
         self._call = public(self._record, like)
+        self.reduce = public(self._reduce, like.reduce)
+        self.accumulate = public(self._accumulate, like.accumulate)
+        self.outer = public(self._outer, like.outer)
+        self.at = public(self._at)
+        self.reduceat = public(self._reduceat, like.reduceat)
         enter(like, self)
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__}>"
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self._call(*inputs, **kwargs)
 
     @property
     def nin(self) -> int:
@@ -53,8 +69,20 @@ class Ufunc:
     def nout(self) -> int:
         return self.like.nout
 
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self._call(*inputs, **kwargs)
+    @property
+    def identity(self) -> Any:
+        return self.like.identity
+
+    def operands(self, inputs: Any, dtype: Any = None) -> list[Instruction]:
+        """The inputs, promoted as NumPy's loop wants them; not yet stretched to one shape."""
+        operands = [operand(value) for value in inputs]
+        wanted = None if dtype is None else element_type_of(dtype).dtype
+        types, _ = ufunc_dtypes(self.like, tuple(o.type for o in operands), wanted)
+        return [self.convert(o, element_type_of(t)) for o, t in zip(operands, types, strict=True)]
+
+    def convert(self, value: Operand, element_type: ElementType) -> Instruction:
+        """One input in the loop's element type."""
+        return value.to(element_type)
 
     def _record(
         self,
@@ -66,72 +94,86 @@ class Ufunc:
         order: str = "K",
         subok: bool = True,
     ) -> Any:
-        if len(inputs) > self.nin:
-            *inputs, out = inputs  # type: ignore[assignment]
+        if len(inputs) > self.nin and out is None:
+            inputs, out = inputs[: self.nin], inputs[self.nin :]
         if len(inputs) != self.nin:
             raise ArgumentError(f"{self.__name__}: takes {self.nin} arrays, not {len(inputs)}")
-        operands = [operand(value) for value in inputs]
-        wanted = None if dtype is None else element_type_of(dtype).dtype
-        types, _ = ufunc_dtypes(self.like, tuple(o.type for o in operands), wanted)
-        arrays = [o.to(element_type_of(t)) for o, t in zip(operands, types, strict=True)]
-        made = self.kernel(*broadcast_together(self.__name__, *arrays))
+        made = self.kernel(*broadcast_together(self.__name__, *self.operands(inputs, dtype)))
         results = made if isinstance(made, tuple) else (made,)
-        outs = out if isinstance(out, tuple) else (out,) * (1 if out is not None else 0)
-        targets = list(outs) or [None] * len(results)
-        finished = [
-            _finish(self.__name__, result, target, where, casting)
+        targets = out if isinstance(out, tuple) else (out,) * len(results)
+        finished = tuple(
+            finish(self.__name__, result, target, where, casting)
             for result, target in zip(results, targets, strict=True)
-        ]
-        return finished[0] if len(finished) == 1 else tuple(finished)
-
-
-def _finish(
-    function: str, result: Instruction, out: Any, where: Any, casting: str
-) -> Tracer:
-    """The result as an array, written to ``out`` if there is one, where ``where`` says so."""
-    if out is None:
-        if where is True:
-            return lift(result)
-        raise UnsupportedError(
-            f"{function}: where= without out= leaves elements undefined; pass out=, or write "
-            f"np.where(condition, {function}(...), other)"
         )
-    return store(function, result, out, where, casting)
+        return finished if self.nout > 1 else finished[0]
 
+    def _reduce(
+        self,
+        array: Any,
+        axis: Axis = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        """The elements along ``axis`` combined into one."""
+        return reduced(self._reducer("reduce"), array, axis, dtype, out, keepdims, initial, where)
 
-def store(
-    function: str, result: Instruction, out: Any, where: Any = True, casting: Any = "same_kind"
-) -> Tracer:
-    """Writes ``result`` to the array ``out`` and returns that.
+    def _accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Each element combined with all before it along ``axis``."""
+        name = self._reducer("accumulate")
+        value = operand(array)
+        wanted = accumulator_type(name, value, dtype)
+        made = value.to(wanted)
+        axis = canonical_axis(f"{self.__name__}.accumulate", axis, made.array_shape.rank)
+        return finish(f"{self.__name__}.accumulate", cumulative(name, made, axis), out)
 
-    Raises `ArgumentError` for an ``out`` that is not traced, `ElementTypeError` when the cast
-    breaks the rule, `ShapeError` when the shapes do not fit.
-    """
-    if not isinstance(out, Tracer):
-        raise ArgumentError(
-            f"{function}: out= must be an array made inside the traced function, not "
-            f"{type(out).__name__}: a traced value cannot be stored into it"
+    def _outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
+        """The function of every element of ``a`` with every element of ``b``."""
+        x, y = lift(operand(a).natural, False), lift(operand(b).natural, False)
+        x.is_weak, y.is_weak = operand(a).is_weak, operand(b).is_weak
+        return self._record(x[(..., *[None] * y.ndim)], y, **kwargs)
+
+    def _at(self, a: Any, indices: Any, b: Any = None) -> None:
+        """``a[indices] = function(a[indices], b)``, where repeated indices count repeatedly."""
+        if not isinstance(a, Tracer):
+            raise ArgumentError(
+                f"{self.__name__}.at: the array must be made inside the traced function, not "
+                f"{type(a).__name__}"
+            )
+        index = parse_index(indices, a.shape, lambda item: operand(item).natural)
+        if b is None or not isinstance(index, FancyIndex):
+            a[indices] = self._record(a[indices]) if b is None else self._record(a[indices], b)
+            return
+        name = "add" if self.like is np.subtract else self._reducer("at")
+        update = stretch(
+            f"{self.__name__}.at",
+            operand(b).to(a.element_type),
+            index.result_dimensions(a.instruction),
         )
-    given = result.array_shape.dtype
-    if not np.can_cast(given, out.dtype, casting):
-        raise ElementTypeError(
-            f"{function}: cannot cast the result from {given} to {out.dtype} by the rule "
-            f"{casting!r}; convert with x.astype, or do not compute in place"
-        )
-    value = converted(result, out.element_type)
-    if where is not True:
-        mask = operand(where).to(element_type_of(np.bool_))
-        value = broadcast(value, out.shape)
-        value = elementwise.select(stretch(function, mask, out.shape), value, out.instruction)
-    if value.array_shape.dimensions != out.shape:
-        value = stretch(function, value, out.shape)
-    out.write(value)
-    return out
+        if self.like is np.subtract:
+            update = elementwise_unary.neg(update)
+        a.write(index.write(a.instruction, update, scalar_computation(name, a.element_type)))
 
+    def _reduceat(
+        self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """`reduce` over ``indices[i]:indices[i + 1]``, for each i; the indices must be known."""
+        x = lift(operand(array).natural, False)
+        axis = canonical_axis(f"{self.__name__}.reduceat", axis, x.ndim)
+        known = [int(i) for i in np.asarray(indices)]
+        before = (slice(None),) * axis
+        parts = []
+        for start, stop in zip(known, [*known[1:], x.shape[axis]], strict=True):
+            run = slice(start, stop if stop > start else start + 1)
+            parts.append(self._reduce(x[(*before, run)], axis, dtype, keepdims=True).instruction)
+        return finish(f"{self.__name__}.reduceat", concatenate(parts, axis), out)
 
-def composed(function: Callable[..., Instruction]) -> Callable[..., Instruction]:
-    """Marks a kernel that several instructions make up."""
-    return functools.wraps(function)(function)
-
-
-Dimensions = Sequence[int]
+    def _reducer(self, method: str) -> str:
+        if self.reducer is None:
+            raise UnsupportedError(
+                f"np.{self.__name__}.{method}: cannot be traced, only add, multiply, maximum, "
+                f"minimum and the logical and bitwise ones can"
+            )
+        return self.reducer

@@ -1,0 +1,156 @@
+"""Comparisons, the greater and the lesser of two, and which elements are NaN or infinite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ValueRangeError
+from tracejit.graph import Instruction
+from tracejit.numpy.building import both_parts, equals, fill, has_sign, is_nan, is_negative, where
+from tracejit.numpy.ufunc import Ufunc
+from tracejit.ops import comparison, elementwise, elementwise_unary
+from tracejit.ops.computations import highest, lowest
+from tracejit.ops.element_types import convert_element_type
+from tracejit.shapes import ElementType
+from tracejit.trace.convert import operand
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import lift
+
+
+class Comparison(Ufunc):
+    """A comparison, in which a Python integer may be beyond the array's range.
+
+    ``direction`` is EQ, NE, GE, GT, LE or LT.
+    """
+
+    def __init__(self, like: np.ufunc, direction: str) -> None:
+        super().__init__(like, self._compare)
+        self.direction = direction
+
+    def operands(self, inputs: Any, dtype: Any = None) -> list[Instruction]:
+        try:
+            return super().operands(inputs, dtype)
+        except ValueRangeError:
+            # One step beyond the array's range, in a wider type, answers as any number there.
+            wide = [operand(value) for value in inputs]
+            array = next(o for o in wide if not o.is_weak).element_type
+            limits = int(lowest(array)) - 1, int(highest(array)) + 1
+            if array.bits == 64:
+                raise
+            return [
+                o._replace(value=min(max(o.value, limits[0]), limits[1])).to(ElementType.S64)
+                if o.is_weak
+                else o.to(ElementType.S64)
+                for o in wide
+            ]
+
+    def _compare(self, x: Instruction, y: Instruction) -> Instruction:
+        left, right = x.array_shape.element_type, y.array_shape.element_type
+        if left is not right:
+            return self._compare_mixed(x, y)
+        if left.is_complex and self.direction not in ("EQ", "NE"):
+            return self._compare_complex(x, y)
+        return comparison.compare(x, y, self.direction)
+
+    def _compare_mixed(self, x: Instruction, y: Instruction) -> Instruction:
+        """uint64 with int64: a negative number is less than all, others compare as uint64."""
+        signed_left = x.array_shape.element_type.is_signed
+        signed = x if signed_left else y
+        unsigned = [convert_element_type(v, ElementType.U64) for v in (x, y)]
+        same = comparison.compare(*unsigned, self.direction)
+        less = self.direction in (("LT", "LE", "NE") if signed_left else ("GT", "GE", "NE"))
+        return where(is_negative(signed), fill(same, less), same)
+
+    def _compare_complex(self, x: Instruction, y: Instruction) -> Instruction:
+        """By real parts, then by imaginary parts."""
+        (a, b), (c, d) = both_parts(x), both_parts(y)
+        strict = self.direction[0] + "T"
+        by_real = comparison.compare(a, c, strict)
+        by_imaginary = comparison.compare(b, d, self.direction)
+        return elementwise.or_(by_real, elementwise.and_(comparison.eq(a, c), by_imaginary))
+
+
+equal = Comparison(np.equal, "EQ")
+not_equal = Comparison(np.not_equal, "NE")
+greater_equal = Comparison(np.greater_equal, "GE")
+greater = Comparison(np.greater, "GT")
+less_equal = Comparison(np.less_equal, "LE")
+less = Comparison(np.less, "LT")
+
+
+def _complex_extreme(direction: str, x: Instruction, y: Instruction) -> Instruction:
+    (a, b), (c, d) = both_parts(x), both_parts(y)
+    tie = elementwise.and_(comparison.eq(a, c), comparison.compare(b, d, direction))
+    first = elementwise.or_(comparison.compare(a, c, direction), tie)
+    return where(elementwise.or_(first, is_nan(x)), x, y)
+
+
+def _maximum(x: Instruction, y: Instruction) -> Instruction:
+    if x.array_shape.element_type.is_complex:
+        return where(is_nan(y), where(is_nan(x), x, y), _complex_extreme("GT", x, y))
+    return elementwise.max(x, y)
+
+
+def _minimum(x: Instruction, y: Instruction) -> Instruction:
+    if x.array_shape.element_type.is_complex:
+        return where(is_nan(y), where(is_nan(x), x, y), _complex_extreme("LT", x, y))
+    return elementwise.min(x, y)
+
+
+def _without_nan(extreme: Any, x: Instruction, y: Instruction) -> Instruction:
+    """The other number where one is NaN."""
+    if not x.array_shape.element_type.is_inexact:
+        made: Instruction = extreme(x, y)
+        return made
+    return where(is_nan(x), y, where(is_nan(y), x, extreme(x, y)))
+
+
+maximum = Ufunc(np.maximum, _maximum, "max")
+minimum = Ufunc(np.minimum, _minimum, "min")
+fmax = Ufunc(np.fmax, lambda x, y: _without_nan(_maximum, x, y))
+fmin = Ufunc(np.fmin, lambda x, y: _without_nan(_minimum, x, y))
+
+
+def _isnan(x: Instruction) -> Instruction:
+    return is_nan(x)
+
+
+def _isfinite(x: Instruction) -> Instruction:
+    element_type = x.array_shape.element_type
+    if element_type.is_complex:
+        return elementwise.and_(*map(elementwise_unary.is_finite, both_parts(x)))
+    if element_type.is_floating:
+        return elementwise_unary.is_finite(x)
+    return comparison.eq(x, x)
+
+
+def _isinf(x: Instruction) -> Instruction:
+    element_type = x.array_shape.element_type
+    if element_type.is_complex:
+        return elementwise.or_(*map(_isinf, both_parts(x)))
+    if element_type.is_floating and element_type is not ElementType.F8E4M3FN:
+        return equals(elementwise_unary.abs(x), np.inf)
+    return comparison.ne(x, x) if not element_type.is_floating else fill(is_nan(x), False)
+
+
+isnan = Ufunc(np.isnan, _isnan)
+isfinite = Ufunc(np.isfinite, _isfinite)
+isinf = Ufunc(np.isinf, _isinf)
+signbit = Ufunc(np.signbit, has_sign)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    """Which elements are plus infinity."""
+    value = operand(x).natural
+    infinite = elementwise.and_(_isinf(value), comparison.gt(value, fill(value, 0)))
+    return lift(infinite)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    """Which elements are minus infinity."""
+    value = operand(x).natural
+    return lift(elementwise.and_(_isinf(value), is_negative(value)))

@@ -1,0 +1,93 @@
+"""Complex numbers: their parts, their angle, and which arrays hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.numpy.building import fill, scaled
+from tracejit.numpy.ufunc import Ufunc
+from tracejit.ops import comparison, elementwise, elementwise_unary, layout
+from tracejit.shapes import ElementType
+from tracejit.trace.convert import converted, operand
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import Tracer, lift
+
+
+def _conjugate(x: Instruction) -> Instruction:
+    return elementwise_unary.conj(x) if x.array_shape.element_type.is_complex else x
+
+
+conjugate = conj = Ufunc(np.conjugate, _conjugate)
+
+
+def _floating(x: Instruction) -> Instruction:
+    element_type = x.array_shape.element_type
+    return x if element_type.is_inexact else converted(x, ElementType.F64)
+
+
+@implements(np.real)
+def real(val: Any) -> Any:
+    """The real part; of a traced complex array, a view."""
+    return val.real if isinstance(val, Tracer) else lift(_real(operand(val).natural))
+
+
+def _real(x: Instruction) -> Instruction:
+    return elementwise_unary.real(x) if x.array_shape.element_type.is_complex else x
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    """The imaginary part; of a traced complex array, a view."""
+    return val.imag if isinstance(val, Tracer) else lift(_imag(operand(val).natural))
+
+
+def _imag(x: Instruction) -> Instruction:
+    if x.array_shape.element_type.is_complex:
+        return elementwise_unary.imag(x)
+    return fill(x, 0)
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle from the positive real axis, in radians or degrees, within (-π, π]."""
+    x = _floating(operand(z).natural)
+    if x.array_shape.element_type.is_complex:
+        made = elementwise.atan2(elementwise_unary.imag(x), elementwise_unary.real(x))
+    else:
+        made = elementwise.atan2(layout.full_like(x, 0), x)
+    return lift(scaled(made, 180 / np.pi) if deg else made)
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Which elements have an imaginary part other than zero."""
+    part = _imag(operand(x).natural)
+    return lift(comparison.ne(part, fill(part, 0)))
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """Which elements have no imaginary part other than zero."""
+    part = _imag(operand(x).natural)
+    return lift(comparison.eq(part, fill(part, 0)))
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Whether the array holds complex numbers."""
+    return operand(x).element_type.is_complex
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Whether the array holds no complex numbers."""
+    return not operand(x).element_type.is_complex
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """The array as it is: whether its imaginary parts vanish is unknown while tracing."""
+    return lift(operand(a).natural)

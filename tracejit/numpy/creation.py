@@ -1,0 +1,359 @@
+"""Making arrays: from values, filled, counting up, and by grids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import AttributeValueError, ConcretizationError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.numpy.building import fill, where
+from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, sizes_of
+from tracejit.numpy.storing import finish
+from tracejit.ops import comparison, elementwise, elementwise_unary, layout
+from tracejit.ops.constants import constant, iota
+from tracejit.shapes import ElementType, Shape, element_type_of
+from tracejit.trace.concrete import dependence
+from tracejit.trace.convert import converted, operand, stretch
+from tracejit.trace.evaluation import known_value
+from tracejit.trace.promotion import result_dtype
+from tracejit.trace.public import implements
+from tracejit.trace.table import Traced
+from tracejit.trace.tracer import Tracer, lift
+
+
+@implements(np.array, creates=True)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
+    """A new array from values, which may be traced: ``np.array([t, 2 * t])``."""
+    value = operand(object)
+    made = value.natural if dtype is None else value.to(element_type_of(dtype))
+    dimensions = made.array_shape.dimensions
+    missing = ndmin - len(dimensions)
+    if missing > 0:
+        made = layout.reshape(made, (1,) * missing + dimensions)
+    return lift(made, False)
+
+
+@implements(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, creates=True)
+def asarray(a: Any, dtype: Any = None, order: str | None = None, **kwargs: Any) -> Any:
+    """The array as it is if it is one of this dtype, else a new one."""
+    if isinstance(a, Tracer) and not a.is_scalar:
+        if dtype is None or a.element_type is element_type_of(dtype):
+            return a
+    return array(a, dtype)
+
+
+asanyarray = ascontiguousarray = asarray
+
+
+@implements(np.copy, creates=True)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """A new array with the same elements."""
+    return array(a)
+
+
+@implements(np.astype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """The elements as another dtype."""
+    return as_array(x).astype(dtype)
+
+
+def filled(shape: Any, value: complex, dtype: Any) -> Tracer:
+    """An array of ``shape`` with one known value in every element."""
+    element_type = element_type_of(np.float64 if dtype is None else dtype)
+    return lift(layout.full(Shape(element_type, sizes_of(shape)), value), False)
+
+
+@implements(np.zeros, creates=True)
+def zeros(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+    """Filled with 0; float64 by default."""
+    return filled(shape, 0, dtype)
+
+
+@implements(np.ones, creates=True)
+def ones(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+    """Filled with 1; float64 by default."""
+    return filled(shape, 1, dtype)
+
+
+@implements(np.empty, creates=True)
+def empty(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+    """Filled with 0: a graph has no memory without a value."""
+    return filled(shape, 0, dtype)
+
+
+@implements(np.full, creates=True)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+    """Filled with a value, which may be traced; of its dtype by default."""
+    value = operand(fill_value)
+    made = value.natural if dtype is None else value.to(element_type_of(dtype))
+    return lift(stretch("full", made, sizes_of(shape)), False)
+
+
+def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
+    model = operand(a)
+    sizes = model.dimensions if shape is None else sizes_of(shape)
+    return sizes, model.element_type.dtype if dtype is None else dtype
+
+
+@implements(np.zeros_like, creates=True)
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Filled with 0, of the array's shape and dtype."""
+    return filled(_like(a, dtype, shape)[0], 0, _like(a, dtype, shape)[1])
+
+
+@implements(np.ones_like, creates=True)
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Filled with 1, of the array's shape and dtype."""
+    return filled(_like(a, dtype, shape)[0], 1, _like(a, dtype, shape)[1])
+
+
+@implements(np.empty_like, creates=True)
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Filled with 0, of the array's shape and dtype."""
+    return filled(_like(prototype, dtype, shape)[0], 0, _like(prototype, dtype, shape)[1])
+
+
+@implements(np.full_like, creates=True)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Filled with a value, of the array's shape and dtype."""
+    sizes, wanted = _like(a, dtype, shape)
+    return full(sizes, fill_value, wanted)
+
+
+def _known(function: str, value: Any) -> Any:
+    """A number that must be known while tracing, since a size depends on it."""
+    if not isinstance(value, Traced):
+        return value
+    instruction = operand(value).natural
+    known = known_value(instruction)
+    if known is None:
+        raise ConcretizationError(
+            f"{function}: the result's size depends on {dependence(instruction)}, unknown while "
+            f"tracing; make the argument static: jit(f, static_argnums=...), or use a known size "
+            f"and np.where"
+        )
+    return known[()]
+
+
+@implements(np.arange, creates=True)
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+    """Numbers from ``start`` (0 by default) up to, not with, ``stop``; all three must be known."""
+    if stop is None:
+        start, stop = 0, start
+    bounds = [_known("arange", bound) for bound in (start, stop, 1 if step is None else step)]
+    values = np.arange(*bounds) if dtype is None else np.arange(*bounds).astype(dtype)
+    element_type = element_type_of(values.dtype)
+    if len(values) < 16 or element_type.bits < 32:
+        return lift(constant(values), False)
+    # As NumPy counts: first + step * position.
+    position = converted(iota(Shape(ElementType.S64, values.shape)), element_type)
+    made = elementwise.mul(position, fill(position, values[1] - values[0]))
+    return lift(elementwise.add(made, fill(made, values[0])), False)
+
+
+@implements(np.linspace, creates=True)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """``num`` numbers evenly spaced from ``start`` to ``stop``, which may be arrays and traced."""
+    count = int(_known("linspace", num))
+    if count < 0:
+        raise AttributeValueError(f"linspace: the number of samples must not be negative: {count}")
+    ends = operand(start), operand(stop)
+    work = result_dtype([*(o.type for o in ends), float])
+    element_type = element_type_of(work)
+    first, last = (lift(o.to(element_type), False) for o in ends)
+    first, last = first + 0 * last, last + 0 * first
+    gaps = count - 1 if endpoint else count
+    position = lift(converted(iota(Shape(ElementType.S64, (count,))), element_type), False)
+    position = position.reshape((count, *[1] * first.ndim))
+    step = (last - first) / gaps if gaps > 0 else (last - first) * np.nan
+    made = position * step + first if gaps > 0 else position * (last - first) + first
+    if endpoint and count > 1:
+        at_end = where_last(position, count)
+        made = lift(
+            where(
+                broadcast_to(at_end, made.shape).instruction,
+                broadcast_to(last, made.shape).instruction,
+                made.instruction,
+            ),
+            False,
+        )
+    if axis != 0:
+        made = moveaxis(made, 0, axis)
+    wanted = element_type if dtype is None else element_type_of(dtype)
+    result = made.instruction
+    if wanted.is_integral and element_type.is_floating:
+        result = elementwise_unary.floor(result)
+    result = converted(result, wanted)
+    return (lift(result, False), step) if retstep else lift(result, False)
+
+
+def where_last(position: Tracer, count: int) -> Tracer:
+    """Which positions are the last of ``count``."""
+    value = position.instruction
+    return lift(comparison.eq(value, fill(value, count - 1)), False)
+
+
+@implements(np.logspace, creates=True)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """``base`` to the powers that `linspace` gives."""
+    made = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else made.astype(dtype)
+
+
+@implements(np.geomspace, creates=True)
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers of one ratio from ``start`` to ``stop``, both positive or both negative."""
+    first, last = lift(operand(start).natural), lift(operand(stop).natural)
+    sign = np.sign(first)
+    ends = np.log10(first * sign), np.log10(last * sign)
+    made = sign * logspace(*ends, num, endpoint, 10.0, axis=axis)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _diagonal_mask(rows: int, columns: int, k: int, direction: str) -> Instruction:
+    """Where the column compares with the row plus ``k``."""
+    shape = Shape(ElementType.S64, (rows, columns))
+    row, column = iota(shape, 0), iota(shape, 1)
+    return comparison.compare(column, elementwise.add(row, fill(row, k)), direction)
+
+
+@implements(np.eye, creates=True)
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str = "C", **kwargs: Any
+) -> Any:
+    """1 on the diagonal number ``k`` and 0 elsewhere."""
+    mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "EQ")
+    return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
+
+
+@implements(np.identity, creates=True)
+def identity(n: int, dtype: Any = None, **kwargs: Any) -> Any:
+    """The identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+@implements(np.tri, creates=True)
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **kwargs: Any) -> Any:
+    """1 on and below the diagonal number ``k`` and 0 above."""
+    mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "LE")
+    return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
+
+
+def _triangle(m: Any, k: int, direction: str) -> Tracer:
+    x = as_array(m)
+    if x.ndim == 1:
+        x = broadcast_to(x, (x.shape[0], x.shape[0]))
+    mask = _diagonal_mask(x.shape[-2], x.shape[-1], int(k), direction)
+    wide = layout.broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
+    return lift(where(wide, x.instruction, 0), False)
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> Any:
+    """The array with 0 above the diagonal number ``k``."""
+    return _triangle(m, k, "LE")
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> Any:
+    """The array with 0 below the diagonal number ``k``."""
+    return _triangle(m, k, "GE")
+
+
+@implements(np.meshgrid, creates=True)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Coordinate arrays of a grid; ``indexing`` 'xy' has the second coordinate along the rows."""
+    if indexing not in ("xy", "ij"):
+        raise AttributeValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
+    rank = len(xi)
+    axes = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        axes[:2] = [1, 0]
+    made = [
+        as_array(x).reshape([-1 if d == axis else 1 for d in range(rank)])
+        for x, axis in zip(xi, axes, strict=True)
+    ]
+    if sparse or not made:
+        return tuple(made)
+    sizes = np.broadcast_shapes(*(m.shape for m in made))
+    return tuple(broadcast_to(m, sizes).copy() for m in made)
+
+
+@implements(np.vander)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers of ``x`` in columns, the highest first unless ``increasing``."""
+    points = as_array(x)
+    if points.ndim != 1:
+        raise ShapeError(f"vander: the array {points.shape} must have one dimension")
+    count = points.shape[0] if N is None else int(N)
+    powers = np.arange(count) if increasing else np.arange(count)[::-1]
+    columns = [points ** int(p) for p in powers]
+    if not columns:
+        return filled((points.shape[0], 0), 0, points.dtype)
+    return np.stack(columns, 1)
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Writes ``src`` to ``dst``, where ``where`` holds."""
+    finish("copyto", operand(src).natural, dst, where, casting)

@@ -1,0 +1,160 @@
+"""Cumulative sums and products, differences, and integrals of samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import AttributeValueError
+from tracejit.graph import Instruction
+from tracejit.numpy import arithmetic, joining, manipulation
+from tracejit.numpy.building import canonical_axis, fill, is_nan, where
+from tracejit.numpy.reducing import accumulator_type
+from tracejit.numpy.storing import finish
+from tracejit.ops import layout
+from tracejit.ops.windows import cumulative
+from tracejit.shapes import ElementType
+from tracejit.trace.convert import converted, operand
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import lift
+
+
+def _accumulated(
+    name: str, a: Any, axis: int | None, dtype: Any, out: Any, replaced: Any = None
+) -> Any:
+    function = {"add": "cumsum", "mul": "cumprod"}[name]
+    value = operand(a)
+    x = value.to(accumulator_type(name, value, dtype))
+    if replaced is not None and x.array_shape.element_type.is_inexact:
+        x = where(is_nan(x), fill(x, replaced), x)
+    if axis is None:
+        x = layout.reshape(x, [x.array_shape.size])
+    return finish(function, running(name, x, axis or 0), out)
+
+
+def running(name: str, x: Instruction, axis: int) -> Instruction:
+    """Each element combined with all before it; narrow floating types through f32."""
+    element_type = x.array_shape.element_type
+    position = canonical_axis(f"cum{name}", axis, x.array_shape.rank)
+    narrow = element_type.is_floating and element_type.bits < 32
+    wide = converted(x, ElementType.F32) if narrow else x
+    return converted(cumulative(name, wide, position), element_type)
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """The sums of each element and all before it along ``axis``, or of the flat array."""
+    return _accumulated("add", a, axis, dtype, out)
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """The products of each element and all before it along ``axis``, or of the flat array."""
+    return _accumulated("mul", a, axis, dtype, out)
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """`cumsum` with NaN counted as 0."""
+    return _accumulated("add", a, axis, dtype, out, 0)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """`cumprod` with NaN counted as 1."""
+    return _accumulated("mul", a, axis, dtype, out, 1)
+
+
+@implements(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences of neighbours along ``axis``, taken ``n`` times."""
+    if n < 0:
+        raise AttributeValueError(f"diff: n must not be negative, not {n}")
+    x = lift(operand(a).natural, False)
+    position = canonical_axis("diff", axis, x.ndim)
+    parts = [_edge(p, x.shape, position) for p in (prepend,) if _given(p)]
+    parts += [x, *(_edge(p, x.shape, position) for p in (append,) if _given(p))]
+    if len(parts) > 1:
+        x = joining.concatenate(parts, position)
+    before = (slice(None),) * position
+    for _ in range(n):
+        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        boolean = x.dtype == np.bool_
+        x = later ^ earlier if boolean else arithmetic.subtract(later, earlier)
+    return x
+
+
+def _given(value: Any) -> bool:
+    return value is not None and value is not np._NoValue  # type: ignore[attr-defined]
+
+
+def _edge(value: Any, dimensions: tuple[int, ...], axis: int) -> Any:
+    given = operand(value)
+    if given.dimensions:
+        return value
+    wanted = [1 if d == axis else size for d, size in enumerate(dimensions)]
+    return manipulation.broadcast_to(value, wanted)
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of neighbours in the flat array, between ``to_begin`` and ``to_end``."""
+    x = manipulation.ravel(ary)
+    parts = [] if to_begin is None else [manipulation.ravel(to_begin).astype(x.dtype)]
+    parts.append(arithmetic.subtract(x[1:], x[:-1]))
+    if to_end is not None:
+        parts.append(manipulation.ravel(to_end).astype(x.dtype))
+    return joining.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+
+
+@implements(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of samples by the trapezoidal rule."""
+    samples = lift(operand(y).natural, False)
+    position = canonical_axis("trapezoid", axis, samples.ndim)
+    before = (slice(None),) * position
+    later, earlier = samples[(*before, slice(1, None))], samples[(*before, slice(None, -1))]
+    if x is None:
+        width = dx
+    else:
+        points = lift(operand(x).natural, False)
+        width = diff(points, axis=0 if points.ndim == 1 else position)
+        if points.ndim == 1:
+            width = width.reshape([-1 if d == position else 1 for d in range(samples.ndim)])
+    return (width * (later + earlier) / 2.0).sum(position)
+
+
+@implements(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Central differences inside, one-sided ones at the edges, along each axis.
+
+    Spacings are numbers, one for all axes or one for each. Raises `AttributeValueError` for
+    arrays of coordinates and for ``edge_order`` other than 1.
+    """
+    if edge_order != 1:
+        raise AttributeValueError("gradient: edge_order must be 1")
+    x = lift(operand(f).natural, False)
+    if not x.element_type.is_inexact:
+        x = x.astype(np.float64)
+    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    positions = [canonical_axis("gradient", one, x.ndim) for one in axes]
+    spacings = list(varargs) or [1.0]
+    if len(spacings) == 1:
+        spacings *= len(positions)
+    if len(spacings) != len(positions) or any(operand(s).dimensions for s in spacings):
+        raise AttributeValueError("gradient: spacings must be numbers, one or one for each axis")
+    made = [_central(x, d, h) for d, h in zip(positions, spacings, strict=True)]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _central(x: Any, axis: int, spacing: Any) -> Any:
+    before = (slice(None),) * axis
+
+    def part(start: int | None, stop: int | None) -> Any:
+        return x[(*before, slice(start, stop))]
+
+    inside = (part(2, None) - part(None, -2)) / (2.0 * spacing)
+    first = (part(1, 2) - part(0, 1)) / spacing
+    last = (part(-1, None) - part(-2, -1)) / spacing
+    return joining.concatenate([first, inside, last], axis)

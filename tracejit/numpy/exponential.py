@@ -1,0 +1,47 @@
+"""Exponentials and logarithms, to the bases e, 2 and 10, and sums of exponentials."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.numpy.building import fill, scaled, where
+from tracejit.numpy.ufunc import Ufunc
+from tracejit.ops import comparison, elementwise, elementwise_unary
+
+exp = Ufunc(np.exp, elementwise_unary.exp)
+exp2 = Ufunc(np.exp2, lambda x: elementwise.pow(fill(x, 2), x))
+expm1 = Ufunc(np.expm1, elementwise_unary.expm1)
+log = Ufunc(np.log, elementwise_unary.log)
+log1p = Ufunc(np.log1p, elementwise_unary.log1p)
+
+
+def _log_to(base: float, x: Instruction) -> Instruction:
+    logarithm = elementwise_unary.log(x)
+    return elementwise.div(logarithm, fill(logarithm, math.log(base)))
+
+
+log2 = Ufunc(np.log2, lambda x: _log_to(2, x))
+log10 = Ufunc(np.log10, lambda x: _log_to(10, x))
+
+
+def _log_add_exp(x: Instruction, y: Instruction) -> Instruction:
+    # log(e^x + e^y) = max + log1p(e^-|x - y|); equal infinities have no difference.
+    equal = comparison.eq(x, y)
+    difference = elementwise.sub(where(equal, fill(x, 0), x), where(equal, fill(y, 0), y))
+    rest = elementwise_unary.exp(elementwise_unary.neg(elementwise_unary.abs(difference)))
+    unequal = elementwise.add(elementwise.max(x, y), elementwise_unary.log1p(rest))
+    # The mean of the two, so that the derivative is 1/2 in each.
+    mean = elementwise.add(scaled(x, 0.5), scaled(y, 0.5))
+    return where(equal, elementwise.add(mean, fill(mean, math.log(2))), unequal)
+
+
+def _log_add_exp2(x: Instruction, y: Instruction) -> Instruction:
+    factor = math.log(2)
+    return scaled(_log_add_exp(scaled(x, factor), scaled(y, factor)), 1 / factor)
+
+
+logaddexp = Ufunc(np.logaddexp, _log_add_exp)
+logaddexp2 = Ufunc(np.logaddexp2, _log_add_exp2)

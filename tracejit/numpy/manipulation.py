@@ -1,0 +1,230 @@
+"""Changing the shape of an array: reshape, transpose, broadcast, and joining and splitting axes.
+
+Where NumPy answers with a view the result is one here too: writes to it reach the array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import AttributeValueError, DimensionError, ShapeError
+from tracejit.numpy.building import axes_of, canonical_axis
+from tracejit.numpy.reducing import NO_VALUE
+from tracejit.ops import layout
+from tracejit.trace.convert import broadcast_dimensions, operand
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import Tracer, lift
+from tracejit.trace.views import Broadcast, Permute, Reshape, reshaped_strides
+
+
+def as_array(value: Any) -> Tracer:
+    """A traced array as it is, anything else as a new one."""
+    if isinstance(value, Tracer):
+        return value
+    return lift(operand(value).natural, False)
+
+
+def sizes_of(shape: Any) -> tuple[int, ...]:
+    """A shape given as one size or several, as a tuple."""
+    if np.ndim(shape) == 0:
+        return (shape.__index__(),)
+    return tuple(size.__index__() for size in shape)
+
+
+def reshaped(x: Tracer, dimensions: tuple[int, ...]) -> Tracer:
+    """A view of ``x`` under other dimensions where NumPy gives one, else a copy."""
+    strides = x.strides_in_elements()
+    if strides is not None and reshaped_strides(x.shape, strides, dimensions) is not None:
+        return x.through(Reshape(dimensions), False)
+    return lift(layout.reshape(x.instruction, dimensions), False)
+
+
+def _full_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
+    """``shape`` with its one -1, if there is one, worked out."""
+    sizes = sizes_of(shape)
+    unknown = [d for d, size in enumerate(sizes) if size < 0]
+    if len(unknown) > 1 or any(sizes[d] != -1 for d in unknown):
+        raise AttributeValueError(f"reshape: only one size of {sizes} may be unknown, written -1")
+    known = math.prod(size for size in sizes if size >= 0)
+    if unknown:
+        missing = x.size // known if known else 0
+        sizes = tuple(missing if size < 0 else size for size in sizes)
+    if math.prod(sizes) != x.size:
+        raise ShapeError(f"reshape: cannot reshape array of size {x.size} into shape {sizes}")
+    return sizes
+
+
+@implements(np.reshape)
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    """The same elements under another shape; one size may be -1. Order C or F (A is C)."""
+    x = as_array(a)
+    sizes = _full_shape(x, shape)
+    if order == "F":
+        return reshaped(x.T, sizes[::-1]).T
+    made = reshaped(x, sizes)
+    return made.copy() if copy else made
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: str = "C") -> Any:
+    """The array with one dimension."""
+    return reshape(as_array(a), -1, order="F" if order == "F" else "C")
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """The dimensions in another order, by default reversed."""
+    x = as_array(a)
+    if axes is None:
+        return x.T
+    order = axes_of("transpose", axes, x.ndim)
+    if len(order) != x.ndim:
+        raise DimensionError(f"transpose: axes {tuple(axes)} do not match array {x.shape}")
+    return x.through(Permute(order), False)
+
+
+permute_dims = transpose
+
+
+@implements(np.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two dimensions exchanged."""
+    array = as_array(x)
+    if array.ndim < 2:
+        raise DimensionError(f"matrix_transpose: array {array.shape} must have two dimensions")
+    return swapaxes(array, -1, -2)
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Two dimensions exchanged."""
+    x = as_array(a)
+    first, second = (canonical_axis("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return x.through(Permute(tuple(order)), False)
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Dimensions moved to other places, the rest in their order."""
+    x = as_array(a)
+    origins = axes_of("moveaxis", source, x.ndim)
+    targets = axes_of("moveaxis", destination, x.ndim)
+    if len(origins) != len(targets):
+        raise AttributeValueError("moveaxis: source and destination must be equally many")
+    order = [d for d in range(x.ndim) if d not in origins]
+    for target, origin in sorted(zip(targets, origins, strict=True)):
+        order.insert(target, origin)
+    return x.through(Permute(tuple(order)), False)
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """One dimension moved until it stands before ``start``."""
+    x = as_array(a)
+    origin = canonical_axis("rollaxis", axis, x.ndim)
+    target = start + x.ndim if start < 0 else start
+    if not 0 <= target <= x.ndim:
+        raise DimensionError(f"rollaxis: start {start} is out of bounds for {x.ndim} dimensions")
+    return moveaxis(x, origin, target - (origin < target))
+
+
+@implements(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Without the dimensions of size 1, or without those in ``axis``."""
+    x = as_array(a)
+    if axis is None:
+        dropped = tuple(d for d, size in enumerate(x.shape) if size == 1)
+    else:
+        dropped = axes_of("squeeze", axis, x.ndim)
+    if any(x.shape[d] != 1 for d in dropped):
+        raise ShapeError(f"squeeze: array {x.shape} has a size other than 1 in axis {axis}")
+    kept = tuple(size for d, size in enumerate(x.shape) if d not in dropped)
+    return x.through(Reshape(kept), x.is_scalar)
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    """With a new dimension of size 1 at each place in ``axis`` of the result."""
+    x = as_array(a)
+    count = 1 if np.ndim(axis) == 0 else len(axis)
+    new = axes_of("expand_dims", axis, x.ndim + count)
+    sizes = iter(x.shape)
+    shape = tuple(1 if d in new else next(sizes) for d in range(x.ndim + count))
+    return x.through(Reshape(shape), False)
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """Stretched to ``shape``; what comes out cannot be written to."""
+    x = as_array(array)
+    sizes = sizes_of(shape)
+    if broadcast_dimensions("broadcast_to", [x.shape, sizes]) != sizes:
+        raise ShapeError(f"broadcast_to: array {x.shape} does not stretch to {sizes}")
+    return x.through(Broadcast(sizes), False)
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """All arrays stretched to one shape."""
+    arrays = [as_array(a) for a in args]
+    sizes = broadcast_dimensions("broadcast_arrays", [x.shape for x in arrays])
+    return tuple(broadcast_to(x, sizes) for x in arrays)
+
+
+def _at_least(rank: int, arrays: tuple[Any, ...]) -> Any:
+    made = []
+    for a in arrays:
+        x = as_array(a)
+        if x.ndim >= rank:
+            made.append(x)
+        elif rank == 3:
+            shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[x.ndim]
+            made.append(reshape(x, shape))
+        else:
+            made.append(reshape(x, (1,) * (rank - x.ndim) + x.shape))
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """With at least one dimension."""
+    return _at_least(1, arys)
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """With at least two dimensions, new ones in front."""
+    return _at_least(2, arys)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """With at least three dimensions."""
+    return _at_least(3, arys)
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    """The sizes of the dimensions."""
+    return operand(a).dimensions
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    """How many dimensions there are."""
+    return len(operand(a).dimensions)
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    """How many elements there are, in all or along ``axis``."""
+    dimensions = operand(a).dimensions
+    if axis in NO_VALUE:
+        return math.prod(dimensions)
+    return math.prod(dimensions[d] for d in axes_of("size", axis, len(dimensions)))

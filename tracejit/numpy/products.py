@@ -1,0 +1,213 @@
+"""Products of vectors, matrices and tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import AttributeValueError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.numpy import arithmetic
+from tracejit.numpy.building import axes_of, canonical_axis
+from tracejit.numpy.manipulation import as_array, broadcast_to, ravel
+from tracejit.numpy.reducing import reduced
+from tracejit.numpy.storing import finish
+from tracejit.ops import layout
+from tracejit.ops.contraction import DotDimensionNumbers, dot_general
+from tracejit.shapes import ElementType, element_type_of
+from tracejit.trace.convert import broadcast_dimensions, converted, operand
+from tracejit.trace.promotion import common_element_type
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import lift
+from tracejit.trace.views import broadcast
+
+
+def _promoted(function: str, a: Any, b: Any, dtype: Any = None) -> tuple[Instruction, Instruction]:
+    operands = operand(a), operand(b)
+    common = common_element_type(o.type for o in operands)
+    element_type = common if dtype is None else element_type_of(dtype)
+    return operands[0].to(element_type), operands[1].to(element_type)
+
+
+def contract(x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> Instruction:
+    """`dot_general` of one element type; truth values are multiplied by and, added by or."""
+    if x.array_shape.element_type is ElementType.PRED:
+        counts = [converted(v, ElementType.S32) for v in (x, y)]
+        return converted(dot_general(*counts, numbers), ElementType.PRED)
+    return dot_general(x, y, numbers)
+
+
+@implements(np.matmul)
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
+    axes: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """The matrix product over the last two dimensions; those before are stretched and run in step."""
+    if axes is not None or axis is not None:
+        raise AttributeValueError("matmul: axes= is not supported; use np.moveaxis or np.einsum")
+    x, y = _promoted("matmul", x1, x2, dtype)
+    return finish("matmul", _matmul(x, y), out, casting=casting)
+
+
+def _matmul(x: Instruction, y: Instruction) -> Instruction:
+    left, right = x.array_shape.dimensions, y.array_shape.dimensions
+    if not left or not right:
+        raise ShapeError(
+            f"matmul: arrays must have at least one dimension; lhs {x.shape}, rhs {y.shape}"
+        )
+    vector_left, vector_right = len(left) == 1, len(right) == 1
+    inner = left[-1], right[-1] if vector_right else right[-2]
+    if inner[0] != inner[1]:
+        raise ShapeError(
+            f"matmul: the last dimension of lhs {x.shape} must be as long as the "
+            f"{'only' if vector_right else 'second last'} one of rhs {y.shape}"
+        )
+    lead_left, lead_right = left[: -1 if vector_left else -2], right[: -1 if vector_right else -2]
+    batch = broadcast_dimensions("matmul", [lead_left, lead_right])
+    rank = len(batch)
+    if not math.prod(lead_right) > 1 and math.prod(lead_left) == math.prod(batch) and lead_right:
+        # One matrix for the whole batch needs no batch dimension.
+        y = layout.reshape(y, right[len(lead_right) :])
+        lead_right = ()
+    if not lead_right:
+        numbers = DotDimensionNumbers((len(left) - 1,), (0,))
+        made = contract(x, y, numbers)
+        tail = made.array_shape.dimensions[len(lead_left) :]
+        return layout.reshape(made, (*batch, *tail))
+    x = broadcast(x, (*batch, *left[len(lead_left) :]))
+    y = broadcast(y, (*batch, *right[len(lead_right) :]))
+    steps = tuple(range(rank))
+    numbers = DotDimensionNumbers(
+        (x.array_shape.rank - 1,), (rank + (not vector_right) * 0,), steps, steps
+    )
+    return contract(x, y, numbers)
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The sum of products over the last dimension of ``a`` and the second last of ``b``."""
+    x, y = _promoted("dot", a, b)
+    if not x.array_shape.rank or not y.array_shape.rank:
+        return arithmetic.multiply(a, b, out=out)
+    axis = max(y.array_shape.rank - 2, 0)
+    _require_equal("dot", x, x.array_shape.rank - 1, y, axis)
+    numbers = DotDimensionNumbers((x.array_shape.rank - 1,), (axis,))
+    return finish("dot", contract(x, y, numbers), out)
+
+
+def _require_equal(function: str, x: Instruction, d: int, y: Instruction, e: int) -> None:
+    if x.array_shape.dimensions[d] != y.array_shape.dimensions[e]:
+        raise ShapeError(
+            f"{function}: dimension {d} of lhs {x.shape} must be as long as dimension {e} of "
+            f"rhs {y.shape}"
+        )
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """The sum of products of two flat arrays, the first one conjugated."""
+    return dot(ravel(a).conj(), ravel(b))
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """The sum of products over the last dimensions of both."""
+    x, y = _promoted("inner", a, b)
+    if not x.array_shape.rank or not y.array_shape.rank:
+        return arithmetic.multiply(a, b)
+    ranks = x.array_shape.rank, y.array_shape.rank
+    _require_equal("inner", x, ranks[0] - 1, y, ranks[1] - 1)
+    return lift(contract(x, y, DotDimensionNumbers((ranks[0] - 1,), (ranks[1] - 1,))))
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """The products of every element of one flat array with every element of another."""
+    return arithmetic.multiply(ravel(a)[:, None], ravel(b)[None, :], out=out)
+
+
+@implements(np.vecdot)
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The sum of products along one axis, the first array conjugated."""
+    products = arithmetic.multiply(as_array(x1).conj(), x2)
+    return reduced("add", products, axis, products.dtype)
+
+
+@implements(np.matvec)
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Matrices times vectors, over stretched leading dimensions."""
+    return matmul(x1, as_array(x2)[..., None])[..., 0]
+
+
+@implements(np.vecmat)
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Conjugated vectors times matrices, over stretched leading dimensions."""
+    return matmul(as_array(x1).conj()[..., None, :], x2)[..., 0, :]
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """The sum of products over ``axes``: that many last and first dimensions, or two lists."""
+    x, y = _promoted("tensordot", a, b)
+    ranks = x.array_shape.rank, y.array_shape.rank
+    left: Sequence[int]
+    right: Sequence[int]
+    if np.ndim(axes) == 0:
+        count = int(axes)
+        left, right = range(ranks[0] - count, ranks[0]), range(count)
+    else:
+        left, right = ((one,) if np.ndim(one) == 0 else tuple(one) for one in axes)
+    if len(left) != len(right):
+        raise AttributeValueError(f"tensordot: axes {axes} must pair as many axes of each array")
+    pairs = (
+        tuple(axes_of("tensordot", tuple(left), ranks[0])),
+        tuple(axes_of("tensordot", tuple(right), ranks[1])),
+    )
+    for d, e in zip(*pairs, strict=True):
+        _require_equal("tensordot", x, d, y, e)
+    return lift(contract(x, y, DotDimensionNumbers(*pairs)))
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: every element of ``a`` times all of ``b``."""
+    x, y = as_array(a), as_array(b)
+    rank = max(x.ndim, y.ndim)
+    x = x.reshape((1,) * (rank - x.ndim) + x.shape)
+    y = y.reshape((1,) * (rank - y.ndim) + y.shape)
+    left = x.reshape([s for size in x.shape for s in (size, 1)])
+    right = y.reshape([s for size in y.shape for s in (1, size)])
+    sizes = [m * n for m, n in zip(x.shape, y.shape, strict=True)]
+    return arithmetic.multiply(left, right).reshape(sizes)
+
+
+@implements(np.cross)
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """The cross product of vectors of three elements along an axis."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = as_array(a), as_array(b)
+    x = np.moveaxis(x, canonical_axis("cross", axisa, x.ndim), -1)
+    y = np.moveaxis(y, canonical_axis("cross", axisb, y.ndim), -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ShapeError(f"cross: vectors must have three elements; lhs {x.shape}, rhs {y.shape}")
+    sizes = broadcast_dimensions("cross", [x.shape, y.shape])
+    x, y = broadcast_to(x, sizes), broadcast_to(y, sizes)
+    following, preceding = [1, 2, 0], [2, 0, 1]
+    made = x[..., following] * y[..., preceding] - x[..., preceding] * y[..., following]
+    return np.moveaxis(made, -1, axisc)

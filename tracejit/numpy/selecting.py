@@ -1,0 +1,341 @@
+"""Choosing elements: by conditions, by limits, by places, and along diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import (
+    ArgumentError,
+    AttributeValueError,
+    ConcretizationError,
+    DimensionError,
+    ShapeError,
+)
+from tracejit.graph import Instruction
+from tracejit.numpy import comparison
+from tracejit.numpy.building import axes_of, canonical_axis, fill
+from tracejit.numpy.manipulation import as_array, broadcast_to, ravel
+from tracejit.numpy.places import take_places
+from tracejit.numpy.reducing import NO_VALUE, reduced
+from tracejit.numpy.storing import finish
+from tracejit.ops import elementwise, layout
+from tracejit.ops.constants import constant, iota
+from tracejit.shapes import ElementType, Shape
+from tracejit.trace.concrete import dependence
+from tracejit.trace.convert import broadcast_together, converted, operand
+from tracejit.trace.evaluation import known_value
+from tracejit.trace.promotion import common_element_type
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import Tracer, lift
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """``x`` where the condition holds, else ``y``; with the condition alone, `nonzero`."""
+    if x is None and y is None:
+        return nonzero(condition)
+    choices = operand(x), operand(y)
+    element_type = common_element_type(o.type for o in choices)
+    mask = converted(operand(condition).natural, ElementType.PRED)
+    arrays = broadcast_together("where", mask, *(o.to(element_type) for o in choices))
+    return lift(elementwise.select(*arrays))
+
+
+@implements(np.clip)
+def clip(
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Each element, or the limit that it is beyond; NaN stays."""
+    low = a_min if min in NO_VALUE else min
+    high = a_max if max in NO_VALUE else max
+    made = as_array(a)
+    low, high = (None if limit is np._NoValue else limit for limit in (low, high))  # type: ignore[attr-defined]
+    if low is not None:
+        made = comparison.maximum(made, low)
+    if high is not None:
+        made = comparison.minimum(made, high)
+    return made if out is None else finish("clip", made.instruction, out)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """For each element the choice of the first condition that holds there."""
+    if len(condlist) != len(choicelist):
+        raise AttributeValueError("select: conditions and choices must be equally many")
+    choices = [operand(c) for c in (*choicelist, default)]
+    element_type = common_element_type(o.type for o in choices)
+    made: Any = lift(choices[-1].to(element_type), False)
+    for condition, choice in zip(reversed(condlist), reversed(choices[:-1]), strict=True):
+        made = where(condition, lift(choice.to(element_type), False), made)
+    return made
+
+
+def _places(function: str, indices: Any, size: int, mode: str) -> Instruction:
+    """Places within a dimension; what lies outside clips, wraps, or clips as Gather does."""
+    index = operand(indices).natural
+    if not index.array_shape.element_type.is_integral:
+        raise ArgumentError(f"{function}: indices must be integers, not {index.shape}")
+    if mode == "clip":
+        wide = converted(index, ElementType.S64)
+        return elementwise.clamp(fill(wide, 0), wide, fill(wide, max(size - 1, 0)))
+    if mode == "wrap":
+        wide = lift(converted(index, ElementType.S64), False)
+        return (wide % size).instruction
+    if mode != "raise":
+        raise AttributeValueError(f"{function}: mode must be raise, wrap or clip, not {mode!r}")
+    return index
+
+
+@implements(np.take)
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+) -> Any:
+    """The elements at ``indices`` along ``axis``, or of the flat array.
+
+    Unknown indices out of range are clamped for mode 'raise'.
+    """
+    x = as_array(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    position = canonical_axis("take", axis, x.ndim)
+    places = lift(_places("take", indices, x.shape[position], mode), False)
+    made = x[(*(slice(None),) * position, places)]
+    return made if out is None else finish("take", made.instruction, out)
+
+
+def _along(function: str, x: Tracer, indices: Any, axis: int) -> tuple[Any, ...]:
+    """Index arrays that name, for each element of ``indices``, its place in ``x``."""
+    index = operand(indices).natural
+    if index.array_shape.rank != x.ndim:
+        raise DimensionError(
+            f"{function}: indices {index.shape} must have as many dimensions as {x.shape}"
+        )
+    sizes = np.broadcast_shapes(
+        *(
+            tuple(1 if d == axis else s for d, s in enumerate(shape))
+            for shape in (x.shape, index.array_shape.dimensions)
+        )
+    )
+    sizes = tuple(index.array_shape.dimensions[d] if d == axis else s for d, s in enumerate(sizes))
+    made = []
+    for d in range(x.ndim):
+        if d == axis:
+            made.append(broadcast_to(lift(index, False), sizes))
+            continue
+        count = iota(Shape(ElementType.S64, sizes), d)
+        made.append(lift(count if x.shape[d] != 1 else fill(count, 0), False))
+    return tuple(made)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    """Along ``axis`` the elements that ``indices``, of the array's rank, name for each row."""
+    x = as_array(arr)
+    if axis is None:
+        x, axis, indices = ravel(x), 0, ravel(indices)
+    position = canonical_axis("take_along_axis", axis, x.ndim)
+    return x[_along("take_along_axis", x, indices, position)]
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """Writes ``values`` to where `take_along_axis` would read."""
+    _require_traced("put_along_axis", arr)
+    x = arr if axis is not None else arr.reshape(-1)
+    position = canonical_axis("put_along_axis", axis or 0, x.ndim)
+    x[_along("put_along_axis", x, indices, position)] = values
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Writes ``v``, repeated as needed, to the flat array at ``ind``."""
+    _require_traced("put", a)
+    places = _places("put", ravel(ind), a.size, mode)
+    count = places.array_shape.size
+    values = ravel(v)
+    if not values.size or not count:
+        return
+    repeated = take_places(values.instruction, np.arange(count) % values.size, 0)
+    a.reshape(-1)[lift(places, False)] = lift(repeated, False)
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Writes ``values``, repeated to the array's size, where the mask holds."""
+    _require_traced("putmask", a)
+    given = ravel(values)
+    repeated = take_places(given.instruction, np.arange(a.size) % given.size, 0)
+    a[...] = where(mask, lift(repeated, False).reshape(a.shape).astype(a.dtype), a)
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Writes ``vals`` one after the other, repeated, to where the mask holds."""
+    _require_traced("place", arr)
+    holds = converted(ravel(mask).instruction, ElementType.PRED)
+    number = lift(converted(holds, ElementType.S64), False).cumsum() - 1
+    given = ravel(vals)
+    chosen = given[number % given.size].reshape(arr.shape)
+    arr[...] = where(lift(holds, False).reshape(arr.shape), chosen.astype(arr.dtype), arr)
+
+
+def _require_traced(function: str, array: Any) -> None:
+    if not isinstance(array, Tracer):
+        raise ArgumentError(
+            f"{function}: the array must be made inside the traced function, not "
+            f"{type(array).__name__}: a traced value cannot be stored into it"
+        )
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """For each element of ``a`` the element there of the choice it numbers."""
+    given = [operand(c) for c in choices]
+    element_type = common_element_type(o.type for o in given)
+    index = _places("choose", a, len(given), mode)
+    arrays = broadcast_together("choose", index, *(o.to(element_type) for o in given))
+    which = lift(arrays[0], False)
+    made = lift(arrays[-1], False)
+    for number, choice in reversed(list(enumerate(arrays[1:-1]))):
+        made = where(which == number, lift(choice, False), made)
+    return made if out is None else finish("choose", made.instruction, out)
+
+
+def _known_mask(function: str, condition: Any) -> np.ndarray:
+    mask = operand(condition).natural
+    known = known_value(mask)
+    if known is None:
+        raise ConcretizationError(
+            f"{function}: the result's size depends on {dependence(mask)}, unknown while tracing; "
+            f"write np.where(condition, x, other), or reduce with where=condition"
+        )
+    return known
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
+    """The slices along ``axis`` for which a known condition holds."""
+    x = as_array(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    places = np.flatnonzero(_known_mask("compress", condition))
+    position = canonical_axis("compress", axis, x.ndim)
+    return finish("compress", take_places(x.instruction, places, position), out)
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    """The elements of the flat array for which a known condition holds."""
+    return compress(ravel(_known_mask("extract", condition)), arr)
+
+
+@implements(np.nonzero)
+def nonzero(a: Any) -> Any:
+    """The places of the elements that are not zero, which must be known while tracing."""
+    return tuple(lift(constant(p), False) for p in np.nonzero(_known_mask("nonzero", a)))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Any:
+    """The places in the flat array of the elements that are not zero; they must be known."""
+    return nonzero(ravel(a))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> Any:
+    """The places of the elements that are not zero, as rows; they must be known."""
+    return lift(constant(np.argwhere(_known_mask("argwhere", a))), False)
+
+
+@implements(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The elements whose places along two axes differ by ``offset``, as a last dimension; a copy."""
+    x = as_array(a)
+    if x.ndim < 2:
+        raise ShapeError(f"diagonal: array {x.shape} must have two dimensions")
+    first, second = axes_of("diagonal", (axis1, axis2), x.ndim)
+    rest = [d for d in range(x.ndim) if d not in (first, second)]
+    matrices = x.transpose([*rest, first, second])
+    rows, columns = matrices.shape[-2:]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    row = np.arange(count) - min(offset, 0)
+    column = np.arange(count) + max(offset, 0)
+    return matrices[..., row, column]
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> Any:
+    """A matrix with a vector on its diagonal number ``k``, or the diagonal of a matrix."""
+    x = as_array(v)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"diag: array {x.shape} must have one or two dimensions")
+    size = x.shape[0] + abs(k)
+    shape = Shape(ElementType.S64, (size, size))
+    on_diagonal = lift(iota(shape, 1), False) == lift(iota(shape, 0), False) + k
+    wide = layout.pad_in_dim(x.instruction, constant(0, x.element_type), 0, max(k, 0), max(-k, 0))
+    columns = layout.broadcast_in_dim(wide, (size, size), (1,))
+    return where(on_diagonal, lift(columns, False), lift(fill(columns, 0), False))
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> Any:
+    """`diag` of the flat array."""
+    return diag(ravel(v), k)
+
+
+@implements(np.trace)
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """The sum along a diagonal."""
+    return reduced("add", diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Writes ``val`` to the diagonal of an array whose dimensions are equal."""
+    _require_traced("fill_diagonal", a)
+    if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
+        raise ShapeError(f"fill_diagonal: array {a.shape} must be a matrix or have equal sizes")
+    places = np.arange(min(a.shape))
+    if wrap and a.ndim == 2:
+        flat = np.arange(0, a.size, a.shape[1] + 1)
+        a.reshape(-1)[flat] = val
+        return
+    a[(places,) * a.ndim] = val
+
+
+@implements(np.nan_to_num)
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """With numbers in place of NaN and infinities; by default 0 and the greatest and least."""
+    array = as_array(x)
+    if array.element_type.is_complex:
+        parts = [nan_to_num(p, True, nan, posinf, neginf) for p in (array.real, array.imag)]
+        return lift(elementwise.complex(*(p.instruction for p in parts)))
+    if not array.element_type.is_floating:
+        return array.copy() if copy else array
+    limits = np.finfo(array.dtype) if array.dtype.kind == "f" else None
+    high = posinf if posinf is not None else limits.max if limits else None
+    low = neginf if neginf is not None else limits.min if limits else None
+    if high is None or low is None:
+        raise AttributeValueError(f"nan_to_num: give posinf and neginf for {array.dtype}")
+    made = where(comparison.isnan(array), array.dtype.type(0) + nan, array)
+    made = where(array == np.inf, high, made)
+    made = where(array == -np.inf, low, made).astype(array.dtype)
+    if copy:
+        return made
+    array.write(made.instruction)
+    return array

@@ -1,0 +1,49 @@
+"""Trigonometric and hyperbolic functions, their inverses, and conversions of angles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.numpy.building import equals, fill, scaled, where
+from tracejit.numpy.ufunc import Ufunc
+from tracejit.ops import elementwise, elementwise_unary
+from tracejit.shapes import ElementType
+from tracejit.trace.convert import converted, operand
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import lift
+
+sin = Ufunc(np.sin, elementwise_unary.sin)
+cos = Ufunc(np.cos, elementwise_unary.cos)
+tan = Ufunc(np.tan, elementwise_unary.tan)
+arcsin = asin = Ufunc(np.arcsin, elementwise_unary.asin)
+arccos = acos = Ufunc(np.arccos, elementwise_unary.acos)
+arctan = atan = Ufunc(np.arctan, elementwise_unary.atan)
+arctan2 = atan2 = Ufunc(np.arctan2, elementwise.atan2)
+sinh = Ufunc(np.sinh, elementwise_unary.sinh)
+cosh = Ufunc(np.cosh, elementwise_unary.cosh)
+tanh = Ufunc(np.tanh, elementwise_unary.tanh)
+arcsinh = asinh = Ufunc(np.arcsinh, elementwise_unary.asinh)
+arccosh = acosh = Ufunc(np.arccosh, elementwise_unary.acosh)
+arctanh = atanh = Ufunc(np.arctanh, elementwise_unary.atanh)
+degrees = Ufunc(np.degrees, lambda x: scaled(x, 180 / np.pi))
+radians = Ufunc(np.radians, lambda x: scaled(x, np.pi / 180))
+rad2deg = Ufunc(np.rad2deg, lambda x: scaled(x, 180 / np.pi))
+deg2rad = Ufunc(np.deg2rad, lambda x: scaled(x, np.pi / 180))
+
+
+def sinc_of(x: Instruction) -> Instruction:
+    """sin(πx) / (πx), and 1 at 0."""
+    at_zero = equals(x, 0)
+    angle = scaled(where(at_zero, fill(x, 1), x), np.pi)
+    return where(at_zero, fill(x, 1), elementwise.div(elementwise_unary.sin(angle), angle))
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """sin(πx) / (πx), and 1 at 0."""
+    value = operand(x).natural
+    floating = value.array_shape.element_type.is_inexact
+    return lift(sinc_of(value if floating else converted(value, ElementType.F64)))
