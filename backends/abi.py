@@ -141,24 +141,26 @@ class Records(int):
 
     _words: tuple[np.ndarray, ...]
 
-    def __new__(cls, arrays: tuple[np.ndarray, ...]) -> Records:
-        block = np.zeros((LAYOUT.items // _WORD) + len(arrays), np.int64)
-        block[LAYOUT.length // _WORD] = len(arrays)
-        records = [_record(array) for array in arrays]
+    def __new__(cls, items: tuple[Any, ...]) -> Records:
+        block = np.zeros(LAYOUT.items // _WORD + len(items), np.int64)
+        records = [_record(item) for item in items]
+        block[LAYOUT.length // _WORD] = len(items)
         block[LAYOUT.items // _WORD :] = [words.ctypes.data for words, _ in records]
         self = super().__new__(cls, block.ctypes.data)
         self._words = (block, *(words for pair in records for words in pair))
         return self
 
 
-def _record(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One array's words, and its dimensions, which they point at."""
+def _record(item: Any) -> tuple[np.ndarray, np.ndarray]:
+    """One array's words, and its dimensions, which they point at; of others, the type alone."""
     words = np.zeros(LAYOUT.flags // _WORD + 1, np.int64)
-    dimensions = np.array([*array.shape, 0], np.int64)
-    words[LAYOUT.type // _WORD] = id(type(array))
-    words[LAYOUT.data // _WORD] = array.ctypes.data
-    words[LAYOUT.rank // _WORD] = array.ndim
+    words[LAYOUT.type // _WORD] = id(type(item))
+    if type(item) is not np.ndarray:
+        return words, words
+    dimensions = np.array([*item.shape, 0], np.int64)
+    words[LAYOUT.data // _WORD] = item.ctypes.data
+    words[LAYOUT.rank // _WORD] = item.ndim
     words[LAYOUT.dimensions // _WORD] = dimensions.ctypes.data
-    words[LAYOUT.dtype // _WORD] = id(array.dtype)
-    words[LAYOUT.flags // _WORD] = _expected(array)[4]
+    words[LAYOUT.dtype // _WORD] = id(item.dtype)
+    words[LAYOUT.flags // _WORD] = _expected(item)[4]
     return words, dimensions

@@ -123,11 +123,11 @@ class _Entry:
     def _workspace(self) -> Expr:
         if self._passes_workspace:
             address = self._item(1 + self._arguments)
-            return self._named((address + i64(ALIGNMENT - 1)) & i64(-ALIGNMENT))
-        shape = (self._program.workspace_bytes,)
-        memory = tirx.decl_buffer(shape, "uint8", name="workspace", data_alignment=ALIGNMENT)
-        self._statements.append(AllocBuffer(memory))
-        return self._named(tirx.reinterpret("int64", memory.data))
+        else:
+            memory = buffer("workspace", (self._program.workspace_bytes + ALIGNMENT,), "uint8")
+            self._statements.append(AllocBuffer(memory))
+            address = tirx.reinterpret("int64", memory.data)
+        return self._named((address + i64(ALIGNMENT - 1)) & i64(-ALIGNMENT))
 
     def _named(self, value: Expr) -> Expr:
         name = var("at")

@@ -127,4 +127,6 @@ def _conform(argument: object, spec: ArraySpec, number: int) -> np.ndarray:
         raise ArgumentError(f"argument {number} must be {spec}; it is {given}")
     if array.flags.c_contiguous and array.flags.aligned and array.dtype is spec.dtype:
         return array
-    return np.array(array, spec.dtype, order="C", copy=True)
+    copy = np.empty(spec.shape, spec.dtype)
+    copy[...] = array
+    return copy

@@ -1,0 +1,304 @@
+"""The disk cache: a second process, damage, folders that cannot be used, limits, rivals."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.runtime.processes import finished, python, start
+from tests.runtime.programs import addition, built
+from tracejit.backends import abi, machine
+from tracejit.backends.artifact import pack, unpack
+from tracejit.runtime import DiskCache, Executable, cache_key
+from tracejit.runtime import cache as caching
+
+X = np.ones(10, np.float32)
+
+
+@pytest.fixture(scope="module")
+def program() -> bytes:
+    return built(addition())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> DiskCache:
+    return DiskCache(tmp_path / "cache")
+
+
+@pytest.fixture(autouse=True)
+def forget_warnings() -> Iterator[None]:
+    caching._warn.cache_clear()
+    yield
+    caching._warn.cache_clear()
+
+
+def folder(cache: DiskCache) -> Path:
+    assert cache.folder is not None
+    return cache.folder
+
+
+def works(executable: Executable | None) -> bool:
+    return executable is not None and executable([X, X])[0].tolist() == [2.0] * 10
+
+
+# Keeping and finding.
+
+
+def test_what_is_added_is_found(cache: DiskCache, program: bytes) -> None:
+    assert cache.find("a") is None
+    assert works(cache.add("a", program))
+    assert works(cache.find("a"))
+    assert works(DiskCache(cache.folder).find("a"))
+    assert cache.find("b") is None
+    assert [path.name for path in folder(cache).iterdir()] == ["a.so"]
+    assert folder(cache).stat().st_mode & 0o777 == 0o700
+
+
+SECOND = """
+import sys, time
+import numpy as np
+from pathlib import Path
+import tracejit
+from tracejit.runtime import DiskCache, cache_key
+start = time.perf_counter()
+key = cache_key(sys.argv[2])
+run = DiskCache(Path(sys.argv[1])).find(key)
+x = np.ones(10, np.float32)
+assert run([x, x])[0].tolist() == [2.0] * 10
+print(time.perf_counter() - start, key)
+print(*sys.modules)
+"""
+
+
+def test_a_second_process_needs_no_compiler(cache: DiskCache, program: bytes) -> None:
+    """Neither TVM nor PyTorch, and, the best of three times, a fiftieth of a second."""
+    key = cache_key("graph")
+    cache.add(key, program)
+    seconds = []
+    for _ in range(3):
+        first, modules = python(SECOND, str(cache.folder), "graph").splitlines()
+        assert first.split()[1] == key
+        assert {"tvm", "tvm_ffi", "torch"}.isdisjoint(modules.split())
+        seconds.append(float(first.split()[0]))
+    assert min(seconds) < 0.05
+
+
+def test_keys_differ_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {cache_key("a"), cache_key("b"), cache_key("a", "x"), cache_key("a", "y")}
+    keys |= {cache_key("ax"), cache_key("", "a"), cache_key("")}
+    monkeypatch.setattr(caching, "thread_count", lambda: 77)
+    keys.add(cache_key("a"))
+    for module, name, value in (
+        (caching, "host", lambda: machine.Machine("x86_64", "another", ("sse2",))),
+        (abi, "LAYOUT", abi.Layout(type=24)),
+        (np, "__version__", "3.0"),
+        (caching, "_stamp", lambda path: (1, 2)),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, name, value)
+            caching._surroundings.cache_clear()
+            keys.add(cache_key("a"))
+    caching._surroundings.cache_clear()
+    assert len(keys) == 12
+    assert all(len(key) == 64 and key.isalnum() for key in keys)
+
+
+# Damage.
+
+
+def entry(cache: DiskCache, program: bytes) -> Path:
+    """An entry on disk that this process has not loaded."""
+    folder(cache).mkdir(mode=0o700)
+    path = folder(cache) / "a.so"
+    path.write_bytes(program)
+    return path
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, 4096, -1, -100])
+def test_a_truncated_entry_is_removed(cache: DiskCache, program: bytes, keep: int) -> None:
+    path = entry(cache, program[:keep])
+    assert cache.find("a") is None
+    assert not path.exists()
+    assert works(cache.add("a", program))
+
+
+@pytest.mark.parametrize("position", [0, 24, 1000, 5000, -200, -50, -40, -1])
+def test_a_damaged_entry_is_removed(cache: DiskCache, program: bytes, position: int) -> None:
+    damaged = bytearray(program)
+    damaged[position] ^= 0x10
+    path = entry(cache, bytes(damaged))
+    assert cache.find("a") is None
+    assert not path.exists()
+    assert works(cache.add("a", program))
+    assert works(cache.find("a"))
+
+
+def test_an_entry_that_no_system_loads(cache: DiskCache, program: bytes) -> None:
+    """A right checksum, but the library is for another system: a warning, and built anew."""
+    entry(cache, pack(b"\x7fELF" + bytes(1000), unpack(program)))
+    with pytest.warns(RuntimeWarning, match="cannot be read"):
+        assert cache.find("a") is None
+    assert works(cache.add("a", program))
+
+
+# Folders that cannot be used: one warning, and the program runs.
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, program: bytes) -> None:
+    (tmp_path / "file").write_text("in the way")
+    cache = DiskCache(tmp_path / "file" / "cache")
+    with pytest.warns(RuntimeWarning, match="cannot be read") as caught:
+        assert cache.find("a") is None
+    with pytest.warns(RuntimeWarning, match="cannot be kept"):
+        assert works(cache.add("a", program))
+    assert len(caught) == 1
+    assert cache.find("b") is None  # not again
+    assert works(cache.add("b", program))
+
+
+def test_a_disk_that_is_full(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        assert works(cache.add("a", program))
+    assert list(folder(cache).iterdir()) == []
+    assert works(cache.add("b", program))
+
+
+def test_a_folder_that_others_can_write_is_not_trusted(cache: DiskCache, program: bytes) -> None:
+    """Whoever can put a file there can run code as us."""
+    entry(cache, program)
+    folder(cache).chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="other users"):
+        assert cache.find("a") is None
+    with pytest.warns(RuntimeWarning, match="other users"):
+        assert works(cache.add("b", program))
+    assert [path.name for path in folder(cache).iterdir()] == ["a.so"]
+
+
+def test_no_folder_no_cache(program: bytes) -> None:
+    cache = DiskCache(None)
+    assert works(cache.add("a", program))
+    assert cache.find("a") is None
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    program: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert works(DiskCache(None).add("a", program))
+    built(addition(11))
+    assert list(tmp_path.iterdir()) == []
+
+
+# Limits.
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path: Path, program: bytes) -> None:
+    cache = DiskCache(tmp_path / "cache", limit=3 * len(program) + 10)
+    for number, name in enumerate("abc"):
+        cache.add(name, program)
+        os.utime(folder(cache) / f"{name}.so", (1000 + number, 1000 + number))
+    assert works(cache.find("a"))  # used: now the youngest
+    cache.add("d", program)
+    assert sorted(path.stem for path in folder(cache).iterdir()) == ["a", "c", "d"]
+    assert works(cache.find("c"))
+    assert cache.find("b") is None
+
+
+def test_a_program_above_the_limit_is_kept_until_the_next(tmp_path: Path, program: bytes) -> None:
+    cache = DiskCache(tmp_path / "cache", limit=1)
+    for name in "ab":
+        assert works(cache.add(name, program))
+        assert [path.stem for path in folder(cache).iterdir()] == [name]
+
+
+def test_what_a_crash_left_behind_is_removed(cache: DiskCache, program: bytes) -> None:
+    folder(cache).mkdir(mode=0o700)
+    old, new, strange = (folder(cache) / name for name in ("old.tmp", "new.tmp", "notes.txt"))
+    for path in (old, new, strange):
+        path.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200, time.time() - 7200))
+    cache.add("a", program)
+    assert sorted(p.name for p in folder(cache).iterdir()) == ["a.so", "new.tmp", "notes.txt"]
+
+
+# Rivals.
+
+RIVAL = """
+import sys
+import numpy as np
+from pathlib import Path
+from tracejit.runtime import DiskCache
+cache = DiskCache(Path(sys.argv[1]), limit=int(sys.argv[3]))
+program = Path(sys.argv[2]).read_bytes()
+x = np.ones(10, np.float32)
+print("ready", flush=True)
+sys.stdin.readline()
+for round in range(40):
+    for name in "abcd":
+        run = cache.find(name) or cache.add(name, program)
+        assert run([x, x])[0].tolist() == [2.0] * 10
+"""
+
+
+@pytest.mark.parametrize("fitting", [100, 2])
+def test_processes_share_a_folder(tmp_path: Path, program: bytes, fitting: int) -> None:
+    """Adding, finding and removing the same entries at once, warnings being failures."""
+    (tmp_path / "program").write_bytes(program)
+    limit = str(fitting * len(program))
+    arguments = [str(tmp_path / "cache"), str(tmp_path / "program"), limit]
+    rivals = [start(RIVAL, *arguments, PYTHONWARNINGS="error") for _ in range(3)]
+    for rival in rivals:
+        assert rival.stdout is not None
+        assert rival.stdout.readline() == "ready\n"
+    for rival in rivals:
+        finished(rival, given="go\n")
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".so"]
+
+
+# Settings.
+
+
+def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TRACEJIT_CACHE", "TRACEJIT_CACHE_DIR", "TRACEJIT_CACHE_LIMIT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = DiskCache.default()
+    assert (cache.folder, cache.limit) == (tmp_path / "tracejit", caching.LIMIT_BYTES)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert DiskCache.default().folder in (
+        tmp_path / ".cache" / "tracejit",
+        tmp_path / "Library" / "Caches" / "tracejit",
+    )
+    monkeypatch.setenv("TRACEJIT_CACHE_DIR", "~/elsewhere")
+    monkeypatch.setenv("TRACEJIT_CACHE_LIMIT", "1000")
+    cache = DiskCache.default()
+    assert (cache.folder, cache.limit) == (tmp_path / "elsewhere", 1000)
+    for off in ("0", "off", "False", " no "):
+        monkeypatch.setenv("TRACEJIT_CACHE", off)
+        assert DiskCache.default().folder is None
+    monkeypatch.setenv("TRACEJIT_CACHE", "1")
+    assert DiskCache.default().folder == tmp_path / "elsewhere"
+
+
+def test_warnings_come_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    cache = DiskCache(tmp_path / "file" / "cache")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for key in "abc":
+            assert cache.find(key) is None
+    assert len(caught) == 1

@@ -1,0 +1,96 @@
+"""What is found out about the machine, and how many threads follow from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tracejit.backends import machine
+
+
+@pytest.fixture
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def cores(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(machine, "usable_cores", lambda: 12)
+    return 12
+
+
+def test_the_host_is_described() -> None:
+    host = machine.host()
+    assert host is machine.host()
+    assert host.architecture
+    assert host.model
+    assert list(host.features) == sorted(host.features)
+    if host.architecture == "x86_64" and Path("/proc/cpuinfo").exists():
+        assert "sse2" in host.features
+
+
+@pytest.mark.usefixtures("unset")
+def test_threads_are_the_usable_cores(cores: int) -> None:
+    assert machine.thread_count() == cores
+
+
+@pytest.mark.usefixtures("unset", "cores")
+@pytest.mark.parametrize(
+    ("variables", "threads"),
+    [
+        ({"TVM_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "5"}, 5),
+        ({"OMP_NUM_THREADS": "5,2"}, 5),
+        ({"TVM_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3),
+        ({"TVM_NUM_THREADS": "0", "OMP_NUM_THREADS": "5"}, 5),
+        ({"TVM_NUM_THREADS": "many"}, 12),
+        ({"TVM_NUM_THREADS": "-1"}, 12),
+        ({"TVM_NUM_THREADS": ""}, 12),
+    ],
+)
+def test_the_users_choice_comes_first(
+    variables: dict[str, str], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert machine.thread_count() == threads
+
+
+def test_affinity_bounds_the_cores() -> None:
+    assert 1 <= machine.usable_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "400000 100000\n"}, 4),
+        ({"cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu.cfs_quota_us": "300000\n", "cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu.cfs_quota_us": "300000\n"}, None),
+        ({"cpu.cfs_quota_us": "300000\n", "cpu.cfs_period_us": "0\n"}, None),
+    ],
+)
+def test_quotas_of_control_groups(files: dict[str, str], cores: int | None, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert machine._quota(tmp_path) == cores
+
+
+def test_the_smallest_quota_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quotas = {"outer": "700000 100000", "inner": "200000 100000"}
+    for name, text in quotas.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cpu.max").write_text(text)
+    monkeypatch.setattr(machine, "_affinity", lambda: 64)
+    folders = [tmp_path / "outer"]
+    monkeypatch.setattr(machine, "_cgroup_folders", lambda: folders)
+    assert machine.usable_cores() == 7
+    folders.append(tmp_path / "inner")
+    assert machine.usable_cores() == 2
