@@ -1,6 +1,6 @@
 """Compile a program to one shared library: chunks of kernels on threads, then a linker.
 
-    build(program, host_target())    # an artifact's bytes, to keep and to load in any process
+build(program, host_target())    # an artifact's bytes, to keep and to load in any process
 """
 
 from __future__ import annotations

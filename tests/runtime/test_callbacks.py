@@ -10,26 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.runtime.programs import (
-    Argument,
-    Call,
-    Executable,
-    Kernel,
-    Program,
-    addition,
-    buffer,
-    elementwise,
-    executable,
-    loaded,
-    spec,
-)
+from tests.runtime.programs import addition, elementwise, executable, loaded, spec
 from tracejit.errors import CompilationError
-from tracejit.runtime import callback, importing_tvm, view
+from tracejit.runtime import Executable, callback, importing_tvm, view
 
 with importing_tvm():
     from tracejit.backends.tvm import build as building
     from tracejit.backends.tvm.cpu import host_target
-    from tracejit.backends.tvm.tir import Evaluate, const, seq, tirx
+    from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
+    from tracejit.backends.tvm.tir import Evaluate, buffer, const, seq, tirx
 
 SIZE = 8
 
@@ -163,7 +152,7 @@ def test_callbacks_on_threads(make: Callable[[int], Executable]) -> None:
 
     def work(number: int) -> list[object]:
         start.wait()
-        found = []
+        found: list[object] = []
         for _ in range(100):
             with pytest.raises(Refused) as caught:
                 run([np.full(SIZE, number, np.float32)])

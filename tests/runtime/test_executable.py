@@ -12,18 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.runtime.programs import (
-    Argument,
-    Call,
-    Program,
-    addition,
-    elementwise,
-    executable,
-    of_one_kernel,
-    spec,
-)
+from tests.runtime.programs import addition, elementwise, executable, of_one_kernel, spec
 from tracejit.errors import ArgumentError
-from tracejit.runtime import Executable, workspace
+from tracejit.runtime import Executable, importing_tvm, workspace
+
+with importing_tvm():
+    from tracejit.backends.tvm.program import Argument, Call, Program
 
 
 @pytest.fixture(scope="module")

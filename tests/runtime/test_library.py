@@ -126,7 +126,7 @@ class TestImportingTvm:
         with importing_tvm():
             with pytest.raises(ModuleNotFoundError):
                 __import__("torch")
-            assert __import__("colorsys")
+            __import__("colorsys")
         assert __import__("torch").found
         monkeypatch.delitem(sys.modules, "torch")
 
