@@ -195,7 +195,12 @@ def dot(
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)
 
 
-def _require_conv_numbers(function: str, numbers: ConvDimensionNumbers, rank: int) -> None:
+def _require_conv_numbers(base: Shape, kernel: Shape, numbers: ConvDimensionNumbers) -> None:
+    function, rank = "conv_general_dilated", base.rank
+    if rank != kernel.rank or rank < 2:
+        raise ShapeError(
+            f"{function}: lhs and rhs must have equal ranks, at least 2; lhs {base}, rhs {kernel}"
+        )
     for side, first, second in (
         ("input", "batch", "feature"),
         ("kernel", "input_feature", "output_feature"),
@@ -226,11 +231,7 @@ def _conv_sizes(
     base = require_array(function, "lhs", lhs)
     kernel = require_array(function, "rhs", rhs)
     require_same_element_type(function, lhs=base, rhs=kernel)
-    if base.rank != kernel.rank or base.rank < 2:
-        raise ShapeError(
-            f"{function}: lhs and rhs must have equal ranks, at least 2; lhs {base}, rhs {kernel}"
-        )
-    _require_conv_numbers(function, numbers, base.rank)
+    _require_conv_numbers(base, kernel, numbers)
     if feature_group_count < 1 or batch_group_count < 1:
         raise AttributeValueError(
             f"{function}: feature_group_count and batch_group_count must be positive, "
@@ -341,11 +342,7 @@ def conv_general_dilated(
     base = require_array(function, "lhs", lhs.shape)
     kernel = require_array(function, "rhs", rhs.shape)
     numbers = dimension_numbers or default_conv_dimension_numbers(base.rank)
-    if base.rank != kernel.rank or base.rank < 2:
-        raise ShapeError(
-            f"{function}: lhs and rhs must have equal ranks, at least 2; lhs {base}, rhs {kernel}"
-        )
-    _require_conv_numbers(function, numbers, base.rank)
+    _require_conv_numbers(base, kernel, numbers)
     window = make_window(
         function,
         [base.dimensions[d] for d in numbers.input_spatial_dimensions],
