@@ -230,7 +230,7 @@ def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]
 def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -> Kernel | None:
     if kernel.heart is not None:
         return None
-    needed = _inputs(kernel, memory)
+    needed = inputs_of(kernel, memory)
     for other in reversed(earlier):
         depends = any(result in needed for result in other.results)
         if (
@@ -253,7 +253,7 @@ def _tuple_of(instruction: Instruction) -> Instruction:
     return instruction.operands[0] if instruction.op is GET_TUPLE_ELEMENT else instruction
 
 
-def _inputs(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
+def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
     """What a kernel loads."""
     found: set[Instruction] = set()
     stack = [o for result in kernel.results for o in result.operands]

@@ -22,8 +22,10 @@ from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.program import Argument, Program
+from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
+from tracejit.backends.tvm.schedule.rows import row_kernel
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.backends.tvm.tir import Buffer, nbytes
@@ -100,6 +102,7 @@ class _Lowering:
         self.constants = constants
         self.prefix = prefix
         self.plan = fuse([o for o in outputs if o.array_shape.size])
+        self.kernels = joined(self.plan.kernels, self.plan.memory, [stripped(o) for o in outputs])
         self.elements = {
             (i.operands[0], i.attributes["index"]): i
             for i in self.plan.memory
@@ -107,7 +110,7 @@ class _Lowering:
         }
 
     def fragment(self) -> Fragment:
-        steps = [s for n, k in enumerate(self.plan.kernels) for s in self._steps(k, n)]
+        steps = [s for n, k in enumerate(self.kernels) for s in self._steps(k, n)]
         owners, copies = self._output_owners()
         steps += [self.copy(s, index, f"{self.prefix}copy{index}") for s, index in copies]
         places, workspace = self._workspace(steps, owners)
@@ -139,7 +142,8 @@ class _Lowering:
         if all(r.array_shape.size == 0 for r in results):
             return []
         heart = fused.heart
-        name = f"{self.prefix}k{number}_{(heart or fused.results[-1]).op.function}"
+        what = "rows" if isinstance(fused, RowKernel) else (heart or results[-1]).op.function
+        name = f"{self.prefix}k{number}_{what}"
         if heart is not None and heart.op is WHILE:
             return [self._while(heart, results, name)]
         if heart is not None and heart.op is CONDITIONAL:
@@ -163,9 +167,13 @@ class _Lowering:
         return Frame(self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost)
 
     def _kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
-        frame = self._frame(_inside(fused.results, self.plan.memory), results)
+        phases = fused.phases if isinstance(fused, RowKernel) else [fused]
+        inside = {i for phase in phases for i in _inside(phase.results, self.plan.memory)}
+        frame = self._frame(sorted(inside, key=lambda i: i.serial), results)
         pairs = list(zip(results, frame.outputs, strict=True))
-        if fused.heart is None:
+        if isinstance(fused, RowKernel):
+            body = row_kernel(frame, fused, pairs)
+        elif fused.heart is None:
             stores = [Store(result, target) for result, target in pairs]
             body = pointwise(frame, fused.dimensions, stores, frame.cost)
         else:

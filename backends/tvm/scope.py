@@ -95,13 +95,17 @@ class Accesses:
         self.opaque: set[LoopVariable] = set()
         self.splits: dict[LoopVariable, int] = {}
 
+    def forget(self) -> None:
+        """Asks anew for what was asked for before, as a later part of the kernel does."""
+        self._seen.clear()
+
     def value(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
         key = (instruction, tuple(indices))
         if key in self._seen or instruction in self.known:
             return None
         self._seen.add(key)
         if self._is_input(instruction):
-            self._load(instruction, *linear(indices, instruction.array_shape.dimensions))
+            self.load(instruction, *linear(indices, instruction.array_shape.dimensions))
             return None
         return self.compute(instruction, indices)
 
@@ -118,7 +122,8 @@ class Accesses:
             self.value(operand, _own(operand, indices))
         return None
 
-    def _load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
+    def load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
+        """Records a read of an instruction's memory."""
         variables = index_variables(opaque)
         self.opaque |= variables
         self.loads.append(Load(instruction, address, variables))
@@ -128,7 +133,7 @@ class Accesses:
     ) -> Value:
         address, opaque = linear(indices, dimensions)
         if self._is_input(instruction):
-            self._load(instruction, address, opaque)
+            self.load(instruction, address, opaque)
             return None
         own = instruction.array_shape.dimensions
         parts = None if opaque else split_row_major(address, own)

@@ -55,13 +55,14 @@ def settle(
     spaces: Sequence[Space],
     ask: Callable[[Accesses], None],
     is_input: Callable[[Instruction], bool],
+    scope: Callable[[Callable[[Instruction], bool]], Accesses] = Accesses,
 ) -> Accesses:
     """Analyses what ``ask`` touches, splitting variables until every reshape is affine.
 
     A split that cannot be had leaves the index opaque, which is slower but right.
     """
     while True:
-        accesses = Accesses(is_input)
+        accesses = scope(is_input)
         ask(accesses)
         wishes = [
             (space, variable, inner)
