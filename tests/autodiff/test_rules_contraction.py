@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.autodiff.structure import gradients, opcodes, pulled_back
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.backends.numpy import evaluate

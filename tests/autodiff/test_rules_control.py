@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from tests.autodiff.gradients import check_gradients
 from tests.autodiff.structure import gradients, opcodes, pulled_back
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tests.samples.control import count_down, three_ways
 from tracejit import ops
 from tracejit.errors import DerivativeError

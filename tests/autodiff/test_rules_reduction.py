@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from tests.autodiff.gradients import check_gradients
 from tests.autodiff.structure import gradients, opcodes
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tracejit import ops
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape

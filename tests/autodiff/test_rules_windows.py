@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from tests.autodiff.gradients import check_gradients
 from tests.autodiff.structure import gradients, opcodes, pulled_back
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.errors import DerivativeError

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.shapes import ElementType, shape_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tracejit import ops
 from tracejit.backends.numpy import control, evaluate
 from tracejit.graph import Computation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tests.samples.normalisation import training
 from tracejit.backends.numpy import evaluate
 from tracejit.shapes import shape_of

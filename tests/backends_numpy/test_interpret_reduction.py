@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tests.samples.reduction import log_sum_exp
 from tracejit import ops
 from tracejit.backends.numpy import evaluate

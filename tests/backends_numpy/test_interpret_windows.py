@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tracejit import ops
 from tracejit.attributes import WindowDimension
 from tracejit.backends.numpy import evaluate

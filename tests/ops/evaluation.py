@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_array_equal
 
+from tests.building import computation
 from tests.judge import run_xla
-from tracejit import ops
 from tracejit.backends.numpy import evaluate
-from tracejit.graph import Computation, Instruction, Module
-from tracejit.shapes import AnyShape, shape_of
+from tracejit.graph import Instruction, Module
+from tracejit.shapes import shape_of
 from tracejit.verifier import verify
-
-
-def computation(name: str, function: Callable[..., Instruction], *shapes: AnyShape) -> Computation:
-    """What ``function`` builds from parameters of these shapes."""
-    parameters = tuple(ops.parameter(i, shape) for i, shape in enumerate(shapes))
-    return Computation(name, parameters, function(*parameters))
 
 
 def evaluated(function: Callable[..., Instruction], *values: Any) -> Any:

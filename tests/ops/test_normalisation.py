@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tests.ops.evaluation import computation
+from tests.building import computation
 from tests.samples.normalisation import gradient, inference, training
 from tracejit import ops
 from tracejit.backends.numpy import evaluate

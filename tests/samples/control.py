@@ -6,20 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tests.building import computation
 from tests.samples.base import Operand, Sample
 from tests.samples.domains import near_one
 from tracejit import ops
-from tracejit.graph import Computation, Instruction
+from tracejit.graph import Instruction
 from tracejit.ops.base import FLOATING, INEXACT, NUMERIC
-from tracejit.shapes import AnyShape, ElementType, Shape
+from tracejit.shapes import ElementType, Shape
 
 F32, F64 = ElementType.F32, ElementType.F64
 PRED, S32 = ElementType.PRED, ElementType.S32
-
-
-def computation(name: str, function: Callable[..., Instruction], *shapes: AnyShape) -> Computation:
-    parameters = tuple(ops.parameter(i, shape) for i, shape in enumerate(shapes))
-    return Computation(name, parameters, function(*parameters))
 
 
 def call_product(x: Instruction, y: Instruction) -> Instruction:
