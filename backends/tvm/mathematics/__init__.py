@@ -1,0 +1,102 @@
+"""Vector mathematics: functions of TIR expressions that vectorise, and never call the C library.
+
+    exp(x, "float32")                   # an expression; put it into a vectorised loop
+    module = link(module)               # once, after loops are vectorised
+
+The dtype is that of the arguments. Floats of 16 bits are computed in f32 and rounded once. Each
+formula's docstring states its error in units in the last place, for f32 and f64 alike; NaN,
+infinities, signed zeros and subnormal numbers come out as in C. `complex` holds the functions of
+complex numbers.
+"""
+
+from __future__ import annotations
+
+from tracejit.backends.tvm.mathematics import (
+    bits,
+    error_function,
+    exponential,
+    inverse_hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    remainder,
+    roots,
+    rounding,
+    trigonometric,
+)
+from tracejit.backends.tvm.mathematics.operations import binary, link, unary
+
+exp = unary("exp", exponential.exp)
+expm1 = unary("expm1", exponential.expm1)
+logistic = unary("logistic", exponential.logistic)
+tanh = unary("tanh", exponential.tanh)
+sinh = unary("sinh", exponential.sinh)
+cosh = unary("cosh", exponential.cosh)
+log = unary("log", logarithm.log)
+log1p = unary("log1p", logarithm.log1p)
+asinh = unary("asinh", inverse_hyperbolic.asinh)
+acosh = unary("acosh", inverse_hyperbolic.acosh)
+atanh = unary("atanh", inverse_hyperbolic.atanh)
+sin = unary("sin", trigonometric.sin)
+cos = unary("cos", trigonometric.cos)
+tan = unary("tan", trigonometric.tan)
+asin = unary("asin", inverse_trigonometric.asin)
+acos = unary("acos", inverse_trigonometric.acos)
+atan = unary("atan", inverse_trigonometric.atan)
+atan2 = binary("atan2", inverse_trigonometric.atan2)
+erf = unary("erf", error_function.erf)
+sqrt = unary("sqrt", roots.sqrt)
+rsqrt = unary("rsqrt", roots.rsqrt)
+cbrt = unary("cbrt", roots.cbrt)
+pow = binary("pow", power.pow_)
+div = binary("div", remainder.div)
+rem = binary("rem", remainder.rem)
+floor = unary("floor", rounding.floor)
+ceil = unary("ceil", rounding.ceil)
+round_nearest_even = unary("round_nearest_even", rounding.round_even)
+round_nearest_afz = unary("round_nearest_afz", rounding.round_away)
+sign = unary("sign", rounding.sign)
+is_finite = unary("is_finite", rounding.is_finite, returns="bool")
+max = binary("max", rounding.max_)
+min = binary("min", rounding.min_)
+population_count = unary("population_count", bits.population_count)
+clz = unary("clz", bits.clz)
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "clz",
+    "cos",
+    "cosh",
+    "div",
+    "erf",
+    "exp",
+    "expm1",
+    "floor",
+    "is_finite",
+    "link",
+    "log",
+    "log1p",
+    "logistic",
+    "max",
+    "min",
+    "population_count",
+    "pow",
+    "rem",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "rsqrt",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]

@@ -1,0 +1,428 @@
+"""LLVM functions over whole vectors, written as Python formulas.
+
+    function = Function("twice_plus_one", [FLOAT32], lanes=8)
+    (x,) = function.arguments
+    function.text(fma(x, 2.0, 1.0))     # the text of a function on <8 x float>
+
+A `Value` is one SSA value; operators and the functions below append instructions to the function
+under construction and follow IEEE 754 strictly. TVM lets LLVM fuse a product into a sum, so a
+formula that depends on either rounding says `fma` itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.mathematics.kinds import BOOL, Kind
+
+_UNLIKELY = "!0"
+
+
+class Function:
+    """An LLVM function under construction: its instructions so far and the block they end in."""
+
+    def __init__(self, name: str, parameters: Sequence[Kind], lanes: int) -> None:
+        self.name = name
+        self.lanes = lanes
+        self.arguments = [Value(self, kind, f"%a{i}") for i, kind in enumerate(parameters)]
+        self._lines: list[str] = []
+        self._count = 0
+        self.block = "entry"
+
+    def type(self, kind: Kind) -> str:
+        """The LLVM type of a value of this kind."""
+        return kind.llvm if self.lanes == 1 else f"<{self.lanes} x {kind.llvm}>"
+
+    def suffix(self, kind: Kind) -> str:
+        """How this type appears in the name of an overloaded intrinsic."""
+        scalar = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+        element = scalar.get(kind.llvm, kind.llvm)
+        return element if self.lanes == 1 else f"v{self.lanes}{element}"
+
+    def literal(self, kind: Kind, number: float) -> Value:
+        """A constant in every lane, rounded to ``kind``."""
+        text = _literal(kind, number)
+        return Value(self, kind, text if self.lanes == 1 else f"splat ({kind.llvm} {text})")
+
+    def emit(self, kind: Kind, instruction: str) -> Value:
+        """Append an instruction that makes a value of ``kind``."""
+        name = self._fresh("%v")
+        self._lines.append(f"  {name} = {instruction}")
+        return Value(self, kind, name)
+
+    def call(self, kind: Kind, intrinsic: str, *operands: Value | str) -> Value:
+        """Append a call of an LLVM intrinsic; text operands stand for immediate arguments."""
+        arguments = ", ".join(o if isinstance(o, str) else o.typed for o in operands)
+        return self.emit(kind, f"call {self.type(kind)} @llvm.{intrinsic}({arguments})")
+
+    def reserve(self, count: int) -> list[int]:
+        """Room for ``count`` instructions that are not known yet, at this point."""
+        self._lines.extend([""] * count)
+        return list(range(len(self._lines) - count, len(self._lines)))
+
+    def fill(self, place: int, name: str, instruction: str) -> None:
+        """Put an instruction where `reserve` kept room."""
+        self._lines[place] = f"  {name} = {instruction}"
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        """End the block: to label ``then``, which is unlikely, if the i1 ``condition`` holds."""
+        self._lines.append(
+            f"  br i1 {condition}, label %{then}, label %{otherwise}, !prof {_UNLIKELY}"
+        )
+
+    def jump(self, label: str) -> None:
+        """End the block: to ``label``."""
+        self._lines.append(f"  br label %{label}")
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self._lines.append(f"{label}:")
+        self.block = label
+
+    def fresh(self, *stems: str) -> list[str]:
+        """New names, of blocks or (with a leading percent sign) of values."""
+        return [self._fresh(stem) for stem in stems]
+
+    def text(self, result: Value) -> str:
+        """The whole function, returning ``result``."""
+        parameters = ", ".join(argument.typed for argument in self.arguments)
+        return "\n".join(
+            [
+                f"define {self.type(result.kind)} @{self.name}({parameters}) {{",
+                "entry:",
+                *self._lines,
+                f"  ret {result.typed}",
+                "}",
+            ]
+        )
+
+    def _fresh(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem}{self._count}"
+
+
+def module_text(functions: Sequence[str]) -> str:
+    """LLVM text that defines ``functions``, as `Function.text` gives them."""
+    weights = f'{_UNLIKELY} = !{{!"branch_weights", i32 1, i32 1048575}}'
+    return "\n".join([*functions, weights, ""])
+
+
+def _literal(kind: Kind, number: float) -> str:
+    if not kind.is_float:
+        value = int(number) & ((1 << kind.bits) - 1)
+        return str(value - (1 << kind.bits) if value >> (kind.bits - 1) else value)
+    if kind.bits == 64:
+        rounded = float(number)
+    elif kind.bits == 32:
+        (rounded,) = struct.unpack("f", struct.pack("f", number))
+    else:
+        raise ValueError(f"no literals of {kind.name}: arithmetic runs in float32")
+    (bits,) = struct.unpack("Q", struct.pack("d", rounded))
+    return f"0x{bits:016X}"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One SSA value: a vector, or a scalar in a function of one lane."""
+
+    function: Function
+    kind: Kind
+    text: str
+
+    @property
+    def typed(self) -> str:
+        """The operand with its type, as calls and returns take it."""
+        return f"{self.function.type(self.kind)} {self.text}"
+
+    def like(self, number: float) -> Value:
+        """A constant of the same kind."""
+        return self.function.literal(self.kind, number)
+
+    def _operand(self, other: Operand) -> Value:
+        return other if isinstance(other, Value) else self.like(other)
+
+    def _binary(
+        self, of_floats: str, of_integers: str, other: Operand, swap: bool = False
+    ) -> Value:
+        a, b = self, self._operand(other)
+        if a.kind.bits != b.kind.bits or a.kind.is_float != b.kind.is_float:
+            raise TypeError(f"operands of different kinds: {a.kind.name} and {b.kind.name}")
+        if swap:
+            a, b = b, a
+        opcode = of_floats if self.kind.is_float else of_integers
+        return self.function.emit(self.kind, f"{opcode} {a.typed}, {b.text}")
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other, swap=True)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other, swap=True)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "mul", other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "mul", other, swap=True)
+
+    def __truediv__(self, other: Operand) -> Value:
+        """The quotient; of integers truncated towards zero."""
+        return self._binary("fdiv", "sdiv" if self.kind.is_signed else "udiv", other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self._binary("fdiv", "sdiv" if self.kind.is_signed else "udiv", other, swap=True)
+
+    def __mod__(self, other: Operand) -> Value:
+        """The remainder of the truncated quotient."""
+        return self._binary("frem", "srem" if self.kind.is_signed else "urem", other)
+
+    def __neg__(self) -> Value:
+        if self.kind.is_float:
+            return self.function.emit(self.kind, f"fneg {self.typed}")
+        return 0 - self
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary("", "and", other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary("", "or", other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary("", "xor", other)
+
+    def __invert__(self) -> Value:
+        return self ^ -1
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self._binary("", "shl", other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        """Arithmetic for signed integers, logical for unsigned ones."""
+        return self._binary("", "ashr" if self.kind.is_signed else "lshr", other)
+
+    def _compare(self, of_floats: str, of_integers: str, other: Operand) -> Value:
+        operand = self._operand(other)
+        sign = "s" if self.kind.is_signed else "u"
+        how = of_integers if of_integers in ("eq", "ne") else sign + of_integers
+        opcode = f"fcmp {of_floats}" if self.kind.is_float else f"icmp {how}"
+        return self.function.emit(BOOL, f"{opcode} {self.typed}, {operand.text}")
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare("olt", "lt", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare("ole", "le", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare("ogt", "gt", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare("oge", "ge", other)
+
+    def equals(self, other: Operand) -> Value:
+        """Whether equal; False where an operand is NaN."""
+        return self._compare("oeq", "eq", other)
+
+    def differs(self, other: Operand) -> Value:
+        """Whether not equal; True where an operand is NaN."""
+        return self._compare("une", "ne", other)
+
+    @property
+    def is_nan(self) -> Value:
+        return self.function.emit(BOOL, f"fcmp uno {self.typed}, {self.text}")
+
+
+Operand = Value | float
+
+
+def select(condition: Value, if_true: Operand, if_false: Operand) -> Value:
+    """``if_true`` in the lanes where ``condition`` holds; at least one of the two is a `Value`."""
+    if isinstance(if_true, Value):
+        a, b = if_true, if_true._operand(if_false)
+    elif isinstance(if_false, Value):
+        a, b = if_false.like(if_true), if_false
+    else:
+        raise TypeError("select needs the kind of its result")
+    return a.function.emit(a.kind, f"select {condition.typed}, {a.typed}, {b.typed}")
+
+
+def _call(intrinsic: str, x: Value, *others: Operand) -> Value:
+    operands = [x, *(x._operand(other) for other in others)]
+    return x.function.call(x.kind, f"{intrinsic}.{x.function.suffix(x.kind)}", *operands)
+
+
+def fma(a: Value, b: Operand, c: Operand) -> Value:
+    """``a * b + c``, rounded once."""
+    return _call("fma", a, b, c)
+
+
+def sqrt(x: Value) -> Value:
+    """The square root, correctly rounded."""
+    return _call("sqrt", x)
+
+
+def absolute(x: Value) -> Value:
+    """A float without its sign bit."""
+    return _call("fabs", x)
+
+
+def copy_sign(magnitude: Value, sign: Operand) -> Value:
+    return _call("copysign", magnitude, sign)
+
+
+def floor(x: Value) -> Value:
+    return _call("floor", x)
+
+
+def ceil(x: Value) -> Value:
+    return _call("ceil", x)
+
+
+def truncate(x: Value) -> Value:
+    """Rounded to an integer towards zero."""
+    return _call("trunc", x)
+
+
+def round_even(x: Value) -> Value:
+    """Rounded to the nearest integer, ties to even."""
+    return _call("roundeven", x)
+
+
+def round_away(x: Value) -> Value:
+    """Rounded to the nearest integer, ties away from zero."""
+    return _call("round", x)
+
+
+def maximum(x: Value, y: Operand) -> Value:
+    """The larger float: NaN if either is NaN, and -0 < +0."""
+    return _call("maximum", x, y)
+
+
+def minimum(x: Value, y: Operand) -> Value:
+    """The smaller float: NaN if either is NaN, and -0 < +0."""
+    return _call("minimum", x, y)
+
+
+def clamp(x: Value, low: float, high: float) -> Value:
+    """``x`` forced into [low, high]; NaN stays NaN."""
+    raised = select(x < low, low, x)
+    return select(raised > high, high, raised)
+
+
+def to_bits(x: Value) -> Value:
+    """The bits of a float as a signed integer of its width."""
+    return reinterpret(x, x.kind.integer)
+
+
+def reinterpret(x: Value, kind: Kind) -> Value:
+    """The same bits as another kind of the same width."""
+    if x.kind.llvm == kind.llvm:
+        return Value(x.function, kind, x.text)
+    return x.function.emit(kind, f"bitcast {x.typed} to {x.function.type(kind)}")
+
+
+def convert(x: Value, kind: Kind) -> Value:
+    """The number as another kind: floats rounded to nearest even, integers wrapped.
+
+    A float that an integer kind cannot hold gives an arbitrary number.
+    """
+    if x.kind.is_float and kind.is_float:
+        opcode = "fpext" if kind.bits > x.kind.bits else "fptrunc"
+    elif x.kind.is_float:
+        opcode = "fptosi" if kind.is_signed else "fptoui"
+    elif kind.is_float:
+        opcode = "sitofp" if x.kind.is_signed else "uitofp"
+    elif kind.bits < x.kind.bits:
+        opcode = "trunc"
+    else:
+        opcode = "sext" if x.kind.is_signed else "zext"
+    if x.kind.llvm == kind.llvm:
+        return Value(x.function, kind, x.text)
+    return x.function.emit(kind, f"{opcode} {x.typed} to {x.function.type(kind)}")
+
+
+def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+    """``c[0] + c[1] x + c[2] x**2 + …`` by Horner's rule."""
+    total = x.like(coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = fma(total, x, coefficient)
+    return total
+
+
+def exact_product(a: Value, b: Operand) -> tuple[Value, Value]:
+    """``a * b`` as the sum of two floats, barring underflow."""
+    rounded = a * b
+    # The fence keeps the product from being fused into whatever it is added to.
+    product = _call("arithmetic.fence", rounded)
+    return product, fma(a, b, -product)
+
+
+def exact_difference(a: Value, b: Value) -> tuple[Value, Value]:
+    """``a - b`` as the sum of two floats."""
+    difference = a - b
+    part = difference - a
+    return difference, (a - (difference - part)) - (b + part)
+
+
+def unlikely(
+    condition: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]
+) -> list[Value]:
+    """``slow()`` in the lanes where ``condition`` holds, ``fast`` elsewhere.
+
+    The instructions of ``slow`` run only if some lane needs them.
+    """
+    function = condition.function
+    before = function.block
+    rare, join = function.fresh("rare", "join")
+    function.branch(_any(condition), rare, join)
+    function.start(rare)
+    chosen = [select(condition, s, f) for s, f in zip(slow(), fast, strict=True)]
+    after = function.block
+    function.jump(join)
+    function.start(join)
+    return [
+        function.emit(
+            f.kind,
+            f"phi {function.type(f.kind)} [ {f.text}, %{before} ], [ {c.text}, %{after} ]",
+        )
+        for f, c in zip(fast, chosen, strict=True)
+    ]
+
+
+def repeat(
+    step: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]], state: Sequence[Value]
+) -> list[Value]:
+    """``condition, state = step(state)`` until ``condition`` holds in no lane."""
+    function = state[0].function
+    before = function.block
+    (loop, done) = function.fresh("loop", "done")
+    names = function.fresh(*["%s"] * len(state))
+    function.jump(loop)
+    function.start(loop)
+    places = function.reserve(len(state))
+    condition, after = step(
+        [Value(function, value.kind, name) for value, name in zip(state, names, strict=True)]
+    )
+    last = function.block
+    function.branch(_any(condition), loop, done)
+    for place, name, old, new in zip(places, names, state, after, strict=True):
+        kind = function.type(old.kind)
+        function.fill(place, name, f"phi {kind} [ {old.text}, %{before} ], [ {new.text}, %{last} ]")
+    function.start(done)
+    return list(after)
+
+
+def _any(condition: Value) -> str:
+    """An i1: whether ``condition`` holds in some lane."""
+    function = condition.function
+    if function.lanes == 1:
+        return condition.text
+    reduction = f"vector.reduce.or.{function.suffix(BOOL)}"
+    return function.emit(BOOL, f"call i1 @llvm.{reduction}({condition.typed})").text

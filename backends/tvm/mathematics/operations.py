@@ -1,0 +1,157 @@
+"""How a formula over LLVM values becomes something to call on TIR expressions.
+
+Each function of vector mathematics is one TVM op that applies to its arguments lane by lane, so
+that TVM's passes see a small expression and vectorise it. `link` then replaces the calls by calls
+of LLVM functions on whole vectors and imports the text of those; LLVM inlines them.
+
+A formula written out as a TIR expression would not do: values used more than once need a let, and
+passes and code generation expand lets, which doubles the work with each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import tvm
+from tvm import DataType, tirx
+from tvm.ir import Call, Op, register_op_attr
+from tvm.ir import _ffi_api as _ir
+from tvm_ffi import structural_map
+
+from tracejit.backends.tvm.mathematics.kinds import BFLOAT16, FLOAT32, KINDS, Kind
+from tracejit.backends.tvm.mathematics.llvm import (
+    Function,
+    Value,
+    convert,
+    module_text,
+    reinterpret,
+    select,
+    to_bits,
+)
+from tracejit.backends.tvm.tir import Expr
+
+Formula = Callable[..., Value]
+_Function = TypeVar("_Function", bound=Callable[..., Expr])
+
+_PREFIX = "tirx.tracejit."
+_PURE = 1  # tvm::tirx::CallEffectKind::kPure
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A function that is applied lane by lane: a formula, and the TVM op that stands for it."""
+
+    name: str
+    formula: Formula
+    arity: int
+    returns: str | None
+
+    @property
+    def op(self) -> Any:
+        return Op.get(_PREFIX + self.name)
+
+    @functools.cache  # noqa: B019 (operations live as long as the process)
+    def text(self, name: str, kind: Kind, lanes: int) -> str:
+        """The LLVM function ``name`` that applies the formula to ``lanes`` elements of ``kind``."""
+        function = Function(name, [kind] * self.arity, lanes)
+        if not (kind.is_float and kind.bits < 32):
+            return function.text(self.formula(*function.arguments))
+        result = self.formula(*(convert(argument, FLOAT32) for argument in function.arguments))
+        return function.text(_narrowed(result, kind) if result.kind is FLOAT32 else result)
+
+
+_OPERATIONS: dict[str, Operation] = {}
+
+
+def operation(
+    name: str, formula: Formula, *, arity: int = 1, returns: str | None = None
+) -> Callable[..., Expr]:
+    """A function of TIR expressions and their TVM element type that stands for ``formula``.
+
+    The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
+    element type ``returns``. Floats of 16 bits reach it as f32, and its result is rounded once.
+    """
+    if name in _OPERATIONS:
+        raise ValueError(f"operation {name} is registered twice")
+    _ir.RegisterOp(_PREFIX + name, formula.__doc__ or "")
+    made = _OPERATIONS[name] = Operation(name, formula, arity, returns)
+    made.op.set_num_inputs(arity)
+    register_op_attr(_PREFIX + name, "TVectorizable", True)
+    register_op_attr(_PREFIX + name, "TCallEffectKind", _PURE)
+
+    def apply(*arguments: Expr, dtype: str) -> Expr:
+        return Call(made.op, list(arguments), ret_ty=returns or dtype)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = formula.__doc__
+    return apply
+
+
+def unary(
+    name: str, formula: Formula, *, returns: str | None = None
+) -> Callable[[Expr, str], Expr]:
+    """``formula`` as a function of one TIR expression and its TVM element type."""
+    apply = operation(name, formula, returns=returns)
+    return _documented(lambda x, dtype: apply(x, dtype=dtype), apply)
+
+
+def binary(name: str, formula: Formula) -> Callable[[Expr, Expr, str], Expr]:
+    """``formula`` as a function of two TIR expressions and their TVM element type."""
+    apply = operation(name, formula, arity=2)
+    return _documented(lambda x, y, dtype: apply(x, y, dtype=dtype), apply)
+
+
+def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
+    function.__name__ = function.__qualname__ = model.__name__
+    function.__doc__ = model.__doc__
+    return function
+
+
+def link(module: Any) -> Any:
+    """Replace the operations in an IRModule by LLVM functions, and import those.
+
+    To be run after loops are vectorised and before code generation; a module that uses no
+    operation comes back as it is.
+    """
+    texts: dict[str, str] = {}
+
+    def replace(call: Any) -> Any:
+        if not isinstance(call.op, Op) or not call.op.name.startswith(_PREFIX):
+            return call
+        made = _OPERATIONS[call.op.name.removeprefix(_PREFIX)]
+        element = DataType(str(call.args[0].ty))
+        kind, lanes = KINDS[str(element.with_lanes(1))], element.lanes
+        name = f"tracejit_{made.name}_{kind.name}x{lanes}"
+        if name not in texts:
+            texts[name] = made.text(name, kind, lanes)
+        return tirx.call_pure_extern(str(call.ty), name, *call.args)
+
+    bodies = {
+        variable: structural_map(function.body, (Call, replace))
+        for variable, function in module.functions.items()
+    }
+    if not texts:
+        return module
+    functions = {v: f.with_body(bodies[v]) for v, f in module.functions.items()}
+    first = next(iter(functions))
+    imported = tirx.AttrStmt(
+        0, "pragma_import_llvm", module_text(list(texts.values())), functions[first].body
+    )
+    functions[first] = functions[first].with_body(imported)
+    return tvm.IRModule(functions, attrs=module.attrs)
+
+
+def _narrowed(x: Value, kind: Kind) -> Value:
+    """An f32 rounded to a float of 16 bits, to nearest even."""
+    if kind is not BFLOAT16:
+        return convert(x, kind)
+    # By hand: the processor's own conversion to bf16 flushes subnormals to zero.
+    bits = to_bits(x)
+    unsigned = reinterpret(bits, KINDS["uint32"])
+    rounded = (unsigned + 0x7FFF + ((unsigned >> 16) & 1)) >> 16
+    quiet = (unsigned >> 16) | 0x40
+    code = convert(select(x.is_nan, quiet, rounded), KINDS["uint16"])
+    return reinterpret(code, kind)

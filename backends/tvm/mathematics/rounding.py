@@ -1,0 +1,52 @@
+"""Rounding to integers, signs, finiteness, and the larger and smaller of two."""
+
+from __future__ import annotations
+
+from tracejit.backends.tvm.mathematics.llvm import (
+    Value,
+    absolute,
+    ceil,
+    copy_sign,
+    floor,
+    maximum,
+    minimum,
+    round_away,
+    round_even,
+    select,
+    truncate,
+)
+
+__all__ = [
+    "ceil",
+    "floor",
+    "is_finite",
+    "max_",
+    "min_",
+    "round_away",
+    "round_even",
+    "sign",
+    "truncate",
+]
+
+
+def sign(x: Value) -> Value:
+    """-1, 0 or 1; a float's zero keeps its sign and NaN stays NaN."""
+    if x.kind.is_float:
+        return select(absolute(x) > 0.0, copy_sign(x.like(1.0), x), x)
+    positive = select(x > 0, x.like(1), 0)
+    return select(x < 0, -1, positive) if x.kind.is_signed else positive
+
+
+def is_finite(x: Value) -> Value:
+    """Whether x is neither infinite nor NaN."""
+    return absolute(x) < float("inf")
+
+
+def max_(x: Value, y: Value) -> Value:
+    """The larger; of floats NaN if either is NaN, and -0 < +0."""
+    return maximum(x, y) if x.kind.is_float else select(x > y, x, y)
+
+
+def min_(x: Value, y: Value) -> Value:
+    """The smaller; of floats NaN if either is NaN, and -0 < +0."""
+    return minimum(x, y) if x.kind.is_float else select(x < y, x, y)
