@@ -1,0 +1,59 @@
+"""The table: every case runs on tiny inputs, and every engine that is here agrees about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import __main__ as command
+from tests.benchmarks import machine
+from tests.benchmarks.case import ENGINES, Case
+from tests.benchmarks.cases import CASES
+
+LONG = {"graph of 300 operations", "graph of 1000 operations"}
+
+
+def test_names_are_unique_and_no_patterns() -> None:
+    names = [case.name for case in CASES]
+    assert len(names) == len(set(names))
+    assert not any(set(name) & set("*?[]") for name in names)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_has_tracejit_and_a_peer(case: Case) -> None:
+    assert case.tracejit is not None
+    assert any(case.implementation(engine) for engine in ENGINES if engine != "tracejit")
+
+
+def test_the_whole_table_on_tiny_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command as it is meant to be run, but for the sizes; peers that are not here may lack.
+
+    The longest graphs differ from the shorter ones in nothing but the time they take.
+    """
+    cases = [case for case in CASES if case.name not in LONG]
+    options = ["--tiny", "--rounds=1", "--seconds=0.001", "--output", str(tmp_path)]
+    assert command.main([*options, *[case.name for case in cases]]) == 0
+    printed = capsys.readouterr().out
+    assert "- inputs: tiny" in printed
+    assert "failed" not in printed
+
+    report = json.loads((tmp_path / "benchmarks.json").read_text(encoding="utf-8"))
+    assert {"tracejit", "numpy"} <= report["versions"].keys()
+    assert set(ENGINES) == report["versions"].keys() | report["absent"].keys()
+    assert list(report["cells"]) == [case.name for case in cases]
+    for case in cases:
+        cell = report["cells"][case.name]["tracejit"]
+        assert cell["first"] > 0
+        assert cell["trace"] > 0
+        assert (cell["times"] is not None) == (case.measure == "run")
+        assert f"| {case.name} |" in printed
+        if case.start:
+            assert report["starts"][case.name]["tracejit"]["cached"]["first"] > 0
+    assert (tmp_path / "benchmarks.png").stat().st_size > 10_000
+
+
+def test_a_busy_machine_is_said() -> None:
+    assert machine.other_work(0.1) == "load 0.10"
+    assert machine.other_work(1.6) == "load 1.60, so that all times are doubtful"
