@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from tests.ops.evaluation import computation, evaluated
+from tests.building import computation
+from tests.ops.evaluation import evaluated
 from tracejit import ops
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError, TracejitError
 from tracejit.graph import Instruction
