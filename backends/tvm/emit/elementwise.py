@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.scope import Value, pointwise
 from tracejit.backends.tvm.tir import Expr, const, tirx
 from tracejit.backends.tvm.types import register_dtype
@@ -29,7 +30,7 @@ def _attach(
     *,
     real: Callable[[Expr, Expr], Expr],
     pred: Callable[[Expr, Expr], Expr] | None = None,
-    complex: Callable[[Complex, Complex], Value] | None = None,
+    complex: Callable[[Complex, Complex, str], Value] | None = None,
 ) -> None:
     """A rule that computes alike on all integers and floats, and otherwise on pred and complex."""
 
@@ -39,7 +40,7 @@ def _attach(
         if element_type is ElementType.PRED and pred is not None:
             return pred(lhs, rhs)
         if element_type.is_complex and complex is not None:
-            return complex(lhs, rhs)
+            return complex(lhs, rhs, register_dtype(element_type.real))
         return real(lhs, rhs)
 
 
@@ -47,9 +48,9 @@ def _xor_pred(lhs: Expr, rhs: Expr) -> Expr:
     return tirx.Select(lhs, tirx.Not(rhs), rhs)
 
 
-_attach(ops.ADD, real=lambda x, y: x + y, pred=tirx.Or, complex=mathematics.complex_add)
-_attach(ops.SUB, real=lambda x, y: x - y, pred=_xor_pred, complex=mathematics.complex_sub)
-_attach(ops.MUL, real=lambda x, y: x * y, pred=tirx.And, complex=mathematics.complex_mul)
+_attach(ops.ADD, real=lambda x, y: x + y, pred=tirx.Or, complex=complex_mathematics.add)
+_attach(ops.SUB, real=lambda x, y: x - y, pred=_xor_pred, complex=complex_mathematics.sub)
+_attach(ops.MUL, real=lambda x, y: x * y, pred=tirx.And, complex=complex_mathematics.mul)
 _attach(ops.AND, real=lambda x, y: x & y, pred=tirx.And)
 _attach(ops.OR, real=lambda x, y: x | y, pred=tirx.Or)
 _attach(ops.XOR, real=lambda x, y: x ^ y, pred=_xor_pred)
@@ -108,7 +109,7 @@ def div(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     """Integers towards zero; by zero all bits are set, and the overflow of min / -1 wraps."""
     element_type = element_type_of(instruction)
     if element_type.is_complex:
-        return mathematics.complex_div(lhs, rhs)
+        return complex_mathematics.div(lhs, rhs, register_dtype(element_type.real))
     if element_type.is_floating:
         return lhs / rhs
     dtype = register_dtype(element_type)
@@ -145,17 +146,29 @@ def _safe_divisor(element_type: ElementType, divisor: Expr) -> tuple[Expr, Expr]
 def pow_(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     element_type = element_type_of(instruction)
     if element_type.is_complex:
-        return mathematics.complex_pow(lhs, rhs)
+        return complex_mathematics.pow(lhs, rhs, register_dtype(element_type.real))
     if element_type.is_floating:
         return mathematics.pow(lhs, rhs, register_dtype(element_type))
-    return mathematics.integer_pow(lhs, rhs, register_dtype(element_type), element_type.bits)
+    return _integer_pow(lhs, rhs, element_type)
+
+
+def _integer_pow(base: Expr, exponent: Expr, element_type: ElementType) -> Expr:
+    """By squaring, wrapping; of negative exponents only 1 and -1 leave something."""
+    dtype = register_dtype(element_type)
+    one, zero = const(1, dtype), const(0, dtype)
+    result, square = one, base
+    for bit in range(element_type.bits):
+        odd = (exponent & const(1 << bit, dtype)) != zero if bit < 63 else exponent < zero
+        result = tirx.Select(odd, result * square, result)
+        square = square * square
+    return result
 
 
 @pointwise.attach(ops.ATAN2)
 def atan2(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     element_type = element_type_of(instruction)
     if element_type.is_complex:
-        return mathematics.complex_atan2(lhs, rhs)
+        return complex_mathematics.atan2(lhs, rhs, register_dtype(element_type.real))
     return mathematics.atan2(lhs, rhs, register_dtype(element_type))
 
 
