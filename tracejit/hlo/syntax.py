@@ -8,7 +8,7 @@ from typing import Any
 from tracejit.attributes import REQUIRED, Kind
 from tracejit.errors import HloParseError, TracejitError
 from tracejit.graph import OPS, Op
-from tracejit.hlo.attributes import read_attribute
+from tracejit.hlo.attributes import ELSEWHERE, read_attribute
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal
 from tracejit.hlo.metadata import SourceTables, read_fields, read_tables
@@ -196,31 +196,30 @@ class Reader:
 
     def attributes(self, statement: Statement) -> None:
         lexer = self.lexer
-        known = {a.name: a for a in statement.op.attributes}
+        values = statement.attributes
+        known = {a.name: a for a in statement.op.attributes if a.kind not in ELSEWHERE}
         while lexer.accept(","):
             offset = lexer.token.offset
             name = lexer.word("the name of an attribute")
             lexer.expect("=")
             if name == "metadata":
                 statement.source = self.tables.source(read_fields(lexer))
-            elif name in known and known[name].kind is not Kind.SHAPE:
-                if name in statement.attributes:
-                    raise lexer.error(f"attribute {name} is given twice", offset)
-                statement.attributes[name] = self.attribute(known[name].kind)
             elif name in _SKIPPED:
                 lexer.skip_value()
-            else:
+            elif name not in known:
                 raise lexer.error(f"attribute {name} of {statement.op.opcode} is not known", offset)
-        for attribute in known.values():
+            elif name in values:
+                raise lexer.error(f"attribute {name} is given twice", offset)
+            else:
+                values[name] = self.attribute(known[name].kind)
+        for name, attribute in known.items():
+            if values.setdefault(name, attribute.default) is REQUIRED:
+                raise lexer.error(
+                    f"{statement.op.opcode} needs the attribute {name}", statement.offset
+                )
+        for attribute in statement.op.attributes:
             if attribute.kind is Kind.SHAPE:
-                statement.attributes[attribute.name] = statement.shape
-            elif attribute.name not in statement.attributes:
-                if attribute.default is REQUIRED and statement.op is not CONSTANT:
-                    raise lexer.error(
-                        f"{statement.op.opcode} needs the attribute {attribute.name}",
-                        statement.offset,
-                    )
-                statement.attributes[attribute.name] = attribute.default
+                values[attribute.name] = statement.shape
 
     def attribute(self, kind: Kind) -> Any:
         offset = self.lexer.token.offset

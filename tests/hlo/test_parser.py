@@ -1,0 +1,325 @@
+"""What XLA prints is read; what is not HLO text is refused with line and column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from tests.judge import parse_xla
+from tests.samples.cases import all_samples, joint_module
+from tests.samples.values import element_types
+from tracejit.backends.numpy import evaluate
+from tracejit.equality import same_graph
+from tracejit.errors import HloParseError
+from tracejit.hlo import parse, to_text
+from tracejit.shapes import TOKEN, ElementType, Shape, TupleShape
+from tracejit.sources import Source
+from tracejit.verifier import verify
+
+F32 = ElementType.F32
+
+
+def entry(*lines: str, before: str = "", header: str = "HloModule m") -> str:
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{header}\n\n{before}ENTRY %main {{\n{body}\n}}\n"
+
+
+# As a framework dumps it: layouts, sharding, metadata, shapes of operands, comments, tables.
+DUMP = r"""
+HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[2,3]{1,0}, s32[])->f32[2]},
+  input_output_alias={ {}: (0, {}, may-alias) }, frontend_attributes={a={b="c"}}, num_partitions=2
+
+FileNames
+1 "/home/user/train.py"
+
+FunctionNames
+1 "step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=42 end_line=42 column=12 end_column=24}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+// The sum of each row.
+%region_0.1 (lhs.1: f32[], rhs.2: f32[]) -> f32[] {
+  %lhs.1 = f32[] parameter(0), metadata={op_name="jit(step)/reduce_sum"}
+  %rhs.2 = f32[] parameter(1)
+  ROOT %add.3 = f32[] add(f32[] %lhs.1, f32[] %rhs.2), metadata={op_name="add" stack_frame_id=1}
+}
+
+ENTRY %main.5 (x.1: f32[2,3], n.2: s32[]) -> f32[2] {
+  %x.1 = f32[2,3]{1,0:T(8,128)} parameter(0), sharding={devices=[2,1]<=[2]},
+    metadata={op_name="x" source_file="old.py" source_line=7}
+  %n.2 = s32[]{:S(5)} parameter(1), frontend_attributes={_xla="{\"quoted\"}"}
+  %constant.3 = f32[] constant(-0)
+  %pair = (s32[], f32[]) tuple(s32[] %n.2, f32[]{} %constant.3)
+  %t = (f32[2,3]{0,1}, (s32[], f32[])) tuple(f32[2,3]{0,1} %x.1, /*index=1*/(s32[], f32[]) %pair)
+  ROOT %reduce = f32[2]{0} reduce(f32[2,3]{1,0} %x.1, f32[] %constant.3), dimensions={1},
+    to_apply=%region_0.1, control-predecessors={%n.2}, backend_config={"a":{"b":[1,"}"]}},
+    metadata={op_name="sum" scheduling_name="r" stack_frame_id=1 profile={1,{2}}}
+}, execution_thread="main"
+"""
+
+
+def test_a_dump_with_everything_around() -> None:
+    module = verify(parse(DUMP))
+    assert module.name == "jit_step"
+    assert [p.shape for p in module.entry.parameters] == [
+        Shape(F32, (2, 3)),
+        Shape(ElementType.S32),
+    ]
+    root = module.entry.root
+    assert root.source == Source("/home/user/train.py", 42)
+    assert root.operands[0].source == Source("old.py", 7)
+    assert root.operands[1].source is None
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert_array_equal(evaluate(module.entry, [x, np.int32(0)]), [3, 12])
+
+
+def test_names_without_percent_and_computations_in_any_order() -> None:
+    text = """HloModule m
+ENTRY main {
+  x = f32[] parameter(0)
+  ROOT y = f32[] call(x), to_apply=twice
+}
+twice {
+  p = f32[] parameter(0)
+  ROOT q = f32[] add(p, p)
+}
+"""
+    assert evaluate(verify(parse(text)).entry, [np.float32(4)]) == 8
+
+
+def test_without_root_the_last_instruction_counts() -> None:
+    text = entry("x = f32[] parameter(0)", "y = f32[] negate(x)", "z = f32[] add(y, y)")
+    assert parse(text).entry.root.op.name == "Add"
+
+
+def test_parameters_in_any_order() -> None:
+    text = entry(
+        "b = s32[] parameter(1)", "a = f32[] parameter(0)", "ROOT t = (s32[], f32[]) tuple(b, a)"
+    )
+    module = verify(parse(text))
+    assert [str(p.shape) for p in module.entry.parameters] == ["f32[]", "s32[]"]
+
+
+def test_elided_constants_become_parameters() -> None:
+    text = entry(
+        "x = f32[1000] parameter(0)",
+        "w = f32[1000]{0} constant({...})",
+        "v = f32[2,500]{1,0} constant({...})",
+        "s = f32[1000] add(x, w)",
+        "r = f32[1000] reshape(v)",
+        "ROOT y = f32[1000] add(s, r)",
+    )
+    module = verify(parse(text))
+    shapes = [str(p.shape) for p in module.entry.parameters]
+    assert shapes == ["f32[1000]", "f32[1000]", "f32[2,500]"]
+
+
+def test_a_constant_that_xla_elides_by_default() -> None:
+    numbers = ", ".join(str(i) for i in range(40))
+    text = entry(f"ROOT c = s32[40] constant({{{numbers}}})")
+    assert_array_equal(evaluate(parse(text).entry, []), range(40))
+    elided = text.replace(numbers, "...")
+    assert len(parse(elided).entry.parameters) == 1
+
+
+def test_tokens_and_tuples_as_parameters() -> None:
+    text = entry("t = token[] parameter(0)", "ROOT p = (f32[2]{0}, (), token[]) parameter(1)")
+    module = parse(text)
+    assert module.entry.parameters[0].shape == TOKEN
+    assert module.entry.root.shape == TupleShape((Shape(F32, (2,)), TupleShape(()), TOKEN))
+
+
+def test_every_sample_printed_by_xla_is_read_without_its_percents_and_layouts() -> None:
+    for sample in all_samples()[::7]:
+        module = joint_module(sample, element_types(sample)[:3])
+        printed = parse_xla(to_text(module))
+        assert same_graph(parse(printed.replace("%", "")), module)
+
+
+WRONG = [
+    ("", 1, 1, "expected 'HloModule', found the end"),
+    ("HloModule", 1, 10, "expected the name of the module, found the end"),
+    ("HloModule m", 1, 12, "there is no ENTRY computation"),
+    ("HloModule m\nf {\n x = f32[] parameter(0)\n}\n", 5, 1, "there is no ENTRY computation"),
+    (entry("x = f33[] parameter(0)"), 4, 7, "element type f33 is not known"),
+    (entry("x = f32[2 parameter(0)"), 4, 13, "expected ',', found 'parameter'"),
+    (entry("x = f32[-2] parameter(0)"), 4, 13, "size -2 is negative"),
+    (entry("x = f32[<=2] parameter(0)"), 4, 11, "known only at run time are not supported"),
+    (entry("x = f32[2]{1} parameter(0)"), 4, 13, "layout {1} does not fit rank 1"),
+    (entry("x = f32[] frobnicate()"), 4, 13, "opcode frobnicate is not known"),
+    (entry("x = f32[] parameter(a)"), 4, 23, "expected the parameter's number, an integer"),
+    (entry("x = f32[] parameter(1)"), 3, 7, "has the parameters [1]; they must be numbered from 0"),
+    (
+        entry("x = f32[] parameter(0)", "y = f32[] parameter(0)", "ROOT z = f32[] add(x, y)"),
+        5,
+        3,
+        "there are two parameters 0",
+    ),
+    (entry("x = f32[] add(y, y)"), 4, 17, "operand y is not defined before"),
+    (
+        entry("x = f32[] parameter(0)", "x = f32[] negate(x)"),
+        5,
+        3,
+        "x is defined twice",
+    ),
+    (
+        entry("ROOT x = f32[] parameter(0)", "ROOT y = f32[] negate(x)"),
+        5,
+        8,
+        "there are two ROOT instructions",
+    ),
+    (entry(), 5, 1, "a computation needs at least one instruction"),
+    (
+        entry("x = f32[2] parameter(0)", "ROOT y = f32[3] negate(x)"),
+        5,
+        8,
+        "negate makes f32[2] of these operands, not f32[3]",
+    ),
+    (
+        entry("x = f32[2] parameter(0)", "y = s32[2] parameter(1)", "ROOT z = f32[2] add(x, y)"),
+        6,
+        8,
+        "add: element types must be equal; lhs f32[2], rhs s32[2]",
+    ),
+    (entry("x = f32[] parameter(0)", "y = f32[] add(x)"), 5, 3, "add does not take 1 operands"),
+    (entry("x = f32[] parameter(0), color=red"), 4, 27, "attribute color of parameter is not"),
+    (
+        entry("x = f32[2,3] parameter(0)", "y = f32[3,2] transpose(x)"),
+        5,
+        3,
+        "transpose needs the attribute dimensions",
+    ),
+    (
+        entry("x = f32[2] parameter(0)", "y = f32[2] reverse(x), dimensions={0}, dimensions={0}"),
+        5,
+        42,
+        "attribute dimensions is given twice",
+    ),
+    (
+        entry("x = f32[2] parameter(0)", "y = f32[2] reverse(x), dimensions={zero}"),
+        5,
+        38,
+        "expected a number of the list, an integer, found 'zero'",
+    ),
+    (
+        entry("x = f32[] parameter(0)", "y = f32[] call(x), to_apply=%f"),
+        5,
+        3,
+        "computation f is not defined",
+    ),
+    (
+        entry("x = f32[] parameter(0)", "y = f32[] call(x), to_apply=%main"),
+        3,
+        7,
+        "computation main calls itself",
+    ),
+    (entry("c = f32[2] constant({1})"), 4, 22, "f32[2] needs 2 elements, the constant has 1"),
+    (entry("c = f32[2] constant({1, 2}"), 4, 22, "'(' is never closed"),
+    (entry("c = (f32[]) constant((1))"), 4, 23, "a constant of shape (f32[]) is not supported"),
+    (entry("x = f32[] parameter(0), metadata={a"), 5, 1, "expected '=', found '}'"),
+    (entry("x = f32[] parameter(0), sharding={[}"), 4, 38, "'}' closes nothing"),
+    (entry("x = f32[] parameter(0)") + "ENTRY g { x = f32[] parameter(0) }", 6, 1, "two ENTRY"),
+    (
+        entry("x = f32[] parameter(0)", before="%main { y = f32[] parameter(0) }\n"),
+        4,
+        1,
+        "computation main is defined twice",
+    ),
+    (
+        entry(
+            "x = f32[9] parameter(0)",
+            "ROOT y = f32[9] call(x), to_apply=f",
+            before="f {\n p = f32[9] parameter(0)\n ROOT c = f32[9] constant({...})\n}\n",
+        ),
+        5,
+        7,
+        "a constant outside the ENTRY computation is left out",
+    ),
+    (
+        entry("x = f32[9] parameter(0)", "y = f32[11] pad(x, x), padding=1-1"),
+        5,
+        34,
+        "'1-1' is not a padding such as 0_1x2_0_1",
+    ),
+    (entry("x = f32[99999999999999999999] parameter(0)"), 4, 11, "expected a size, an integer"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"), WRONG, ids=[message for *_, message in WRONG]
+)
+def test_refused_with_its_place(text: str, line: int, column: int, message: str) -> None:
+    with pytest.raises(HloParseError) as caught:
+        parse(text)
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert str(caught.value).startswith(f"HLO text, line {line}, column {column}: ")
+
+
+def refusal(text: str) -> HloParseError | None:
+    """The error that ``text`` is refused with, or None when it is a module."""
+    try:
+        verify(parse(text))
+    except HloParseError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        entry("x = " + "(" * 100_000 + " parameter(0)"),
+        entry("x = " + "(" * 60 + "f32[]" + ")" * 60 + " parameter(0)"),
+        entry("x = f32[] parameter(0), sharding=" + "{" * 100_000),
+        entry("x = f32[] parameter(0), sharding=" + "{" * 10_000 + "}" * 10_000),
+        entry("c = f32[] constant(" + "(" * 100_000 + ")"),
+        entry("c = f32[1] constant(" + "{" * 100_000 + "1" + "}" * 100_000 + ")"),
+        entry("x = f32[] parameter(0) /* " + "*" * 100_000),
+        entry('x = f32[] parameter(0), metadata={op_name="' + "\\" * 100_001),
+        "HloModule m, a=" + "{" * 100_000,
+        "HloModule m" + ", a=1" * 50_000,
+        " " * 1_000_000,
+        "\n" * 100_000 + "x",
+    ],
+    ids=range(12),
+)
+def test_deep_and_long_texts_end(text: str) -> None:
+    error = refusal(text)
+    assert error is None or len(str(error)) < 1000
+
+
+def test_a_chain_of_a_thousand_computations() -> None:
+    first = "f0 {\n  ROOT p = f32[] parameter(0)\n}\n"
+    rest = [
+        f"f{i} {{\n  p = f32[] parameter(0)\n  ROOT q = f32[] call(p), to_apply=f{i - 1}\n}}\n"
+        for i in range(1, 1000)
+    ]
+    text = entry(
+        "x = f32[] parameter(0)",
+        "ROOT y = f32[] call(x), to_apply=f999",
+        before="".join(reversed([first, *rest])),
+    )
+    module = parse(text)
+    assert same_graph(parse(to_text(module)), module)
+
+
+TEXTS = [to_text(joint_module(s, element_types(s)[:2])) for s in all_samples()[::9]]
+PIECES = ["{", "}", "(", ")", "[", "]", ",", "=", "->", "ROOT", "%x", "-1", "nan", '"', "/*", "\\"]
+
+
+@given(st.sampled_from(TEXTS), st.data())
+def test_any_damage_is_read_or_refused(text: str, data: st.DataObject) -> None:
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(text)))
+        end = min(len(text), start + data.draw(st.integers(0, 12)))
+        piece = data.draw(st.sampled_from(PIECES) | st.text(max_size=3))
+        text = text[:start] + piece + text[end:]
+    error = refusal(text)
+    assert error is None or 1 <= error.line <= text.count("\n") + 1
