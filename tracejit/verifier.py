@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tracejit.errors import TracejitError, VerificationError
 from tracejit.graph import OPS, Computation, Instruction, Module
+from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
 from tracejit.traversal import called_computations, instructions
 
@@ -49,6 +50,10 @@ def _verify_instruction(instruction: Instruction, computation: Computation) -> N
         )
     if op is PARAMETER and instruction not in computation.parameters:
         raise _error(instruction, computation, "is not among the computation's parameters")
+    fewest, most = operand_counts(op)
+    if not fewest <= len(instruction.operands) <= most:
+        count = len(instruction.operands)
+        raise _error(instruction, computation, f"does not take {count} operands")
     for operand in instruction.operands:
         if operand.serial >= instruction.serial:
             raise _error(instruction, computation, f"was made before its operand {operand}")

@@ -9,17 +9,15 @@ parameter of the module. Nothing here recurses, so no text is too long or too de
 
 from __future__ import annotations
 
-import functools
-import inspect
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from tracejit.errors import TracejitError
-from tracejit.graph import Computation, Instruction, Module, Op
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
+from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
 
 
@@ -96,7 +94,7 @@ class _Builder:
 
     def instruction(self, statement: Statement, operands: list[Instruction]) -> Instruction:
         op = statement.op
-        fewest, most = _operand_counts(op)
+        fewest, most = operand_counts(op)
         if not fewest <= len(operands) <= most:
             raise self.lexer.error(
                 f"{op.opcode} does not take {len(operands)} operands", statement.offset
@@ -114,15 +112,6 @@ class _Builder:
                 statement.offset,
             )
         return Instruction(op, tuple(operands), shape, attributes, statement.source)
-
-
-@functools.cache
-def _operand_counts(op: Op) -> tuple[int, float]:
-    """The fewest and the most operands an op takes, which its shape rule says."""
-    parameters = inspect.signature(op.shape_rule).parameters.values()
-    named = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    return named, math.inf if variadic else named
 
 
 def _called(statement: Statement) -> list[str]:

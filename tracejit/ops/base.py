@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -71,6 +74,15 @@ def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
         raise ArgumentError(f"{op.function}: has no attribute {', '.join(attributes)}")
     shape = op.shape_rule(*[operand.shape for operand in operands], **complete)
     return Instruction(op, operands, shape, complete, user_source())
+
+
+@functools.cache
+def operand_counts(op: Op) -> tuple[int, float]:
+    """The fewest and the most operands an op takes, as its shape rule says."""
+    parameters = inspect.signature(op.shape_rule).parameters.values()
+    named = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return named, math.inf if variadic else named
 
 
 def require_array(function: str, argument: str, shape: AnyShape) -> Shape:
