@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 # A module costs some 10 ms before its first kernel, and a kernel some 8: enough kernels in a module
 # to drown the one, and few enough for threads to finish together.
-_CHUNK = 16
+_CHUNK = 10
 
 
 def build(

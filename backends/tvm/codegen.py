@@ -16,6 +16,7 @@ from tvm.ir import GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_walk
 
 from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Expr, Stmt, nbytes, seq
 from tracejit.errors import CompilationError
@@ -78,6 +79,10 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
     return c_function(f"__tvm_ffi_{name}", order, seq(*unpacked, body))
 
 
+_LINK_MATHEMATICS = tvm.transform.module_pass(
+    lambda module, context: link(module), opt_level=0, name="tracejit.LinkMathematics"
+)
+
 MakeFunction = Callable[[str, Sequence[Expr], Stmt], tirx.PrimFunc]
 """`c_function` or `packed_function`."""
 
@@ -120,6 +125,7 @@ def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callb
         t.FlattenBuffer(),
         t.VectorizeLoop(True),
         t.UnrollLoop(),
+        _LINK_MATHEMATICS,
         *([t.LowerTVMBuiltin()] if callbacks else []),
         t.LowerIntrin(),
     ]
@@ -137,6 +143,6 @@ def _compiled(functions: Sequence[tirx.PrimFunc], passes: Sequence[Any], target:
     module = tvm.IRModule({GlobalVar(f.attrs["global_symbol"]): f for f in functions})
     try:
         return _BUILD(tvm.transform.Sequential(passes)(module), target)
-    except tvm.error.InternalError as error:
+    except (RuntimeError, TypeError, ValueError) as error:  # what TVM's checks raise
         names = ", ".join(str(f.attrs["global_symbol"]) for f in functions)
         raise CompilationError(f"TVM cannot compile {names}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from pathlib import Path
@@ -145,3 +146,19 @@ class TestImportingTvm:
         with pytest.raises(ZeroDivisionError), importing_tvm():
             raise ZeroDivisionError
         assert sys.meta_path == before
+        assert gc.isenabled()
+
+    def test_the_import_leaves_nothing_behind(self) -> None:
+        """TVM's own exception hook terminates the process's children."""
+        code = """
+        import gc, sys
+        from tracejit.runtime import importing_tvm
+        gc.disable()
+        hook = sys.excepthook
+        with importing_tvm():
+            import tvm
+        assert "torch" not in sys.modules
+        assert sys.excepthook is hook
+        assert not gc.isenabled()
+        """
+        assert python(code) == ""
