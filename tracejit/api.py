@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction
 from tracejit.graph import Module
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms.compiler import Executable, use_compiler
+from tracejit.transforms.interpreted import Checked, Interpreted
 
 
 def interpret(module: Module, *arrays: Any) -> Any:
@@ -19,12 +19,7 @@ def interpret(module: Module, *arrays: Any) -> Any:
 
 
 def _executable(module: Module, target: str, check: bool) -> Executable:
-    def execute(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        result = evaluate(module.entry, arrays)
-        values = result if isinstance(result, tuple) else (result,)
-        return [np.array(value) for value in values]
-
-    return execute
+    return Checked(module) if check else Interpreted(module)
 
 
 use_evaluator(evaluate_instruction)

@@ -73,6 +73,10 @@ class VerificationError(TracejitError, ValueError):
     """A graph breaks the rules of its own ops."""
 
 
+class NotFiniteError(TracejitError, FloatingPointError):
+    """An operation made NaN or infinity from finite numbers, and was asked to say so."""
+
+
 class CompilationError(TracejitError, RuntimeError):
     """The code generator refused a graph or the linker failed."""
 

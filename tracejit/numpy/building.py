@@ -7,6 +7,7 @@ the other operand's shape and element type.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -99,6 +100,11 @@ def both_parts(x: Instruction) -> tuple[Instruction, Instruction]:
 
 
 Axis = int | Sequence[int] | None
+
+
+def along(axis: int, item: Any) -> tuple[Any, ...]:
+    """The index that takes ``item`` along one axis and everything along those before it."""
+    return (slice(None),) * axis + (item,)
 
 
 def axes_of(function: str, axis: Axis, rank: int) -> tuple[int, ...]:

@@ -58,8 +58,11 @@ class Comparison(Ufunc):
         """uint64 with int64: a negative number is less than all, others compare as uint64."""
         signed_left = x.array_shape.element_type.is_signed
         signed = x if signed_left else y
-        unsigned = [convert_element_type(v, ElementType.U64) for v in (x, y)]
-        same = comparison.compare(*unsigned, self.direction)
+        unsigned = (
+            convert_element_type(x, ElementType.U64),
+            convert_element_type(y, ElementType.U64),
+        )
+        same = comparison.compare(unsigned[0], unsigned[1], self.direction)
         less = self.direction in (("LT", "LE", "NE") if signed_left else ("GT", "GE", "NE"))
         return where(is_negative(signed), fill(same, less), same)
 
@@ -120,7 +123,10 @@ def _isnan(x: Instruction) -> Instruction:
 def _isfinite(x: Instruction) -> Instruction:
     element_type = x.array_shape.element_type
     if element_type.is_complex:
-        return elementwise.and_(*map(elementwise_unary.is_finite, both_parts(x)))
+        real, imaginary = both_parts(x)
+        return elementwise.and_(
+            elementwise_unary.is_finite(real), elementwise_unary.is_finite(imaginary)
+        )
     if element_type.is_floating:
         return elementwise_unary.is_finite(x)
     return comparison.eq(x, x)
@@ -129,7 +135,8 @@ def _isfinite(x: Instruction) -> Instruction:
 def _isinf(x: Instruction) -> Instruction:
     element_type = x.array_shape.element_type
     if element_type.is_complex:
-        return elementwise.or_(*map(_isinf, both_parts(x)))
+        real, imaginary = both_parts(x)
+        return elementwise.or_(_isinf(real), _isinf(imaginary))
     if element_type.is_floating and element_type is not ElementType.F8E4M3FN:
         return equals(elementwise_unary.abs(x), np.inf)
     return comparison.ne(x, x) if not element_type.is_floating else fill(is_nan(x), False)

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.errors import AttributeValueError
 from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic, joining, manipulation
-from tracejit.numpy.building import canonical_axis, fill, is_nan, where
+from tracejit.numpy.building import along, canonical_axis, fill, is_nan, where
 from tracejit.numpy.reducing import accumulator_type
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
@@ -77,16 +77,15 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts += [x, *(_edge(p, x.shape, position) for p in (append,) if _given(p))]
     if len(parts) > 1:
         x = joining.concatenate(parts, position)
-    before = (slice(None),) * position
     for _ in range(n):
-        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        later, earlier = x[along(position, slice(1, None))], x[along(position, slice(None, -1))]
         boolean = x.dtype == np.bool_
         x = later ^ earlier if boolean else arithmetic.subtract(later, earlier)
     return x
 
 
 def _given(value: Any) -> bool:
-    return value is not None and value is not np._NoValue  # type: ignore[attr-defined]
+    return value is not None and value is not np._NoValue
 
 
 def _edge(value: Any, dimensions: tuple[int, ...], axis: int) -> Any:
@@ -113,8 +112,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
     samples = lift(operand(y).natural, False)
     position = canonical_axis("trapezoid", axis, samples.ndim)
-    before = (slice(None),) * position
-    later, earlier = samples[(*before, slice(1, None))], samples[(*before, slice(None, -1))]
+    later, earlier = (
+        samples[along(position, slice(1, None))],
+        samples[along(position, slice(None, -1))],
+    )
     if x is None:
         width = dx
     else:
@@ -149,10 +150,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _central(x: Any, axis: int, spacing: Any) -> Any:
-    before = (slice(None),) * axis
 
     def part(start: int | None, stop: int | None) -> Any:
-        return x[(*before, slice(start, stop))]
+        return x[along(axis, slice(start, stop))]
 
     inside = (part(2, None) - part(None, -2)) / (2.0 * spacing)
     first = (part(1, 2) - part(0, 1)) / spacing

@@ -67,23 +67,15 @@ def _spelled(operands: Sequence[Any]) -> tuple[str, list[Any]]:
     if isinstance(operands[0], str):
         return operands[0].replace(" ", ""), list(operands[1:])
     arrays, lists = list(operands[0:-1:2]), list(operands[1::2])
-    numbers = sorted(
-        {
-            n
-            for one in (*lists, *operands[2::2][-1:] * (len(operands) % 2))
-            for n in one
-            if n is not Ellipsis
-        }
-    )
-    letters = dict(zip(numbers, LETTERS, strict=False))
+    result = operands[-1] if len(operands) % 2 else None
+    everything = {n for one in (*lists, result or ()) for n in one if n is not Ellipsis}
+    letters = dict(zip(sorted(everything), LETTERS, strict=False))
 
     def spelled(numbers: Sequence[Any]) -> str:
         return "".join("..." if n is Ellipsis else letters[n] for n in numbers)
 
     text = ",".join(spelled(numbers) for numbers in lists[: len(arrays)])
-    if len(operands) % 2:
-        text += "->" + "".join("..." if n is Ellipsis else letters[n] for n in operands[-1])
-    return text, arrays
+    return (text if result is None else f"{text}->{spelled(result)}"), arrays
 
 
 def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:

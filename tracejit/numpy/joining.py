@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.errors import AttributeValueError, DimensionError, ShapeError
-from tracejit.numpy.building import axes_of, canonical_axis
+from tracejit.numpy.building import along, axes_of, canonical_axis
 from tracejit.numpy.manipulation import as_array, atleast_1d, atleast_2d, atleast_3d, ravel
 from tracejit.numpy.places import take_places
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
-from tracejit.shapes import element_type_of
+from tracejit.ops.constants import iota
+from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.convert import operand, stretch
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
@@ -148,10 +150,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         bounds = np.cumsum([0] + [each + 1] * longer + [each] * (sections - longer)).tolist()
     else:
         bounds = [0, *(int(i) for i in indices_or_sections), None]
-    before = (slice(None),) * position
-    return [
-        x[(*before, slice(start, stop))] for start, stop in zip(bounds, bounds[1:], strict=False)
-    ]
+    return [x[along(position, slice(start, stop))] for start, stop in itertools.pairwise(bounds)]
 
 
 @implements(np.split)
@@ -189,8 +188,8 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Views of the slices along ``axis``."""
     array = as_array(x)
-    before = (slice(None),) * canonical_axis("unstack", axis, array.ndim)
-    return tuple(array[(*before, i)] for i in range(array.shape[len(before)]))
+    position = canonical_axis("unstack", axis, array.ndim)
+    return tuple(array[along(position, i)] for i in range(array.shape[position]))
 
 
 @implements(np.flip)
@@ -248,8 +247,9 @@ def _rolled(x: Tracer, shift: Any, axis: int) -> Tracer:
     if not total:
         return x
     if isinstance(shift, Traced):
-        places = np.arange(total) - shift
-        return x[(*(slice(None),) * axis, places % total)]
+        count = lift(iota(Shape(ElementType.S64, (total,))), False)
+        made: Tracer = x[along(axis, (count - shift) % total)]
+        return made
     places = (np.arange(total) - int(shift)) % total
     return lift(take_places(x.instruction, places, axis))
 

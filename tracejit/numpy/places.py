@@ -1,4 +1,4 @@
-"""Taking known places along one dimension: what flip, roll, tile, repeat, pad and delete are made of.
+"""Taking known places along one dimension: what roll, repeat, pad, insert and delete are made of.
 
 A list of places is cut into runs that count up, count down or stand still; each run is a slice, a
 reversed slice or a repetition. Only a list without such order becomes a Gather.

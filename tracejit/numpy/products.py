@@ -11,8 +11,8 @@ import numpy as np
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic
-from tracejit.numpy.building import axes_of, canonical_axis
-from tracejit.numpy.manipulation import as_array, broadcast_to, ravel
+from tracejit.numpy.building import axes_of
+from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, ravel
 from tracejit.numpy.reducing import reduced
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
@@ -35,8 +35,8 @@ def _promoted(function: str, a: Any, b: Any, dtype: Any = None) -> tuple[Instruc
 def contract(x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> Instruction:
     """`dot_general` of one element type; truth values are multiplied by and, added by or."""
     if x.array_shape.element_type is ElementType.PRED:
-        counts = [converted(v, ElementType.S32) for v in (x, y)]
-        return converted(dot_general(*counts, numbers), ElementType.PRED)
+        counts = converted(x, ElementType.S32), converted(y, ElementType.S32)
+        return converted(dot_general(counts[0], counts[1], numbers), ElementType.PRED)
     return dot_general(x, y, numbers)
 
 
@@ -55,7 +55,7 @@ def matmul(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """The matrix product over the last two dimensions; those before are stretched and run in step."""
+    """The matrix product over the last two dimensions; those before are stretched to agree."""
     if axes is not None or axis is not None:
         raise AttributeValueError("matmul: axes= is not supported; use np.moveaxis or np.einsum")
     x, y = _promoted("matmul", x1, x2, dtype)
@@ -202,12 +202,11 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = as_array(a), as_array(b)
-    x = np.moveaxis(x, canonical_axis("cross", axisa, x.ndim), -1)
-    y = np.moveaxis(y, canonical_axis("cross", axisb, y.ndim), -1)
+    x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ShapeError(f"cross: vectors must have three elements; lhs {x.shape}, rhs {y.shape}")
     sizes = broadcast_dimensions("cross", [x.shape, y.shape])
     x, y = broadcast_to(x, sizes), broadcast_to(y, sizes)
     following, preceding = [1, 2, 0], [2, 0, 1]
     made = x[..., following] * y[..., preceding] - x[..., preceding] * y[..., following]
-    return np.moveaxis(made, -1, axisc)
+    return moveaxis(made, -1, axisc)

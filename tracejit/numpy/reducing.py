@@ -19,7 +19,7 @@ from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import Operand, operand, stretch
 from tracejit.trace.tracer import Tracer
 
-NO_VALUE = (None, np._NoValue)  # type: ignore[attr-defined]
+NO_VALUE = (None, np._NoValue)
 """What stands for an argument that was not given."""
 
 _BUILDERS = {

@@ -46,8 +46,10 @@ def _trunc(x: Instruction) -> Instruction:
 def rint_of(x: Instruction) -> Instruction:
     """To the nearest whole number, halves to even; complex numbers part by part."""
     if x.array_shape.element_type.is_complex:
-        parts = elementwise_unary.real(x), elementwise_unary.imag(x)
-        return elementwise.complex(*map(elementwise_unary.round_nearest_even, parts))
+        return elementwise.complex(
+            elementwise_unary.round_nearest_even(elementwise_unary.real(x)),
+            elementwise_unary.round_nearest_even(elementwise_unary.imag(x)),
+        )
     return elementwise_unary.round_nearest_even(x)
 
 

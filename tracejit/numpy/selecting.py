@@ -15,7 +15,7 @@ from tracejit.errors import (
 )
 from tracejit.graph import Instruction
 from tracejit.numpy import comparison
-from tracejit.numpy.building import axes_of, canonical_axis, fill
+from tracejit.numpy.building import along, axes_of, canonical_axis, fill
 from tracejit.numpy.manipulation import as_array, broadcast_to, ravel
 from tracejit.numpy.places import take_places
 from tracejit.numpy.reducing import NO_VALUE, reduced
@@ -58,7 +58,7 @@ def clip(
     low = a_min if min in NO_VALUE else min
     high = a_max if max in NO_VALUE else max
     made = as_array(a)
-    low, high = (None if limit is np._NoValue else limit for limit in (low, high))  # type: ignore[attr-defined]
+    low, high = (None if limit is np._NoValue else limit for limit in (low, high))
     if low is not None:
         made = comparison.maximum(made, low)
     if high is not None:
@@ -88,8 +88,8 @@ def _places(function: str, indices: Any, size: int, mode: str) -> Instruction:
         wide = converted(index, ElementType.S64)
         return elementwise.clamp(fill(wide, 0), wide, fill(wide, max(size - 1, 0)))
     if mode == "wrap":
-        wide = lift(converted(index, ElementType.S64), False)
-        return (wide % size).instruction
+        wrapped: Tracer = lift(converted(index, ElementType.S64), False) % size
+        return wrapped.instruction
     if mode != "raise":
         raise AttributeValueError(f"{function}: mode must be raise, wrap or clip, not {mode!r}")
     return index
@@ -108,7 +108,7 @@ def take(
         x, axis = ravel(x), 0
     position = canonical_axis("take", axis, x.ndim)
     places = lift(_places("take", indices, x.shape[position], mode), False)
-    made = x[(*(slice(None),) * position, places)]
+    made = x[along(position, places)]
     return made if out is None else finish("take", made.instruction, out)
 
 
@@ -258,7 +258,7 @@ def argwhere(a: Any) -> Any:
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The elements whose places along two axes differ by ``offset``, as a last dimension; a copy."""
+    """A copy of the elements whose places along two axes differ by ``offset``, in one dimension."""
     x = as_array(a)
     if x.ndim < 2:
         raise ShapeError(f"diagonal: array {x.shape} must have two dimensions")

@@ -90,7 +90,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Where in the rising vector ``a`` each element of ``v`` belongs, before or after equal ones."""
+    """Where in the rising vector ``a`` the elements of ``v`` belong, before or after equal ones."""
     if side not in ("left", "right"):
         raise AttributeValueError(f"searchsorted: side must be 'left' or 'right', not {side!r}")
     rows = as_array(a)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Instruction
-from tracejit.numpy.building import Axis, canonical_axis
+from tracejit.numpy.building import Axis, along, canonical_axis
 from tracejit.numpy.reducing import accumulator_type, reduced
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise_unary
@@ -133,7 +133,7 @@ class Ufunc:
         """The function of every element of ``a`` with every element of ``b``."""
         x, y = lift(operand(a).natural, False), lift(operand(b).natural, False)
         x.is_weak, y.is_weak = operand(a).is_weak, operand(b).is_weak
-        return self._record(x[(..., *[None] * y.ndim)], y, **kwargs)
+        return self._record(x.reshape(x.shape + (1,) * y.ndim), y, **kwargs)
 
     def _at(self, a: Any, indices: Any, b: Any = None) -> None:
         """``a[indices] = function(a[indices], b)``, where repeated indices count repeatedly."""
@@ -163,11 +163,10 @@ class Ufunc:
         x = lift(operand(array).natural, False)
         axis = canonical_axis(f"{self.__name__}.reduceat", axis, x.ndim)
         known = [int(i) for i in np.asarray(indices)]
-        before = (slice(None),) * axis
         parts = []
         for start, stop in zip(known, [*known[1:], x.shape[axis]], strict=True):
             run = slice(start, stop if stop > start else start + 1)
-            parts.append(self._reduce(x[(*before, run)], axis, dtype, keepdims=True).instruction)
+            parts.append(self._reduce(x[along(axis, run)], axis, dtype, keepdims=True).instruction)
         return finish(f"{self.__name__}.reduceat", concatenate(parts, axis), out)
 
     def _reducer(self, method: str) -> str:

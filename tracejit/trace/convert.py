@@ -44,10 +44,20 @@ class Operand(NamedTuple):
         return scalar(self.value, element_type)
 
     @property
-    def natural(self) -> Instruction:
-        """The value as an instruction of its own type; a weak one as int64, float64 …"""
+    def is_weak(self) -> bool:
+        """Whether this is a Python number."""
+        return isinstance(self.type, type)
+
+    @property
+    def element_type(self) -> ElementType:
+        """The element type the value has by itself: s64, f64 … for a Python number."""
         dtype = self.type if isinstance(self.type, np.dtype) else weak_dtype(self.type)
-        return self.to(element_type_of(dtype))
+        return element_type_of(dtype)
+
+    @property
+    def natural(self) -> Instruction:
+        """The value as an instruction of its own element type."""
+        return self.to(self.element_type)
 
 
 def operand(value: Any) -> Operand:

@@ -210,7 +210,7 @@ class Tracer(Operators, Indexing, Methods):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        self.reshape(-1)[...] = value
+        call(np.put, self, np.arange(self.size), value)
 
     def view(self, dtype: Any = None) -> Tracer:
         """A view of all of the array; of another dtype, a copy of its bits."""

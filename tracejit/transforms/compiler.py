@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from tracejit.graph import Module
 
-Executable = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
-"""Takes one array for each parameter of the entry, of its dtype and dimensions but of any strides,
-and returns one new array for each result."""
+
+class Executable(Protocol):
+    """A compiled module: takes one array for each parameter and returns new arrays."""
+
+    @property
+    def run(self) -> Callable[[Sequence[object]], list[np.ndarray] | None]:
+        """The quick way in: None unless the arguments are exactly the arrays compiled for."""
+
+    def __call__(self, arguments: Sequence[object], /) -> list[np.ndarray]:
+        """The results, one for each, for arrays of any layout and either byte order."""
+
 
 Compiler = Callable[[Module, str, bool], Executable]
 """``compiler(module, target, check)``."""

@@ -28,18 +28,16 @@ from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.arguments import abstract_of, key_of, normalised, static_key
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.lowered import Lowered, finish
+from tracejit.transforms.shortcut import Shortcut, shortcut_for
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
 from tracejit.tree import Structure
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Run = Callable[[Sequence[Any]], Any]
 
 CACHE_SIZE = 1024
 """How many compiled versions one function keeps; the oldest goes first."""
-
-_ndarray = np.ndarray
 
 
 class Call(NamedTuple):
@@ -83,22 +81,15 @@ class JitFunction(Generic[P, R]):
         self._check = check
         self._record_numpy = record_numpy
         self._lock = threading.RLock()
-        self._versions: dict[Hashable, Run] = {}
-        # Calls whose arguments are plain arrays by position: their shapes and dtypes, alternating.
-        self._plain: dict[tuple[Any, ...], Run] = {}
+        self._versions: dict[Hashable, Version] = {}
+        self._latest: Shortcut | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not kwargs:
-            key: list[Any] = []
-            for argument in args:
-                if type(argument) is not _ndarray:
-                    break
-                key.append(argument.shape)
-                key.append(argument.dtype)
-            else:
-                run = self._plain.get(tuple(key))
-                if run is not None:
-                    return run(args)  # type: ignore[no-any-return]
+        shortcut = self._latest
+        if shortcut is not None:
+            result = shortcut(args, kwargs)
+            if result is not None:
+                return result  # type: ignore[no-any-return]
         return self._call(args, kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -154,26 +145,23 @@ class JitFunction(Generic[P, R]):
             for name, value in (*call.static_args.items(), *call.static_kwargs.items())
         )
         full_key = (call.structure, tuple(keys), static)
-        run = self._versions.get(full_key)
-        if run is None:
+        version = self._versions.get(full_key)
+        if version is None:
             if current_trace() is not None:
                 # What the function closes over may belong to the running trace.
                 return self._inline(call)
             with self._lock:
-                run = self._versions.get(full_key)
-                if run is None:
-                    run = self._compile(call)
-                    self._remember(full_key, args, call, run)
-        return run(leaves)  # type: ignore[no-any-return]
+                version = self._versions.get(full_key)
+                if version is None:
+                    version = self._compile(call)
+                    self._remember(full_key, version)
+        self._latest = version.shortcut
+        return version(leaves)  # type: ignore[no-any-return]
 
-    def _remember(self, key: Hashable, args: tuple[Any, ...], call: Call, run: Run) -> None:
+    def _remember(self, key: Hashable, version: Version) -> None:
         while len(self._versions) >= CACHE_SIZE:
             del self._versions[next(iter(self._versions))]
-            self._plain.clear()
-        self._versions[key] = run
-        plain = len(call.leaves) == len(args) and not call.static_args and not call.static_kwargs
-        if plain and all(type(a) is _ndarray and a.dtype.isnative for a in args):
-            self._plain[tuple(part for a in args for part in (a.shape, a.dtype))] = run
+        self._versions[key] = version
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         numbers, names = self._static
@@ -204,10 +192,11 @@ class JitFunction(Generic[P, R]):
             lambda number: self._describe(call, number)(),
         )
 
-    def _compile(self, call: Call) -> Run:
-        staged = self._stage(call, call.leaves)
+    def _compile(self, call: Call) -> Version:
+        leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
+        staged = self._stage(call, leaves)
         executable = compile_module(staged.module, self._target, self._check)
-        return _runner(staged, executable, [type(leaf) is _ndarray for leaf in call.leaves])
+        return Version(staged, executable, call, leaves)
 
     def _inline(self, call: Call) -> R:
         """Records the function into the running trace; its arguments are not written to."""
@@ -217,34 +206,51 @@ class JitFunction(Generic[P, R]):
                 made = lift(leaf.instruction, leaf.is_scalar)
                 made.is_weak = leaf.is_weak
                 return made
-            return lift(as_instruction(leaf), False) if isinstance(leaf, _ndarray) else leaf
+            return lift(as_instruction(leaf), False) if isinstance(leaf, np.ndarray) else leaf
 
         args, kwargs = call.assemble([copied(leaf) for leaf in call.leaves])
         return self._traceable()(*args, **kwargs)  # type: ignore[no-any-return]
 
 
-def _runner(staged: Staged, executable: Executable, is_array: list[bool]) -> Run:
-    """From leaves to the function's result, with as little as possible in between."""
-    dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
+class Version:
+    """A function compiled for one kind of arguments."""
 
-    def arrays(leaves: Sequence[Any]) -> Sequence[np.ndarray]:
-        try:
-            return [
-                leaf if ready else np.asarray(leaf, dtype)
-                for leaf, ready, dtype in zip(leaves, is_array, dtypes, strict=True)
-            ]
-        except OverflowError as error:
-            raise ValueRangeError(
-                f"{staged.module.name}: an integer does not fit: {error}"
-            ) from error
+    def __init__(
+        self, staged: Staged, executable: Executable, call: Call, leaves: Sequence[Any]
+    ) -> None:
+        self._staged = staged
+        self._executable = executable
+        dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
+        self._numbers = [
+            (place, type(leaf), dtype)
+            for place, (leaf, dtype) in enumerate(zip(leaves, dtypes, strict=True))
+            if not isinstance(leaf, np.ndarray)
+        ]
+        only = staged.outputs[0] if len(staged.outputs) == 1 else None
+        is_array = only is not None and not only.is_scalar and staged.structure.is_leaf()
+        self.shortcut = None
+        if not call.static_kwargs:
+            self.shortcut = shortcut_for(
+                executable.run,
+                call.structure,
+                call.static_args,
+                self._numbers,
+                None if is_array else self._finish,
+            )
 
-    ready = all(is_array)
-    only = staged.outputs[0] if len(staged.outputs) == 1 else None
-    if ready and only is not None and staged.structure.is_leaf() and not only.is_scalar:
-        return lambda leaves: executable(leaves)[0]
-    if ready:
-        return lambda leaves: finish(staged, executable(leaves))
-    return lambda leaves: finish(staged, executable(arrays(leaves)))
+    def _finish(self, values: Sequence[np.ndarray]) -> Any:
+        return finish(self._staged, values)
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        """The function's result for leaves of the kind it is compiled for."""
+        for place, _, dtype in self._numbers:
+            try:
+                leaves[place] = np.asarray(leaves[place], dtype)
+            except OverflowError as error:
+                raise ValueRangeError(
+                    f"{self._staged.module.name}: {leaves[place]} does not fit into {dtype}"
+                ) from error
+        return self._finish(self._executable(leaves))
 
 
 @overload

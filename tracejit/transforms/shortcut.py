@@ -1,0 +1,109 @@
+"""The short way through a jitted call, for arguments like those of the call before.
+
+A shortcut takes the arguments as they were given and answers with the result, or with None when
+they are not of the kind it was made for: then the long way has to look at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.runtime.dispatch import flattener
+from tracejit.tree import Structure
+
+Shortcut = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+Run = Callable[[Sequence[object]], list[np.ndarray] | None]
+Finish = Callable[[Sequence[np.ndarray]], Any]
+Scalar = tuple[int, type, np.dtype]
+"""A leaf that is a number: its place among the leaves, its type, and the dtype it is passed as."""
+
+
+def shortcut_for(
+    run: Run,
+    structure: Structure,
+    static_args: dict[int, Any],
+    scalars: Sequence[Scalar],
+    finish: Finish | None,
+) -> Shortcut | None:
+    """The shortcut for one compiled version.
+
+    ``structure`` is that of (dynamic arguments, keyword arguments); ``finish`` None stands for
+    taking the only result. There is none for versions with keyword arguments.
+    """
+    positional, keywords = structure.children()
+    if keywords.num_leaves or keywords.num_children:
+        return None
+    if not static_args and not scalars:
+        if finish is None and all(child.is_leaf() for child in positional.children()):
+            return _of_plain_arrays(run, positional.num_children)
+        return _of_trees(run, positional, finish)
+    return _of_anything(run, positional, static_args, scalars, finish)
+
+
+def _of_plain_arrays(run: Run, count: int) -> Shortcut:
+    def shortcut(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or len(args) != count:
+            return None
+        outputs = run(args)
+        return None if outputs is None else outputs[0]
+
+    return shortcut
+
+
+def _of_trees(run: Run, positional: Structure, finish: Finish | None) -> Shortcut:
+    flatten = flattener(positional)
+
+    def shortcut(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs:
+            return None
+        try:
+            leaves = flatten(args)
+        except LookupError:
+            return None
+        outputs = run(leaves)
+        if outputs is None:
+            return None
+        return outputs[0] if finish is None else finish(outputs)
+
+    return shortcut
+
+
+def _of_anything(
+    run: Run,
+    positional: Structure,
+    static_args: dict[int, Any],
+    scalars: Sequence[Scalar],
+    finish: Finish | None,
+) -> Shortcut:
+    flatten = flattener(positional)
+    static = tuple(static_args.items())
+    count = positional.num_children + len(static)
+    dynamic = [p for p in range(count) if p not in static_args]
+
+    def shortcut(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or len(args) != count:
+            return None
+        for position, value in static:
+            # Another object may be equal and yet another value: 1 and True are.
+            if args[position] is not value:
+                return None
+        try:
+            leaves = list(flatten(tuple([args[p] for p in dynamic]) if static else args))
+        except LookupError:
+            return None
+        for place, kind, dtype in scalars:
+            if type(leaves[place]) is not kind:
+                return None
+            try:
+                leaves[place] = np.asarray(leaves[place], dtype)
+            except OverflowError:
+                return None
+        outputs = run(leaves)
+        if outputs is None:
+            return None
+        return outputs[0] if finish is None else finish(outputs)
+
+    return shortcut
