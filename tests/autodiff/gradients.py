@@ -25,6 +25,7 @@ __all__ = ["check_gradients", "rules"]  # the rules are imported for the table t
 # Small, so that it seldom reaches across a kink; the fourth-order formula is still exact enough.
 STEP = 1e-5
 DIRECTIONS = 3
+NEARBY = 1e-4
 
 # Functions of arrays: all inputs in, all outputs out.
 Function = Callable[[list[np.ndarray]], list[np.ndarray]]
@@ -63,7 +64,9 @@ def check_gradients(
         forward = _function(inputs, outputs)
         inputs, values = [*inputs, *cotangents], [*values, *weights]
         backward = _function(inputs, results)
-        _compare(forward, backward, values, weights, inputs, wanted, rng, relative, level)
+        # Nearby as well, so that a derivative that is right at one point only is found out.
+        for place in (values, _nearby(values, inputs, wanted, rng)):
+            _compare(forward, backward, place, weights, inputs, wanted, rng, relative, level)
         wanted, outputs = [*wanted, *cotangents], results
 
 
@@ -73,6 +76,19 @@ def _normal(rng: np.random.Generator, dimensions: tuple[int, ...], like: Instruc
     if like.array_shape.element_type.is_complex:
         return np.asarray(real + 1j * rng.normal(size=dimensions)).astype(dtype)
     return real.astype(dtype)
+
+
+def _nearby(
+    values: Sequence[np.ndarray],
+    inputs: Sequence[Instruction],
+    wanted: Sequence[Instruction],
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """The values with all that is differentiated moved a little."""
+    return [
+        np.asarray(v + NEARBY * _normal(rng, v.shape, i)) if i in wanted else v
+        for v, i in zip(values, inputs, strict=True)
+    ]
 
 
 def _leave_out_infinities(results: list[np.ndarray], weights: list[np.ndarray]) -> None:
