@@ -8,7 +8,9 @@ import numpy as np
 
 from tracejit.backends.numpy.interpreter import Value, interpret
 from tracejit.backends.numpy.scalars import evaluate_elementwise
-from tracejit.graph import Instruction
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.computations import binary_op
+from tracejit.ops.elementwise import ADD
 from tracejit.ops.indexing import GATHER, SCATTER
 
 
@@ -80,14 +82,31 @@ def scatter(instruction: Instruction, *arrays: np.ndarray) -> Value:
     for size, index in zip(results[0].shape, taken, strict=True):
         where = where * size + index
     flat = [result.reshape(-1) for result in results]
-    for chosen in _rounds(where):
-        target = where[chosen]
-        old = [array[target] for array in flat]
-        new = evaluate_elementwise(attributes["to_apply"], [*old, *(v[chosen] for v in values)])
-        for array, value in zip(flat, new if count > 1 else (new,), strict=True):
-            array[target] = value
+    _combine(flat, where, values, attributes["to_apply"])
     final = tuple(a.reshape(r.shape) for a, r in zip(flat, results, strict=True))
     return final if count > 1 else final[0]
+
+
+def _combine(
+    arrays: Sequence[np.ndarray],
+    where: np.ndarray,
+    values: Sequence[np.ndarray],
+    computation: Computation,
+) -> None:
+    """Combines ``values`` into the vectors ``arrays`` at ``where``, one after the other."""
+    if computation.root is computation.parameters[-1]:
+        arrays[0][where] = values[0]
+        return
+    if binary_op(computation) is ADD and arrays[0].dtype.isbuiltin == 1:
+        np.add.at(arrays[0], where, values[0])
+        return
+    for chosen in _rounds(where):
+        target = where[chosen]
+        old = [array[target] for array in arrays]
+        made = evaluate_elementwise(computation, [*old, *(v[chosen] for v in values)])
+        news = made if isinstance(made, tuple) else (made,)
+        for array, new in zip(arrays, news, strict=True):
+            array[target] = new
 
 
 def _starts(
