@@ -34,6 +34,7 @@ _SAFE_CALL = ctypes.CFUNCTYPE(
 
 _functions: dict[str, Callback] = {}
 _registered: dict[str, Any] = {}  # keeps the C functions alive
+_lock = threading.Lock()
 
 
 class _Raised(threading.local):
@@ -65,8 +66,9 @@ def require(names: Iterable[str]) -> None:
     for name in names:
         if name not in _functions:
             raise CompilationError(f"compiled code calls {name!r}, which is not defined here")
-        if name not in _registered:
-            _registered[name] = _register(name, _functions[name])
+        with _lock:
+            if name not in _registered:
+                _registered[name] = _register(name, _functions[name])
 
 
 def _register(name: str, function: Callback) -> Any:
