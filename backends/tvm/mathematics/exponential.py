@@ -85,8 +85,6 @@ TANH_TAIL = {
 
 # Within this distance of 0 both 2**n and e**x are normal numbers.
 NORMAL = {"float32": 87.0, "float64": 708.0}
-# e**x is infinite above, and rounds to 0 below minus this.
-LIMIT = {"float32": 104.0, "float64": 746.0}
 
 
 @dataclass(frozen=True)
@@ -124,16 +122,24 @@ class Exponent:
         first, second = select(is_large, 1.0, scale + 1.0), select(is_large, scale, 0.0)
         return fma(scale, self.expm1_r, first) + second
 
-    def exp_anywhere(self, x: Value, factor: float = 1.0) -> Value:
-        """``factor * e**x`` for all x, by two factors whose product is 2**n."""
+    def factors(self, x: Value) -> tuple[Value, Value]:
+        """Two numbers whose product is e**x, for all x; the second is a power of two.
+
+        Both are normal up to twice as far out as e**x is.
+        """
         shift = self.kind.bits - self.kind.fraction + 1  # a copy of the sign above n's own bits
         n = (self.n << shift) >> shift
         half = n >> 1
-        low = self.power(half)
-        value = fma(low, self.expm1_r, low) * (self.power(n - half) * factor)
-        limit = LIMIT[self.kind.name]
-        value = select(x > limit, math.inf, value)
-        return select(x < -limit, 0.0, value)
+        scale = self.power(half)
+        value = fma(scale, self.expm1_r, scale)
+        limit = 2.0 * NORMAL[self.kind.name]
+        value = select(x > limit, math.inf, select(x < -limit, 0.0, value))
+        return value, select(absolute(x) > limit, 1.0, self.power(n - half))
+
+    def exp_anywhere(self, x: Value, factor: float = 1.0) -> Value:
+        """``factor * e**x`` for all x."""
+        value, scale = self.factors(x)
+        return value * (scale * factor)
 
 
 def reduced(x: Value, low: Value | None = None) -> Exponent:

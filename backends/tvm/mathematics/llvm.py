@@ -356,12 +356,20 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
+def product(a: Value, b: Operand) -> Value:
+    """``a * b``, rounded before it is added to anything."""
+    return _call("arithmetic.fence", a * b)
+
+
 def exact_product(a: Value, b: Operand) -> tuple[Value, Value]:
     """``a * b`` as the sum of two floats, barring underflow."""
-    rounded = a * b
-    # The fence keeps the product from being fused into whatever it is added to.
-    product = _call("arithmetic.fence", rounded)
-    return product, fma(a, b, -product)
+    rounded = product(a, b)
+    return rounded, fma(a, b, -rounded)
+
+
+def exact_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """``a + b`` as the sum of two floats."""
+    return exact_difference(a, -b)
 
 
 def exact_difference(a: Value, b: Value) -> tuple[Value, Value]:

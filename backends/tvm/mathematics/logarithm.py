@@ -10,6 +10,7 @@ import math
 from tracejit.backends.tvm.mathematics.exponential import LN2
 from tracejit.backends.tvm.mathematics.kinds import KINDS
 from tracejit.backends.tvm.mathematics.llvm import (
+    Operand,
     Value,
     convert,
     copy_sign,
@@ -93,7 +94,7 @@ def log_of_parts(e: Value, f: Value) -> Value:
     return fma(e, high, (small - half) + f)
 
 
-def log_of(u: Value, low: Value | None = None, doublings: float = 0.0) -> Value:
+def log_of(u: Value, low: Value | None = None, doublings: Operand = 0.0) -> Value:
     """log(u), or log((u + low) 2**doublings) where ``low`` is below an ulp of u.
 
     ``u`` is a positive normal number, and below the largest power of two if ``low`` is given.
@@ -101,7 +102,7 @@ def log_of(u: Value, low: Value | None = None, doublings: float = 0.0) -> Value:
     """
     exponent, m = split(u)
     e = exponent_as_float(exponent, m)
-    if doublings:
+    if isinstance(doublings, Value) or doublings != 0.0:
         e = e + doublings
     f = m - 1.0
     if low is not None:

@@ -21,6 +21,7 @@ from tvm.ir import Call, Op, register_op_attr
 from tvm.ir import _ffi_api as _ir
 from tvm_ffi import structural_map
 
+from tracejit.backends.tvm.mathematics.complex_arithmetic import Pair
 from tracejit.backends.tvm.mathematics.kinds import BFLOAT16, FLOAT32, KINDS, Kind
 from tracejit.backends.tvm.mathematics.llvm import (
     Function,
@@ -32,6 +33,7 @@ from tracejit.backends.tvm.mathematics.llvm import (
     to_bits,
 )
 from tracejit.backends.tvm.tir import Expr
+from tracejit.backends.tvm.values import Complex
 
 Formula = Callable[..., Value]
 _Function = TypeVar("_Function", bound=Callable[..., Expr])
@@ -102,6 +104,43 @@ def binary(name: str, formula: Formula) -> Callable[[Expr, Expr, str], Expr]:
     """``formula`` as a function of two TIR expressions and their TVM element type."""
     apply = operation(name, formula, arity=2)
     return _documented(lambda x, y, dtype: apply(x, y, dtype=dtype), apply)
+
+
+def complex_function(
+    name: str, formula: Callable[..., Pair], *, arity: int = 1
+) -> Callable[..., Complex]:
+    """``formula`` on pairs of values as a function of ``arity`` complex numbers.
+
+    Each part of the result is one operation; LLVM shares what the two have in common.
+    """
+
+    def part(index: int) -> Formula:
+        def of_parts(*parts: Value) -> Value:
+            numbers = [Pair(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
+            return formula(*numbers)[index]
+
+        of_parts.__doc__ = formula.__doc__
+        return of_parts
+
+    parts = [
+        operation(f"complex_{name}_{which}", part(index), arity=2 * arity)
+        for index, which in enumerate(("re", "im"))
+    ]
+
+    def apply(*numbers: Complex) -> Complex:
+        arguments = [expression for number in numbers for expression in number]
+        dtype = str(arguments[0].ty)
+        return Complex(*(part(*arguments, dtype=dtype) for part in parts))
+
+    apply.__name__ = apply.__qualname__ = f"complex_{name}"
+    apply.__doc__ = formula.__doc__
+    return apply
+
+
+def complex_magnitude(name: str, formula: Callable[[Pair], Value]) -> Callable[[Complex], Expr]:
+    """``formula`` on one pair of values as a real function of a complex number."""
+    apply = operation(f"complex_{name}", lambda re, im: formula(Pair(re, im)), arity=2)
+    return _documented(lambda z: apply(z.re, z.im, dtype=str(z.re.ty)), apply)
 
 
 def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
