@@ -5,17 +5,14 @@
 
 The dtype is that of the arguments. Floats of 16 bits are computed in f32 and rounded once. Each
 formula's docstring states its error in units in the last place, for f32 and f64 alike; NaN,
-infinities, signed zeros and subnormal numbers come out as in C. Functions of complex numbers take
-`Complex` pairs and no dtype.
+infinities, signed zeros and subnormal numbers come out as in C. The module `complex` holds the
+functions of complex numbers.
 """
 
 from __future__ import annotations
 
 from tracejit.backends.tvm.mathematics import (
     bits,
-    complex_arithmetic,
-    complex_elementary,
-    complex_inverse,
     error_function,
     exponential,
     inverse_hyperbolic,
@@ -27,13 +24,7 @@ from tracejit.backends.tvm.mathematics import (
     rounding,
     trigonometric,
 )
-from tracejit.backends.tvm.mathematics.operations import (
-    binary,
-    complex_function,
-    complex_magnitude,
-    link,
-    unary,
-)
+from tracejit.backends.tvm.mathematics.operations import binary, link, unary
 
 exp = unary("exp", exponential.exp)
 expm1 = unary("expm1", exponential.expm1)
@@ -71,33 +62,6 @@ min = binary("min", rounding.min_)
 population_count = unary("population_count", bits.population_count)
 clz = unary("clz", bits.clz)
 
-complex_abs = complex_magnitude("abs", complex_arithmetic.magnitude)
-complex_add = complex_function("add", complex_arithmetic.add, arity=2)
-complex_sub = complex_function("sub", complex_arithmetic.sub, arity=2)
-complex_mul = complex_function("mul", complex_arithmetic.mul, arity=2)
-complex_div = complex_function("div", complex_arithmetic.div, arity=2)
-complex_sign = complex_function("sign", complex_arithmetic.sign)
-complex_sqrt = complex_function("sqrt", complex_arithmetic.sqrt_)
-complex_rsqrt = complex_function("rsqrt", complex_arithmetic.rsqrt)
-complex_exp = complex_function("exp", complex_elementary.exp)
-complex_expm1 = complex_function("expm1", complex_elementary.expm1)
-complex_logistic = complex_function("logistic", complex_elementary.logistic)
-complex_log = complex_function("log", complex_elementary.log)
-complex_log1p = complex_function("log1p", complex_elementary.log1p)
-complex_pow = complex_function("pow", complex_elementary.pow_, arity=2)
-complex_atan2 = complex_function("atan2", complex_elementary.atan2_, arity=2)
-complex_sinh = complex_function("sinh", complex_elementary.sinh)
-complex_cosh = complex_function("cosh", complex_elementary.cosh)
-complex_tanh = complex_function("tanh", complex_elementary.tanh)
-complex_sin = complex_function("sin", complex_elementary.sin)
-complex_cos = complex_function("cos", complex_elementary.cos)
-complex_tan = complex_function("tan", complex_elementary.tan)
-complex_asin = complex_function("asin", complex_inverse.asin)
-complex_acos = complex_function("acos", complex_inverse.acos)
-complex_asinh = complex_function("asinh", complex_inverse.asinh)
-complex_acosh = complex_function("acosh", complex_inverse.acosh)
-complex_atanh = complex_function("atanh", complex_inverse.atanh)
-
 __all__ = [
     "acos",
     "acosh",
@@ -109,32 +73,6 @@ __all__ = [
     "cbrt",
     "ceil",
     "clz",
-    "complex_abs",
-    "complex_acos",
-    "complex_acosh",
-    "complex_add",
-    "complex_asin",
-    "complex_asinh",
-    "complex_atan2",
-    "complex_atanh",
-    "complex_cos",
-    "complex_cosh",
-    "complex_div",
-    "complex_exp",
-    "complex_expm1",
-    "complex_log",
-    "complex_log1p",
-    "complex_logistic",
-    "complex_mul",
-    "complex_pow",
-    "complex_rsqrt",
-    "complex_sign",
-    "complex_sin",
-    "complex_sinh",
-    "complex_sqrt",
-    "complex_sub",
-    "complex_tan",
-    "complex_tanh",
     "cos",
     "cosh",
     "div",

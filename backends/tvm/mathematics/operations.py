@@ -106,13 +106,37 @@ def binary(name: str, formula: Formula) -> Callable[[Expr, Expr, str], Expr]:
     return _documented(lambda x, y, dtype: apply(x, y, dtype=dtype), apply)
 
 
-def complex_function(
-    name: str, formula: Callable[..., Pair], *, arity: int = 1
-) -> Callable[..., Complex]:
-    """``formula`` on pairs of values as a function of ``arity`` complex numbers.
+def complex_unary(name: str, formula: Callable[[Pair], Pair]) -> Callable[[Complex, str], Complex]:
+    """``formula`` as a function of one complex number and the TVM element type of its parts."""
+    apply = _complex_function(name, formula, arity=1)
+    return _documented(lambda z, dtype: apply(z, dtype=dtype), apply)
 
-    Each part of the result is one operation; LLVM shares what the two have in common.
-    """
+
+def complex_binary(
+    name: str, formula: Callable[[Pair, Pair], Pair]
+) -> Callable[[Complex, Complex, str], Complex]:
+    """``formula`` as a function of two complex numbers and the TVM element type of their parts."""
+    apply = _complex_function(name, formula, arity=2)
+    return _documented(lambda z, w, dtype: apply(z, w, dtype=dtype), apply)
+
+
+def complex_magnitude(
+    name: str, formula: Callable[[Pair], Value]
+) -> Callable[[Complex, str], Expr]:
+    """``formula`` as a real function of one complex number and the element type of its parts."""
+
+    def of_parts(re: Value, im: Value) -> Value:
+        return formula(Pair(re, im))
+
+    of_parts.__doc__ = formula.__doc__
+    apply = operation(f"complex_{name}", of_parts, arity=2)
+    return _documented(lambda z, dtype: apply(z.re, z.im, dtype=dtype), apply)
+
+
+def _complex_function(
+    name: str, formula: Callable[..., Pair], *, arity: int
+) -> Callable[..., Complex]:
+    """Each part of the result is one operation; LLVM shares what the two have in common."""
 
     def part(index: int) -> Formula:
         def of_parts(*parts: Value) -> Value:
@@ -122,25 +146,16 @@ def complex_function(
         of_parts.__doc__ = formula.__doc__
         return of_parts
 
-    parts = [
-        operation(f"complex_{name}_{which}", part(index), arity=2 * arity)
-        for index, which in enumerate(("re", "im"))
-    ]
+    re = operation(f"complex_{name}_re", part(0), arity=2 * arity)
+    im = operation(f"complex_{name}_im", part(1), arity=2 * arity)
 
-    def apply(*numbers: Complex) -> Complex:
-        arguments = [expression for number in numbers for expression in number]
-        dtype = str(arguments[0].ty)
-        return Complex(*(part(*arguments, dtype=dtype) for part in parts))
+    def apply(*numbers: Complex, dtype: str) -> Complex:
+        parts = [part for number in numbers for part in number]
+        return Complex(re(*parts, dtype=dtype), im(*parts, dtype=dtype))
 
-    apply.__name__ = apply.__qualname__ = f"complex_{name}"
+    apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = formula.__doc__
     return apply
-
-
-def complex_magnitude(name: str, formula: Callable[[Pair], Value]) -> Callable[[Complex], Expr]:
-    """``formula`` on one pair of values as a real function of a complex number."""
-    apply = operation(f"complex_{name}", lambda re, im: formula(Pair(re, im)), arity=2)
-    return _documented(lambda z: apply(z.re, z.im, dtype=str(z.re.ty)), apply)
 
 
 def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
