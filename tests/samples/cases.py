@@ -84,8 +84,8 @@ def seeded(sample: Sample) -> np.random.Generator:
 
 
 def draw_joint(
-    sample: Sample, types: Sequence[ElementType], special: bool = False
+    sample: Sample, types: Sequence[ElementType], special: bool = False, extremes: bool = True
 ) -> list[np.ndarray]:
     """Arrays for `joint_module`'s parameters."""
     rng = seeded(sample)
-    return [array for t in types for array in draw(sample, t, rng, special)]
+    return [array for t in types for array in draw(sample, t, rng, special, extremes)]

@@ -30,8 +30,12 @@ def _away_from_zero(rng: np.random.Generator, dimensions: tuple[int, ...]) -> np
     return np.asarray(rng.uniform(0.2, 2, dimensions) * rng.choice([-1, 1], dimensions))
 
 
-def special_values(element_type: ElementType) -> np.ndarray:
-    """Zeros, infinities, NaN, the extremes and halves; for integers the extremes and small ones."""
+def special_values(element_type: ElementType, extremes: bool = True) -> np.ndarray:
+    """Zeros, infinities, NaN, the extremes and halves; for integers the extremes and small ones.
+
+    Without ``extremes`` no sum of a few values overflows, whatever its order, integers excepted,
+    which wrap.
+    """
     dtype = element_type.dtype
     if element_type is ElementType.PRED:
         return np.array([False, True])
@@ -45,9 +49,9 @@ def special_values(element_type: ElementType) -> np.ndarray:
         parts = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan]
         return np.array([complex(a, b) for a in parts for b in parts], dtype)
     limits = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    extremes = [float(limits.tiny), float(limits.max), float(limits.eps)]
+    edges = [float(limits.tiny), float(limits.max), float(limits.eps)] if extremes else []
     ends = [np.nan] if element_type is ElementType.F8E4M3FN else [np.inf, np.nan]
-    values = np.array([0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 8.0, *extremes, *ends])
+    values = np.array([0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 8.0, *edges, *ends])
     return np.concatenate([values, -values]).astype(dtype)
 
 
@@ -57,7 +61,11 @@ def operand_type(operand: Operand, element_type: ElementType) -> ElementType:
 
 
 def draw(
-    sample: Sample, element_type: ElementType, rng: np.random.Generator, special: bool = False
+    sample: Sample,
+    element_type: ElementType,
+    rng: np.random.Generator,
+    special: bool = False,
+    extremes: bool = True,
 ) -> list[np.ndarray]:
     """One array for each operand; ``special`` draws special values where the sample lets us."""
     arrays = []
@@ -66,7 +74,7 @@ def draw(
         if operand.domain is not None:
             array = operand.domain(rng, operand.dimensions, given.dtype)
         elif special:
-            array = rng.choice(special_values(given), operand.dimensions)
+            array = rng.choice(special_values(given, extremes), operand.dimensions)
         else:
             array = usual_values(rng, operand.dimensions, given)
         array = np.asarray(array)
