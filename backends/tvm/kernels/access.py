@@ -42,6 +42,14 @@ class Access:
         """The longest distance that ``index`` moves any access, as far as it is known."""
         return max((abs(s[index]) for s in self.strides if s is not None), default=0)
 
+    def scaled(self, *factors: int) -> Access:
+        """The access of an accessor whose indices move in steps of these sizes."""
+        strides = tuple(
+            s and tuple(step * factor for step, factor in zip(s, factors, strict=True))
+            for s in self.strides
+        )
+        return Access(strides, self.plain)
+
     def permuted(self, *order: int) -> Access:
         """The access of an accessor whose indices come in another order."""
         strides = tuple(s and tuple(s[i] for i in order) for s in self.strides)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tracejit.backends.tvm.kernels.arithmetic import Parts
 from tracejit.backends.tvm.kernels.contraction import Contraction
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.kernels.packing import pack
 from tracejit.backends.tvm.kernels.sharing import Partials, on_workers, share
 from tracejit.backends.tvm.kernels.tile import Tile, pieces, vector_loop
 from tracejit.backends.tvm.kernels.tiling import ceil_div
@@ -178,14 +177,13 @@ class Axpy:
 
     def _copy_left(self, b: Expr, copy: Expr) -> Stmt:
         problem, arithmetic = self._problem, self._problem.arithmetic
-        return pack(
-            arithmetic,
-            problem.m,
+        return loop(
             problem.k,
-            lambda q, i: problem.left(b, i, q),
-            lambda q, i, v: arithmetic.store(self._left, [copy, q, i], v),
-            lanes=self._lanes,
-            valid=problem.m,
+            lambda q: vector_loop(
+                problem.m,
+                self._lanes,
+                lambda i: arithmetic.store(self._left, [copy, q, i], problem.left(b, i, q)),
+            ),
         )
 
     def _worker(self, b: Expr, copy: Expr, w: Expr) -> Stmt:

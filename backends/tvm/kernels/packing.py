@@ -1,7 +1,7 @@
 """Copies of operands in the order in which register tiles read them.
 
-A packed panel holds ``width`` numbers for each step of the contraction, next to one another:
-``panel[step, x]``. Reading through the accessor happens here, once for each number.
+A packed panel holds ``width`` numbers for each step of the contraction, next to one another.
+Reading through the accessor happens here, once for each number.
 """
 
 from __future__ import annotations
@@ -10,27 +10,21 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts
 from tracejit.backends.tvm.kernels.tile import vector_loop
-from tracejit.backends.tvm.tir import Expr, Stmt, loop, seq
+from tracejit.backends.tvm.tir import Expr, Stmt, seq
 
 
 def pack(
     arithmetic: Arithmetic,
     width: int,
-    depth: int | Expr,
-    element: Callable[[Expr, Expr], Parts],
-    write: Callable[[Expr, Expr, Parts], Stmt],
+    element: Callable[[Expr], Parts],
+    write: Callable[[Expr, Parts], Stmt],
     *,
     lanes: int,
     valid: int,
 ) -> Stmt:
-    """``write(step, x, element(step, x))`` for all ``depth`` steps; zero where x >= ``valid``."""
+    """One step: ``write(x, element(x))`` for x < ``width``, with zero from ``valid`` on."""
+    filled = vector_loop(valid, lanes, lambda x: write(x, element(x)))
+    if valid == width:
+        return filled
     zero = arithmetic.zero
-    return loop(
-        depth,
-        lambda q: seq(
-            vector_loop(valid, lanes, lambda x: write(q, x, element(q, x))),
-            vector_loop(width - valid, lanes, lambda x: write(q, x, zero), start=valid)
-            if valid < width
-            else [],
-        ),
-    )
+    return seq(filled, vector_loop(width - valid, lanes, lambda x: write(x, zero), start=valid))

@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts
-from tracejit.backends.tvm.tir import UNROLLED, VECTORIZED, AllocBuffer, Expr, Stmt, i32, loop, seq
+from tracejit.backends.tvm.tir import (
+    UNROLLED,
+    VECTORIZED,
+    AllocBuffer,
+    Expr,
+    Stmt,
+    const,
+    i32,
+    loop,
+    seq,
+)
 
 
 class Tile:
@@ -41,13 +51,15 @@ class Tile:
         self,
         left: Callable[[Expr, Expr, Expr], Parts],
         right: Callable[[Expr, Expr, Expr], Parts],
+        lane_dtype: str = "int32",
     ) -> Stmt:
         """Add ``left(row, vector, lane) * right(row, vector, lane)`` to every sum."""
         arithmetic = self.arithmetic
         return self._each(
             lambda a, u, v: arithmetic.multiply_add(
                 arithmetic.load(self.sums, a, u, v), left(a, u, v), right(a, u, v)
-            )
+            ),
+            lane_dtype,
         )
 
     def add_narrow(
@@ -108,19 +120,22 @@ class Tile:
 
         return loop(self.rows - first, lambda a: row(first + a))
 
-    def _each(self, value: Callable[[Expr, Expr, Expr], Parts]) -> Stmt:
+    def _each(self, value: Callable[[Expr, Expr, Expr], Parts], lane_dtype: str = "int32") -> Stmt:
         return self._unrolled(
-            lambda a, u, v: self.arithmetic.store(self.sums, [a, u, v], value(a, u, v))
+            lambda a, u, v: self.arithmetic.store(self.sums, [a, u, v], value(a, u, v)), lane_dtype
         )
 
-    def _unrolled(self, body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
-        return loop(
-            self.rows,
-            lambda a: loop(
-                self.vectors, lambda u: vector(self.lanes, lambda v: body(a, u, v)), UNROLLED
-            ),
-            UNROLLED,
-        )
+    def _unrolled(
+        self, body: Callable[[Expr, Expr, Expr], Stmt], lane_dtype: str = "int32"
+    ) -> Stmt:
+        def row(a: Expr) -> Stmt:
+            return loop(
+                self.vectors,
+                lambda u: vector(self.lanes, lambda v: body(a, u, v), dtype=lane_dtype),
+                UNROLLED,
+            )
+
+        return loop(self.rows, row, UNROLLED)
 
 
 def pieces(extent: int, lanes: int) -> list[tuple[int, int]]:
@@ -148,8 +163,8 @@ def vector_loop(extent: int, lanes: int, body: Callable[[Expr], Stmt], start: in
     return seq(statements)
 
 
-def vector(width: int, body: Callable[[Expr], Stmt], start: int = 0) -> Stmt:
+def vector(width: int, body: Callable[[Expr], Stmt], start: int = 0, dtype: str = "int32") -> Stmt:
     """``body(i)`` for ``width`` i from ``start`` on, at once."""
     if width == 1:
-        return body(i32(start))
-    return loop(width, lambda v: body(start + v), VECTORIZED)
+        return body(const(start, dtype))
+    return loop(width, lambda v: body(start + v), VECTORIZED, dtype=dtype)

@@ -21,6 +21,9 @@ from tracejit.backends.tvm.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop,
 _PACKED_STEPS = 256
 """Steps of the contraction that are packed as one piece of work."""
 
+_RUN_TILES = 8
+"""Column tiles that are packed side by side where that makes for long runs of memory."""
+
 
 class Tiled:
     """Statements for one matrix of a batch, ``copies`` of which may run at the same time."""
@@ -87,26 +90,32 @@ class Tiled:
         )
 
     def _pack_right(self, b: Expr, copy: Expr, w: Expr, first: Expr, count: Expr) -> Stmt:
+        """A worker's share of the column tiles, each piece long runs of the operand's memory."""
         problem, arithmetic = self._problem, self._problem.arithmetic
-        columns = self._tile.columns
+        columns, lanes = self._tile.columns, self._tile.lanes
+        side_by_side = _RUN_TILES if problem.right_access.walks(2) else 1
         chunks = ceil_div(problem.k, _PACKED_STEPS)
-        begin, units = share(w, count * chunks, self._plan.workers)
+        groups = (count + (side_by_side - 1)) // side_by_side
+        begin, units = share(w, groups * chunks, self._plan.workers)
 
-        def unit(at: Expr) -> Stmt:
-            p, q0 = at // chunks, at % chunks * _PACKED_STEPS
-            steps = tirx.min(i32(_PACKED_STEPS), problem.k - q0) if chunks > 1 else problem.k
+        def one(p: Expr, q: Expr) -> Stmt:
             return self._by_width(
                 first + p,
                 lambda valid: pack(
                     arithmetic,
                     columns,
-                    steps,
-                    lambda q, x: problem.right(b, q0 + q, (first + p) * columns + x),
-                    lambda q, x, v: arithmetic.store(self._packed_right, [copy, p, q0 + q, x], v),
-                    lanes=self._tile.lanes,
+                    lambda x: problem.right(b, q, (first + p) * columns + x),
+                    lambda x, v: arithmetic.store(self._packed_right, [copy, p, q, x], v),
+                    lanes=lanes,
                     valid=valid,
                 ),
             )
+
+        def unit(at: Expr) -> Stmt:
+            p0, q0 = at // chunks * side_by_side, at % chunks * _PACKED_STEPS
+            tiles = tirx.min(i32(side_by_side), count - p0) if side_by_side > 1 else i32(1)
+            steps = tirx.min(i32(_PACKED_STEPS), problem.k - q0) if chunks > 1 else problem.k
+            return loop(steps, lambda q: loop(tiles, lambda p: one(p0 + p, q0 + q)))
 
         return loop(units, lambda u: unit(begin + u))
 
@@ -207,17 +216,21 @@ class Tiled:
 
     def _pack_left(self, worker: _Worker, r0: Expr, rows: Expr, q0: Expr, steps: Expr) -> Stmt:
         problem, arithmetic = self._problem, self._problem.arithmetic
-        return loop(
-            rows,
-            lambda r: pack(
+
+        def one(r: Expr, q: Expr) -> Stmt:
+            start, place = self._start(r0 + r), [worker.private, r, q]
+            return pack(
                 arithmetic,
                 self._tile.rows,
-                steps,
-                lambda q, a: problem.left(worker.b, self._start(r0 + r) + a, q0 + q),
-                lambda q, a, v: arithmetic.store(self._packed_left, [worker.private, r, q, a], v),
+                lambda a: problem.left(worker.b, start + a, q0 + q),
+                lambda a, v: arithmetic.store(self._packed_left, [*place, a], v),
                 lanes=self._tile.lanes,
                 valid=self._tile.rows,
-            ),
+            )
+
+        return loop(
+            rows,
+            lambda r: loop(steps, lambda q: one(r, q)),
         )
 
     def _start(self, tile: Expr) -> Expr:

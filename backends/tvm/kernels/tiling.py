@@ -147,6 +147,8 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
     blocks = max(ranges, ceil_div(k, max(256, machine.l2 // (128 * itemsize))))
     blocks = ceil_div(blocks, ranges) * ranges
     depth = ceil_div(k, blocks)
+    # One thread packs what stays in its own cache, if it need not pack rows again for it.
+    panel_bytes = _PANEL_BYTES if threads > 1 or pack_left else machine.l2 // 4
     # A block of rows takes half of the second-level cache.
     block_rows = max(1, machine.l2 // 2 // (tile.rows * depth * itemsize))
     return TiledPlan(
@@ -159,7 +161,7 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
         depth=depth,
         blocks=ceil_div(k, depth),
         block_rows=min(block_rows, row_tiles),
-        panels=min(column_tiles, max(1, _PANEL_BYTES // (k * tile.columns * itemsize))),
+        panels=min(column_tiles, max(1, panel_bytes // (k * tile.columns * itemsize))),
         shares=_shares(row_tiles, column_tiles, ranges, threads),
     )
 

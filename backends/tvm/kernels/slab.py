@@ -1,0 +1,219 @@
+"""Zero-padded copies of parts of the left operand, in which no window leaves memory.
+
+A slab holds the images, in features and positions on axes that a unit of work needs (and, across
+groups, the out features, each with its own group's in features). Its dimensions lie in the order
+in which they lie in the operand, so that copying runs along memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.kernels.arithmetic import Parts
+from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
+from tracejit.backends.tvm.kernels.direct_plan import Across, DirectPlan, Role, positions
+from tracejit.backends.tvm.kernels.tile import vector, vector_loop
+from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, store, tirx
+
+_IMAGE, _FEATURE, _AXES = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of a sum: in features and taps of the first axis, from where on, and how many."""
+
+    feature: Expr
+    features: Expr
+    tap: Expr
+    taps: Expr
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a dimension of a slab comes from: index i of the operand, for ``count`` i from
+    ``first`` on, goes to position i * ``step`` + ``offset``."""
+
+    first: Expr
+    count: int | Expr
+    step: int
+    offset: Expr
+
+
+class Slab:
+    """A slab for each worker, and the table of where a tile's products find their operands."""
+
+    def __init__(self, problem: Correlation, plan: DirectPlan) -> None:
+        self._problem = problem
+        self._plan = plan
+        axes = problem.axes
+        self._windows = (plan.window, *(axis.window for axis in axes[1:]))
+        self._blocks = [plan.dimensions[plan.of_role(Role.AXIS, i)].block for i in range(len(axes))]
+        self._extents = [plan.dimensions[plan.of_role(Role.IMAGE)].block, plan.depth]
+        self._extents += [
+            positions(window, axis.dilation, axis.stride, block)
+            for axis, window, block in zip(axes, self._windows, self._blocks, strict=True)
+        ]
+        if plan.across is Across.GROUPS:
+            self._extents.append(plan.column.extent)
+        self._order = self._memory_order()
+        self._steps = [1] * len(self._extents)
+        step = 1
+        for dimension in reversed(self._order):
+            self._steps[dimension] = step
+            step *= self._extents[dimension]
+            # Neighbours this far apart would compete for the same lines of the first-level cache.
+            if step * problem.arithmetic.itemsize % 4096 == 0:
+                step += plan.lanes
+        # The last vector may be read beyond the last number, which is not used.
+        self._size = step + plan.column.tile * axes[-1].stride
+        self.scratch: Buffer = problem.arithmetic.scratch("slab", (plan.workers, self._size))
+        self.products = plan.depth * math.prod(self._windows)
+        self.table: Buffer = tirx.decl_buffer((self.products + 8,), "int32", name="table")
+
+    def _memory_order(self) -> list[int]:
+        axes = [_AXES + i for i in range(len(self._problem.axes))]
+        if self._plan.across is Across.GROUPS:
+            return [_IMAGE, _FEATURE, *axes, _AXES + len(axes)]
+        if self._plan.across is Across.PIXELS:
+            # Vectors run along the last axis, whatever lies innermost in the operand.
+            return [_IMAGE, _FEATURE, *axes]
+        access = self._problem.left_access
+        if None in access.strides or not access.strides:
+            return [_IMAGE, _FEATURE, *axes]
+        sizes = (2, 2, *(axis.input for axis in self._problem.axes))
+        # A dimension of one index may stand anywhere: outermost.
+        return sorted(
+            range(len(sizes)), key=lambda d: -access.step(d) if sizes[d] > 1 else -math.inf
+        )
+
+    def distance(self, dimension: int) -> int:
+        """How far apart neighbouring results of a dimension find the same product's operand."""
+        d = self._plan.dimensions[dimension]
+        if d.role is Role.IMAGE:
+            return self._steps[_IMAGE]
+        if d.role is Role.AXIS:
+            return self._problem.axes[d.axis].stride * self._steps[_AXES + d.axis]
+        return self._steps[-1] if self._plan.across is Across.GROUPS else 0
+
+    def load(self, worker: Expr, address: Expr) -> Parts:
+        return self._problem.arithmetic.load(self.scratch, worker, address)
+
+    def fill_table(self) -> Stmt:
+        """``table[product]``: the address of its operand from a tile's place on."""
+
+        def nest(depth: int, q: Expr, address: Expr) -> Stmt:
+            if depth == len(self._windows):
+                return store(self.table, q, address)
+            window, axis = self._windows[depth], self._problem.axes[depth]
+            step = axis.dilation * self._steps[_AXES + depth]
+            return loop(window, lambda t: nest(depth + 1, q * window + t, address + t * step))
+
+        return loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE]))
+
+    @property
+    def _is_covered(self) -> bool:
+        """Whether every position that a window looks at holds an input."""
+        return all(_is_covered(axis) for axis in self._problem.axes)
+
+    @property
+    def _moves(self) -> bool:
+        """Whether inputs come to lie on other positions for some units or parts than for others."""
+        blocked = any(d.role is Role.AXIS and d.blocks > 1 for d in self._plan.dimensions)
+        return blocked or self._plan.parts[1] > 1
+
+    def prepare(self, worker: Expr) -> list[Stmt]:
+        """What a worker does once."""
+        return [] if self._is_covered or self._moves else [self._clear(worker)]
+
+    def _clear(self, worker: Expr) -> Stmt:
+        arithmetic = self._problem.arithmetic
+        return vector_loop(
+            self._size,
+            self._plan.lanes,
+            lambda i: arithmetic.store(self.scratch, [worker, i], arithmetic.zero),
+        )
+
+    def fill(self, worker: Expr, group: Expr, start: Sequence[Expr], part: Part) -> Stmt:
+        """Copy what ``part`` of the sums needs for the unit whose block starts at ``start``."""
+        problem, plan = self._problem, self._plan
+        image = plan.of_role(Role.IMAGE)
+        sources = [
+            _neighbours(start[image], self._extents[_IMAGE]),
+            _neighbours(part.feature, part.features),
+        ]
+        for i, axis in enumerate(problem.axes):
+            dimension = plan.of_role(Role.AXIS, i)
+            origin: int | Expr = 0
+            if plan.dimensions[dimension].blocks > 1:
+                origin = start[dimension] * axis.stride
+            if i == 0 and plan.parts[1] > 1:
+                origin = origin + part.tap * axis.dilation
+            sources.append(_inside(axis, origin, self._extents[_AXES + i]))
+        if plan.across is Across.GROUPS:
+            sources.append(_neighbours(i32(0), plan.column.extent))
+
+        def element(n: Expr, c: Expr, *rest: Expr) -> Parts:
+            of_group = group
+            if plan.across is Across.GROUPS:
+                of_group = rest[-1] // problem.out_features
+            at = rest[: len(problem.axes)]
+            return problem.left(n, of_group * problem.in_features + c, *at)
+
+        copied = self._copy(worker, sources, element)
+        if self._moves and not self._is_covered:
+            return seq(self._clear(worker), copied)
+        return copied
+
+    def _copy(self, worker: Expr, sources: Sequence[Source], element: Callable[..., Parts]) -> Stmt:
+        def nest(depth: int, indices: dict[int, Expr], address: Expr) -> Stmt:
+            if depth == len(self._order):
+                value = element(*(indices[d] for d in range(len(indices))))
+                return self._problem.arithmetic.store(self.scratch, [worker, address], value)
+            dimension = self._order[depth]
+            source = sources[dimension]
+
+            def body(i: Expr) -> Stmt:
+                index = source.first + i
+                place = (index * source.step + source.offset) * self._steps[dimension]
+                return nest(depth + 1, {**indices, dimension: index}, address + place)
+
+            if depth < len(self._order) - 1:
+                return loop(source.count, body)
+            return _run(source.count, self._plan.lanes, body)
+
+        return nest(0, {}, i32(0))
+
+
+def _neighbours(first: Expr, count: int | Expr) -> Source:
+    return Source(first, count, 1, -first)
+
+
+def _inside(axis: Axis, origin: int | Expr, extent: int) -> Source:
+    """The inputs on ``extent`` positions from ``origin`` on, counted from the first window's
+    first tap."""
+    spread = axis.base_dilation
+    offset = axis.low - origin
+    begin, end = (spread - 1 - offset) // spread, (extent - 1 - offset) // spread + 1
+    if isinstance(origin, int):
+        begin = max(begin, 0)
+        return Source(i32(begin), max(min(end, axis.input) - begin, 0), spread, i32(offset))
+    begin, end = tirx.max(begin, i32(0)), tirx.min(end, i32(axis.input))
+    return Source(begin, tirx.max(end - begin, i32(0)), spread, offset)
+
+
+def _is_covered(axis: Axis) -> bool:
+    last = positions(axis.window, axis.dilation, axis.stride, axis.result) - 1 - axis.low
+    return axis.base_dilation == 1 and axis.low <= 0 and last < axis.input
+
+
+def _run(extent: int | Expr, lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """``body(i)`` for i in range(extent), in vectors as far as they go."""
+    if isinstance(extent, int):
+        return vector_loop(extent, lanes, body) if extent else seq(loop(0, body))
+    vectors = extent // lanes
+    return seq(
+        loop(vectors, lambda q: vector(lanes, lambda v: body(q * lanes + v))),
+        loop(extent - vectors * lanes, lambda i: body(vectors * lanes + i)),
+    )

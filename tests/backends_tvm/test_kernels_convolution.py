@@ -1,0 +1,181 @@
+"""Convolutions equal a definition written as a sum, for every option, layout and schedule."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends_tvm.kernel_harness import (
+    MACHINE,
+    Compiled,
+    Operand,
+    accumulate_dtype,
+)
+from tracejit.backends.tvm.kernels import ConvolutionShape, convolution
+from tracejit.backends.tvm.kernels.machine import Machine
+
+
+def shape(
+    batch: int,
+    in_features: int,
+    out_features: int,
+    in_sizes: Sequence[int],
+    window: Sequence[int],
+    *,
+    strides: Sequence[int] | None = None,
+    padding: Sequence[tuple[int, int]] | None = None,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    reversal: Sequence[bool] | None = None,
+    groups: int = 1,
+    batch_groups: int = 1,
+) -> ConvolutionShape:
+    rank = len(in_sizes)
+    ones = (1,) * rank
+    return ConvolutionShape(
+        batch, in_features, out_features, tuple(in_sizes), tuple(window),
+        tuple(strides or ones), tuple(padding or ((0, 0),) * rank),
+        tuple(lhs_dilation or ones), tuple(rhs_dilation or ones),
+        tuple(reversal or (False,) * rank), groups, batch_groups,
+    )  # fmt: skip
+
+
+def definition(s: ConvolutionShape, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The convolution as XLA defines it: spread, pad, then multiply and sum window by window."""
+    rank = len(s.in_sizes)
+    spread = [(n - 1) * d + 1 if n else 0 for n, d in zip(s.in_sizes, s.lhs_dilation, strict=True)]
+    base = np.zeros((*x.shape[:2], *spread), x.dtype)
+    base[(..., *(slice(None, None, d) for d in s.lhs_dilation))] = x
+    for axis, (low, high) in enumerate(s.padding, 2):
+        grow = [(0, 0)] * base.ndim
+        grow[axis] = (max(low, 0), max(high, 0))
+        base = np.pad(base, grow)
+        keep = slice(max(-low, 0), base.shape[axis] - max(-high, 0))
+        base = base[(slice(None),) * axis + (keep,)]
+    w = w[(..., *(slice(None, None, -1 if r else 1) for r in s.window_reversal))]
+    out = np.zeros((s.out_batch, s.out_features, *s.out_sizes), x.dtype)
+    if out.size == 0:
+        return out
+    per_batch, per_group = s.out_batch, s.in_features // s.feature_group_count
+    groups = s.feature_group_count * s.batch_group_count
+    width = s.out_features // groups
+    for g in range(groups):
+        batch, feature = divmod(g, s.feature_group_count)
+        images = base[
+            batch * per_batch : (batch + 1) * per_batch,
+            feature * per_group : (feature + 1) * per_group,
+        ]
+        own = slice(g * width, (g + 1) * width)
+        for tap in itertools.product(*(range(k) for k in s.window)):
+            places = [
+                slice(t * d, t * d + (o - 1) * step + 1, step)
+                for t, d, o, step in zip(tap, s.rhs_dilation, s.out_sizes, s.strides, strict=True)
+            ]
+            seen = images[(slice(None), slice(None), *places)]
+            out[:, own] += np.einsum("nc...,oc->no...", seen, w[(own, slice(None), *tap)])
+    assert rank == out.ndim - 2
+    return out
+
+
+def convolved(
+    s: ConvolutionShape,
+    dtype: Any = "float32",
+    orders: tuple[Sequence[int] | None, ...] = (None, None, None),
+    machine: Machine = MACHINE,
+    **target: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernel computes for random operands, and what it should."""
+    per_group = s.in_features // s.feature_group_count
+    lhs = Operand("lhs", (s.batch, s.in_features, *s.in_sizes), dtype, orders[0])
+    rhs = Operand("rhs", (s.out_features, per_group, *s.window), dtype, orders[1])
+    result = Operand("result", (s.out_batch, s.out_features, *s.out_sizes), dtype, orders[2])
+    work = convolution(
+        s, lhs.load, rhs.load, result.store,
+        accumulate_dtype=accumulate_dtype(dtype), machine=machine,
+    )  # fmt: skip
+    generator = np.random.default_rng(0)
+    x, w = lhs.random(generator), rhs.random(generator)
+    out = result.in_memory(np.full(result.shape, 7, dtype))
+    compiled = Compiled([lhs.buffer, rhs.buffer, result.buffer], work, **target)
+    compiled(lhs.in_memory(x), rhs.in_memory(w), out)
+    wide: Any = {"f": np.float64, "c": np.complex128, "V": np.float64}.get(x.dtype.kind, x.dtype)
+    with np.errstate(over="ignore"):
+        return result.from_memory(out), definition(s, x.astype(wide), w.astype(wide))
+
+
+def close(pair: tuple[np.ndarray, np.ndarray], s: ConvolutionShape) -> None:
+    found, wanted = pair
+    assert found.shape == wanted.shape
+    if found.dtype.kind in "iu":
+        np.testing.assert_array_equal(found, wanted)
+        return
+    unit = 2.0**-8 if found.dtype.kind == "V" else float(np.finfo(found.dtype).eps)
+    products = s.in_features * math.prod(s.window) + 1
+    sums = float(np.finfo(accumulate_dtype(found.dtype)).eps) * 4 * products
+    np.testing.assert_allclose(found.astype(wanted.dtype), wanted, rtol=2 * unit, atol=sums)
+
+
+SAME = ((1, 1), (1, 1))
+FIRST, LAST = (0, 1, 2, 3), (0, 2, 3, 1)
+
+CASES = {
+    "no axes": shape(5, 7, 9, (), ()),
+    "one axis": shape(3, 5, 7, (31,), (4,), padding=[(2, 1)]),
+    "one long axis": shape(1, 1, 1, (5000,), (9,), padding=[(4, 4)]),
+    "three axes": shape(2, 3, 5, (5, 6, 7), (2, 3, 2), padding=[(1, 0)] * 3),
+    "pointwise": shape(3, 20, 24, (5, 7), (1, 1)),
+    "pointwise with stride": shape(3, 20, 24, (5, 7), (1, 1), strides=(2, 3)),
+    "same": shape(2, 5, 19, (13, 17), (3, 3), padding=SAME),
+    "valid": shape(2, 5, 19, (13, 17), (3, 3)),
+    "one feature": shape(2, 1, 1, (40, 50), (5, 5), padding=[(2, 2)] * 2),
+    "small images": shape(9, 16, 32, (8, 8), (3, 3), padding=SAME),
+    "tiny images": shape(21, 16, 32, (2, 3), (3, 3), padding=SAME),
+    "wide images": shape(1, 4, 6, (9, 70), (3, 3), padding=SAME),
+    "stride 2": shape(2, 5, 19, (13, 18), (3, 3), strides=(2, 2), padding=SAME),
+    "uneven strides": shape(2, 3, 4, (14, 18), (3, 2), strides=(3, 2)),
+    "negative padding": shape(2, 3, 4, (14, 18), (3, 2), padding=[(-2, -1), (1, -3)]),
+    "padding beyond windows": shape(1, 2, 3, (4, 5), (2, 2), padding=[(5, 4), (3, 6)]),
+    "spread window": shape(2, 3, 18, (14, 18), (3, 3), rhs_dilation=(2, 3)),
+    "spread base": shape(2, 3, 18, (7, 8), (3, 3), lhs_dilation=(2, 2), padding=SAME),
+    "spread base and window": shape(
+        1, 3, 4, (7, 8), (3, 4), strides=(3, 2), lhs_dilation=(2, 6), rhs_dilation=(3, 4),
+        padding=[(3, 2), (4, 1)],
+    ),
+    "widely spread base": shape(1, 3, 4, (7, 8), (3, 3), lhs_dilation=(5, 4), padding=SAME),
+    "gaps in the result": shape(1, 3, 4, (7, 8), (1, 1), lhs_dilation=(2, 2), padding=SAME),
+    "reversed": shape(2, 3, 18, (7, 8), (3, 2), reversal=(True, False)),
+    "groups": shape(2, 6, 38, (9, 10), (3, 3), padding=SAME, groups=2),
+    "narrow groups": shape(2, 12, 18, (9, 10), (3, 3), padding=SAME, groups=6),
+    "depthwise": shape(2, 37, 37, (9, 10), (3, 3), padding=SAME, groups=37),
+    "depthwise with multiplier": shape(2, 9, 18, (9, 10), (3, 3), strides=(2, 1), groups=9),
+    "batch groups": shape(6, 4, 12, (9, 10), (3, 3), padding=SAME, batch_groups=3),
+    "a gradient of weights": shape(7, 33, 21, (10, 11), (9, 10)),
+    "a gradient of strided weights": shape(5, 4, 6, (17, 17), (8, 8), rhs_dilation=(2, 2)),
+    "a gradient of few weights": shape(1, 40, 9, (10, 10), (8, 8)),
+    "a gradient over a large window": shape(3, 2, 5, (40, 42), (38, 40)),
+    "many features": shape(1, 300, 40, (5, 5), (3, 3), padding=SAME),
+    "a window as large as the input": shape(4, 3, 8, (6, 7), (6, 7)),
+    "no results": shape(2, 3, 4, (2, 2), (3, 3)),
+    "no features": shape(2, 0, 4, (5, 5), (3, 3)),
+    "no images": shape(0, 3, 4, (5, 5), (3, 3)),
+    "no inputs": shape(2, 3, 4, (0, 5), (2, 3), padding=[(2, 2), (0, 0)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_options(case: str) -> None:
+    close(convolved(CASES[case]), CASES[case])
+
+
+@pytest.mark.parametrize(
+    "case", [case for case, s in CASES.items() if len(s.in_sizes) == 2 and "no" not in case]
+)
+@pytest.mark.parametrize("layout", ["last", "mixed"])
+def test_layouts(case: str, layout: str) -> None:
+    orders = (LAST, (2, 3, 1, 0), LAST) if layout == "last" else (LAST, FIRST, FIRST)
+    close(convolved(CASES[case], orders=orders), CASES[case])
