@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,7 +29,8 @@ def reduce(instruction: Instruction, *arrays: np.ndarray) -> Value:
         return np.asarray(reduced).astype(operands[0].dtype)
     kept = [d for d in range(operands[0].ndim) if d not in dimensions]
     sizes = [operands[0].shape[d] for d in kept]
-    rows = [a.transpose([*dimensions, *kept]).reshape([-1, *sizes]) for a in operands]
+    count = math.prod(operands[0].shape[d] for d in dimensions)
+    rows = [a.transpose([*dimensions, *kept]).reshape([count, *sizes]) for a in operands]
     starts = [np.broadcast_to(init, [1, *sizes]) for init in inits]
     results = _fold(computation, starts, rows)
     return results if len(operands) > 1 else results[0]

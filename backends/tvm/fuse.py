@@ -18,7 +18,8 @@ from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.control import CONDITIONAL, WHILE
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
-from tracejit.ops.reduction import REDUCE
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K
+from tracejit.ops.windows import SELECT_AND_SCATTER
 from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order
 
@@ -159,7 +160,9 @@ class _Fusion:
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
         cost = self.cost[operand]
-        if user.op is GATHER:
+        if user.op in (SORT, TOP_K):
+            return True
+        if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
