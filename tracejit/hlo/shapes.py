@@ -9,6 +9,7 @@ from tracejit.hlo.lexer import Lexer
 from tracejit.shapes import TOKEN, AnyShape, ElementType, Shape, TupleShape
 
 _MOST_NESTED = 64
+_ELEMENT_TYPES = {t.value: t for t in ElementType}
 
 
 def read_shape(lexer: Lexer) -> AnyShape:
@@ -37,8 +38,7 @@ def read_shape(lexer: Lexer) -> AnyShape:
 def _read_array(lexer: Lexer) -> AnyShape:
     offset = lexer.token.offset
     name = lexer.word("a shape")
-    known = {t.value: t for t in ElementType}
-    if name not in known and name != "token":
+    if name not in _ELEMENT_TYPES and name != "token":
         raise lexer.error(f"element type {name} is not known", offset)
     lexer.expect("[")
     sizes = []
@@ -53,7 +53,7 @@ def _read_array(lexer: Lexer) -> AnyShape:
     if name == "token":
         return TOKEN
     _skip_layout(lexer, len(sizes))
-    return Shape(known[name], tuple(sizes))
+    return Shape(_ELEMENT_TYPES[name], tuple(sizes))
 
 
 def _skip_layout(lexer: Lexer, rank: int) -> None:
