@@ -34,8 +34,7 @@ def differences(
     """
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return (
-            f"{actual.dtype}{list(actual.shape)} instead of "
-            f"{expected.dtype}{list(expected.shape)}"
+            f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
         )
     element_type = element_type_of(expected.dtype)
     if not element_type.is_inexact:
