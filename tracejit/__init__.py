@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from tracejit import numpy, tree
+from tracejit import lax, nn, numpy, tree
 from tracejit.api import interpret
-from tracejit.transforms import grad, jit, value_and_grad, vjp
+from tracejit.transforms import grad, jit, stop_gradient, value_and_grad, vjp
 
-__all__ = ["grad", "interpret", "jit", "numpy", "tree", "value_and_grad", "vjp"]
+__all__ = [
+    "grad",
+    "interpret",
+    "jit",
+    "lax",
+    "nn",
+    "numpy",
+    "stop_gradient",
+    "tree",
+    "value_and_grad",
+    "vjp",
+]

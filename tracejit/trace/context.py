@@ -53,6 +53,7 @@ class Trace:
         self.start = 0
 
     def __enter__(self) -> Trace:
+        assert not self.start, "a trace records once"
         traces = _running.traces
         self.parent = traces[-1] if traces else None
         self.alive = True

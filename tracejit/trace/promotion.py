@@ -96,7 +96,11 @@ def ufunc_dtypes(
         dtype is not None and is_extended(dtype)
     ):
         return _extended_dtypes(ufunc, operands, dtype)
-    given = tuple(np.dtype(np.bool_) if o is bool else o for o in operands)
+    # NumPy takes weak bools, and operands that are all weak, for arrays of Python objects.
+    all_weak = not any(isinstance(o, np.dtype) for o in operands)
+    given = tuple(
+        weak_dtype(o) if isinstance(o, type) and (all_weak or o is bool) else o for o in operands
+    )
     resolve: Callable[..., tuple[np.dtype, ...]] = ufunc.resolve_dtypes
     if dtype is not None:
         signature = (*[None] * ufunc.nin, *[dtype] * ufunc.nout)

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from tracejit.transforms.gradient import grad, value_and_grad, vjp
 from tracejit.transforms.jit import JitFunction, jit
+from tracejit.transforms.stop_gradient import stop_gradient
 
-__all__ = ["JitFunction", "grad", "jit", "value_and_grad", "vjp"]
+__all__ = ["JitFunction", "grad", "jit", "stop_gradient", "value_and_grad", "vjp"]

@@ -7,22 +7,15 @@ and whether it was an array, a NumPy scalar or a Python number.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.errors import ArgumentError
 from tracejit.shapes import ElementType, Shape, element_type_of
+from tracejit.trace.body import Abstract
 from tracejit.trace.convert import PYTHON_SCALARS, plain_array
 from tracejit.trace.promotion import weak_dtype
-
-
-class Abstract(NamedTuple):
-    """An argument without its elements; see `Tracer` for what the flags mean."""
-
-    shape: Shape
-    is_weak: bool = False
-    is_scalar: bool = False
 
 
 def key_of(leaf: Any) -> Any:

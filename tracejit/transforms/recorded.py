@@ -16,11 +16,12 @@ from tracejit import tree
 from tracejit.errors import TracerLeakError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import constant
+from tracejit.trace.body import Abstract
 from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.evaluation import evaluate
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
-from tracejit.transforms.arguments import Abstract, abstract_of, normalised
+from tracejit.transforms.arguments import abstract_of, normalised
 from tracejit.transforms.signature import Parameters
 from tracejit.transforms.staging import Output
 from tracejit.traversal import substitute

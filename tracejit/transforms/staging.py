@@ -13,10 +13,10 @@ from tracejit import tree
 from tracejit.errors import ArgumentError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import tuple_
+from tracejit.trace.body import Abstract
 from tracejit.trace.context import Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.tracer import Tracer
-from tracejit.transforms.arguments import Abstract
 from tracejit.tree import Structure
 
 

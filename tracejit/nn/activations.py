@@ -1,0 +1,248 @@
+"""Activations, and normalised exponentials along an axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.numpy import arithmetic, comparison, exponential, selecting, trigonometric
+from tracejit.numpy.building import Axis, along, axes_of, fill, scaled, where
+from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.reducing import combined, mask_of, with_axes
+from tracejit.ops import comparison as compare
+from tracejit.ops import elementwise, elementwise_unary
+from tracejit.ops.constants import iota
+from tracejit.ops.layout import broadcast_in_dim
+from tracejit.shapes import Shape, element_type_of
+from tracejit.trace.convert import converted
+from tracejit.trace.public import public
+from tracejit.trace.stopping import stopped
+from tracejit.trace.tracer import Tracer, lift
+from tracejit.trace.views import broadcast
+
+
+def floating(x: Any) -> Tracer:
+    """The array, integers as float64."""
+    array = as_array(x)
+    return array if array.element_type.is_inexact else array.astype(np.float64)
+
+
+@public
+def relu(x: Any) -> Any:
+    """max(x, 0), with derivative 0 at 0."""
+    value = as_array(x).instruction
+    # Written so that NaN stays NaN.
+    return lift(where(compare.le(value, fill(value, 0)), fill(value, 0), value))
+
+
+@public
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6)."""
+    return comparison.minimum(relu(as_array(x)), 6)
+
+
+@public
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+    """x above 0, ``negative_slope * x`` below."""
+    array = floating(x)
+    return selecting.where(array >= 0, array, array * negative_slope)
+
+
+def _below(x: Tracer) -> Tracer:
+    """x where it is below 0, else 0, so that exponentials of it stay finite."""
+    limited: Tracer = comparison.minimum(x, 0)
+    return limited
+
+
+@public
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x above 0, alpha * (e^x - 1) below."""
+    array = floating(x)
+    return selecting.where(array > 0, array, exponential.expm1(_below(array)) * alpha)
+
+
+@public
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """x above 0, alpha * (e^(x / alpha) - 1) below."""
+    array = floating(x)
+    return selecting.where(array > 0, array, exponential.expm1(_below(array) / alpha) * alpha)
+
+
+@public
+def selu(x: Any) -> Any:
+    """The scaled `elu` that keeps mean 0 and variance 1."""
+    return elu(as_array(x), 1.6732632423543772848170429916717) * 1.0507009873554804934193349852946
+
+
+@public
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e^-x)."""
+    return lift(elementwise_unary.logistic(floating(x).instruction))
+
+
+@public
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), without overflow."""
+    return -softplus(-floating(x))
+
+
+@public
+def softplus(x: Any) -> Any:
+    """log(1 + e^x), without overflow."""
+    return exponential.logaddexp(floating(x), 0)
+
+
+@public
+def silu(x: Any) -> Any:
+    """x * sigmoid(x)."""
+    array = floating(x)
+    return array * sigmoid(array)
+
+
+swish = silu
+
+
+@public
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x))."""
+    array = floating(x)
+    return array * trigonometric.tanh(softplus(array))
+
+
+@public
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution function of x, by default approximated by tanh."""
+    array = floating(x)
+    if approximate:
+        inner = (array + array * array * array * 0.044715) * math.sqrt(2 / math.pi)
+        return array * (trigonometric.tanh(inner) + 1) * 0.5
+    inner = lift(elementwise_unary.erf(scaled(array.instruction, math.sqrt(0.5))))
+    return array * (inner + 1) * 0.5
+
+
+@public
+def soft_sign(x: Any) -> Any:
+    """x / (1 + |x|)."""
+    array = floating(x)
+    return array / (arithmetic.absolute(array) + 1)
+
+
+@public
+def hard_tanh(x: Any) -> Any:
+    """x limited to [-1, 1]."""
+    return selecting.clip(as_array(x), -1, 1)
+
+
+@public
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6."""
+    return relu6(floating(x) + 3) / 6
+
+
+@public
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x)."""
+    array = floating(x)
+    return array * hard_sigmoid(array)
+
+
+hard_swish = hard_silu
+
+
+@public
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along ``axis`` times the sigmoid of the second."""
+    array = floating(x)
+    (position,) = axes_of("glu", axis, array.ndim)
+    half = array.shape[position] // 2
+    first, second = array[along(position, slice(half))], array[along(position, slice(half, None))]
+    return first * sigmoid(second)
+
+
+def _top(x: Instruction, axes: tuple[int, ...], mask: Instruction | None) -> Instruction:
+    """The greatest element along the axes, kept as size 1, without a derivative; 0 if infinite."""
+    dimensions = x.array_shape.dimensions
+    greatest = stopped(with_axes(combined("max", x, axes, mask), dimensions, axes))
+    return where(elementwise_unary.is_finite(greatest), greatest, 0)
+
+
+def _shifted(
+    function: str, x: Any, axis: Axis, mask: Any
+) -> tuple[Instruction, tuple[int, ...], Instruction | None]:
+    """The array less its greatest element along the axes."""
+    value = floating(x).instruction
+    dimensions = value.array_shape.dimensions
+    axes = axes_of(function, axis, len(dimensions))
+    where_ = mask_of(function, True if mask is None else mask, dimensions)
+    top = broadcast(_top(value, axes, where_), dimensions)
+    return elementwise.sub(value, top), axes, where_
+
+
+@public
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """e^x, divided by its sum along ``axis``; 0 where ``where`` leaves elements out."""
+    shifted, axes, mask = _shifted("softmax", x, axis, where)
+    dimensions = shifted.array_shape.dimensions
+    weights = elementwise_unary.exp(shifted)
+    if mask is not None:
+        weights = elementwise.select(mask, weights, fill(weights, 0))
+    total = with_axes(combined("add", weights, axes), dimensions, axes)
+    return lift(elementwise.div(weights, broadcast(total, dimensions)))
+
+
+@public
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """log(softmax(x)), without underflow; -inf where ``where`` leaves elements out."""
+    shifted, axes, mask = _shifted("log_softmax", x, axis, where)
+    dimensions = shifted.array_shape.dimensions
+    total = combined("add", elementwise_unary.exp(shifted), axes, mask)
+    logarithm = with_axes(elementwise_unary.log(total), dimensions, axes)
+    made = elementwise.sub(shifted, broadcast(logarithm, dimensions))
+    if mask is not None:
+        made = elementwise.select(mask, made, fill(made, -np.inf))
+    return lift(made)
+
+
+@public
+def logsumexp(
+    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """log(sum(b * e^a)) along ``axis``, without overflow; -inf for nothing but -inf."""
+    value = floating(a).instruction
+    dimensions = value.array_shape.dimensions
+    axes = axes_of("logsumexp", axis, len(dimensions))
+    mask = mask_of("logsumexp", True if where is None else where, dimensions)
+    top = _top(value, axes, mask)
+    weights = elementwise_unary.exp(elementwise.sub(value, broadcast(top, dimensions)))
+    if b is not None:
+        weights = (lift(weights, False) * b).instruction
+    total = with_axes(combined("add", weights, axes, mask), dimensions, axes)
+    made = elementwise.add(elementwise_unary.log(total), top)
+    kept = lift(made, False)
+    if keepdims:
+        return kept
+    return kept.reshape([size for d, size in enumerate(dimensions) if d not in axes])
+
+
+@public
+def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float32, axis: int = -1) -> Any:
+    """1 at the place that each integer names along a new axis, else 0; all 0 out of range."""
+    labels = as_array(x)
+    rank = labels.ndim + 1
+    (position,) = axes_of("one_hot", axis, rank)
+    sizes = (*labels.shape[:position], int(num_classes), *labels.shape[position:])
+    kept = [d for d in range(rank) if d != position]
+    count = iota(Shape(labels.element_type, sizes), position)
+    wide = broadcast_in_dim(labels.instruction, sizes, kept)
+    return lift(converted(compare.eq(count, wide), element_type_of(dtype)), False)
+
+
+@public
+def standardize(x: Any, axis: Axis = -1, epsilon: Any = 1e-5) -> Any:
+    """Less its mean, divided by its standard deviation along ``axis``."""
+    array = floating(x)
+    variance = array.var(axis, keepdims=True)
+    return (array - array.mean(axis, keepdims=True)) / arithmetic.sqrt(variance + epsilon)

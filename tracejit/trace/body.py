@@ -1,0 +1,123 @@
+"""Recording a function as a computation: the body of a loop, a branch, a reducer.
+
+body = record_body(function, "body", [Abstract(...), ...])
+body.captured                 what it uses of the traces around it; the computation takes these too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ArgumentError
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT
+from tracejit.shapes import Shape
+from tracejit.trace.context import Trace
+from tracejit.trace.convert import operand
+from tracejit.trace.tracer import Tracer
+from tracejit.traversal import rebuild
+
+
+class Abstract(NamedTuple):
+    """An array without its elements; see `Tracer` for what the flags mean."""
+
+    shape: Shape
+    is_weak: bool = False
+    is_scalar: bool = False
+
+    @staticmethod
+    def of(value: Any) -> Abstract:
+        """What a value that `operand` takes looks like."""
+        given = operand(value)
+        is_scalar = (
+            value.is_scalar if isinstance(value, Tracer) else not isinstance(value, np.ndarray)
+        )
+        shape = Shape(given.element_type, given.dimensions)
+        return Abstract(shape, given.is_weak, is_scalar and not shape.rank)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A recorded function: ``results`` made of ``parameters`` and of what it captured.
+
+    ``abstract`` and ``structure`` describe the tree that the function returned.
+    """
+
+    parameters: tuple[Instruction, ...]
+    results: tuple[Instruction, ...]
+    abstract: tuple[Abstract, ...]
+    structure: tree.Structure
+    trace: Trace
+
+    @property
+    def captured(self) -> list[Instruction]:
+        """The instructions of enclosing traces that the results use, in order of creation."""
+        found: set[Instruction] = set()
+        for instruction in _own_instructions(self.results, self.trace):
+            found.update(o for o in (instruction, *instruction.operands) if self._is_foreign(o))
+        return sorted(found, key=lambda instruction: instruction.serial)
+
+    def _is_foreign(self, instruction: Instruction) -> bool:
+        return not self.trace.owns(instruction) and not _is_small_constant(instruction)
+
+    def rebuilt(self, replacements: Mapping[Instruction, Instruction]) -> list[Instruction]:
+        """The results, with parameters and captured instructions exchanged for others.
+
+        Every instruction is a new one, so that none belongs to two computations.
+        """
+        new = dict(replacements)
+        for instruction in _own_instructions(self.results, self.trace):
+            for needed in (*instruction.operands, instruction):
+                if needed not in new:
+                    new[needed] = rebuild(needed, [new[o] for o in needed.operands])
+        return [new[result] for result in self.results]
+
+
+def record_body(
+    function: Callable[..., Any],
+    title: str,
+    arguments: Sequence[Abstract],
+    assemble: Callable[[Sequence[Any]], Sequence[Any]] = tuple,
+) -> Body:
+    """Runs ``function`` on unknown arrays like ``arguments``, in a trace inside the running one.
+
+    ``assemble`` makes the function's arguments from the arrays. Raises `ArgumentError` when it
+    returns something that is no array.
+    """
+    with Trace(title) as trace:
+        parameters = [
+            trace.parameter(argument.shape, lambda: f"an argument of {title}")
+            for argument in arguments
+        ]
+        tracers = [
+            Tracer(parameter, trace, is_weak=argument.is_weak, is_scalar=argument.is_scalar)
+            for parameter, argument in zip(parameters, arguments, strict=True)
+        ]
+        leaves, structure = tree.flatten(function(*assemble(tracers)))
+        try:
+            abstract = tuple(Abstract.of(leaf) for leaf in leaves)
+        except ArgumentError as error:
+            raise ArgumentError(f"{title}: {error.message}") from None
+        results = tuple(operand(leaf).natural for leaf in leaves)
+    return Body(tuple(parameters), results, abstract, structure, trace)
+
+
+def _own_instructions(results: Sequence[Instruction], trace: Trace) -> list[Instruction]:
+    """What was recorded in ``trace`` and is needed, operands first; results always."""
+    needed: set[Instruction] = set()
+    stack = list(results)
+    while stack:
+        instruction = stack.pop()
+        if instruction not in needed:
+            needed.add(instruction)
+            stack.extend(o for o in instruction.operands if trace.owns(o))
+    return sorted(needed, key=lambda instruction: instruction.serial)
+
+
+def _is_small_constant(instruction: Instruction) -> bool:
+    return instruction.op is CONSTANT and instruction.array_shape.size <= 16
