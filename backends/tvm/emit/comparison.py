@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.emit.elementwise import element_type_of
+from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal
 from tracejit.backends.tvm.scope import Value, pointwise
 from tracejit.backends.tvm.tir import Expr, const, tirx
 from tracejit.backends.tvm.types import register_dtype
@@ -14,7 +14,7 @@ from tracejit.shapes import ElementType
 
 _COMPARISONS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "EQ": lambda x, y: x == y,
-    "NE": lambda x, y: x != y,
+    "NE": not_equal,
     "GE": lambda x, y: x >= y,
     "GT": lambda x, y: x > y,
     "LE": lambda x, y: x <= y,
@@ -28,7 +28,9 @@ def compare(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     direction = instruction.attributes["direction"]
     if element_type.is_complex:
         equal = tirx.And(lhs.re == rhs.re, lhs.im == rhs.im)
-        return equal if direction == "EQ" else tirx.Not(equal)
+        if direction == "EQ":
+            return equal
+        return tirx.Or(not_equal(lhs.re, rhs.re), not_equal(lhs.im, rhs.im))
     if element_type is ElementType.PRED:
         lhs, rhs = (tirx.Select(v, const(1, "uint8"), const(0, "uint8")) for v in (lhs, rhs))
     if instruction.attributes["type"] == "TOTALORDER":

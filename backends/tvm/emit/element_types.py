@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index
-from tracejit.backends.tvm.emit.elementwise import element_type_of, unsigned
+from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal, unsigned
 from tracejit.backends.tvm.narrow import decode, encode
 from tracejit.backends.tvm.scope import Scope, Value, indexed, pointwise
 from tracejit.backends.tvm.tir import Expr, const, tirx
@@ -30,7 +30,7 @@ def converted(value: Value, source: ElementType, target: ElementType) -> Value:
         return Complex(converted(value, source, target.real), const(0, real))
     dtype = register_dtype(target)
     if target is ElementType.PRED:
-        return value if source is target else value != const(0, register_dtype(source))
+        return value if source is target else not_equal(value, const(0, register_dtype(source)))
     if source is ElementType.PRED:
         return tirx.Select(value, const(1, dtype), const(0, dtype))
     if source.is_floating and target.is_integral:

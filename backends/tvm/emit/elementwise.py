@@ -72,6 +72,8 @@ def maximum(element_type: ElementType, lhs: Value, rhs: Value) -> Value:
         return tirx.Or(lhs, rhs)
     if element_type.is_floating:
         return mathematics.max(lhs, rhs, register_dtype(element_type))
+    if element_type.is_complex:
+        return _chosen(_before(rhs, lhs), lhs, rhs)
     return tirx.max(lhs, rhs)
 
 
@@ -81,7 +83,31 @@ def minimum(element_type: ElementType, lhs: Value, rhs: Value) -> Value:
         return tirx.And(lhs, rhs)
     if element_type.is_floating:
         return mathematics.min(lhs, rhs, register_dtype(element_type))
+    if element_type.is_complex:
+        return _chosen(_before(lhs, rhs), lhs, rhs)
     return tirx.min(lhs, rhs)
+
+
+def _before(lhs: Complex, rhs: Complex) -> Expr:
+    """Whether lhs comes first or with rhs: by real parts, then by imaginary parts."""
+    return tirx.Or(lhs.re < rhs.re, tirx.And(lhs.re == rhs.re, lhs.im <= rhs.im))
+
+
+def _chosen(first: Expr, lhs: Complex, rhs: Complex) -> Complex:
+    """lhs if ``first``, else rhs; the one with a NaN, whatever the order."""
+    left_nan, right_nan = (tirx.Or(is_nan(v.re), is_nan(v.im)) for v in (lhs, rhs))
+    takes = tirx.Or(left_nan, tirx.And(tirx.Not(right_nan), first))
+    return Complex(tirx.Select(takes, lhs.re, rhs.re), tirx.Select(takes, lhs.im, rhs.im))
+
+
+def not_equal(lhs: Expr, rhs: Expr) -> Expr:
+    """lhs != rhs, true if either is NaN. TVM's own comparison, and the negated one, are ordered."""
+    equal = tirx.Select(lhs == rhs, const(1, "uint8"), const(0, "uint8"))
+    return equal == const(0, "uint8")
+
+
+def is_nan(value: Expr) -> Expr:
+    return not_equal(value, value)
 
 
 @pointwise.attach(ops.CLAMP)
@@ -147,21 +173,7 @@ def pow_(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     element_type = element_type_of(instruction)
     if element_type.is_complex:
         return complex_mathematics.pow(lhs, rhs, register_dtype(element_type.real))
-    if element_type.is_floating:
-        return mathematics.pow(lhs, rhs, register_dtype(element_type))
-    return _integer_pow(lhs, rhs, element_type)
-
-
-def _integer_pow(base: Expr, exponent: Expr, element_type: ElementType) -> Expr:
-    """By squaring, wrapping; of negative exponents only 1 and -1 leave something."""
-    dtype = register_dtype(element_type)
-    one, zero = const(1, dtype), const(0, dtype)
-    result, square = one, base
-    for bit in range(element_type.bits):
-        odd = (exponent & const(1 << bit, dtype)) != zero if bit < 63 else exponent < zero
-        result = tirx.Select(odd, result * square, result)
-        square = square * square
-    return result
+    return mathematics.pow(lhs, rhs, register_dtype(element_type))
 
 
 @pointwise.attach(ops.ATAN2)
