@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tracejit import lax, nn, numpy, tree
-from tracejit.api import interpret
+from tracejit import errors, hlo, lax, nn, numpy, tree
+from tracejit.api import compile, interpret
 from tracejit.transforms import grad, jit, stop_gradient, value_and_grad, vjp
 
 __all__ = [
+    "compile",
+    "errors",
     "grad",
+    "hlo",
     "interpret",
     "jit",
     "lax",
