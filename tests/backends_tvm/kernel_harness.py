@@ -62,7 +62,6 @@ class Compiled:
         parameters: Sequence[Buffer],
         work: Work,
         target: CpuTarget = HOST,
-        allocate: Callable[[int], np.ndarray] | None = None,
     ) -> None:
         self.module = _compile([*parameters, *work.scratch], work.statement, target)
         with tempfile.TemporaryDirectory() as folder:
@@ -74,9 +73,14 @@ class Compiled:
             self._loaded = tvm.runtime.load_module(str(library))
             self._function = ctypes.CDLL(str(library)).kernel
         self._function.restype = ctypes.c_int
-        self._scratch = [(allocate or _aligned)(nbytes(b)) for b in work.scratch]
+        self._sizes = [nbytes(b) for b in work.scratch]
+        self.place_scratch(_aligned)
+
+    def place_scratch(self, allocate: Callable[[int], np.ndarray]) -> None:
+        """Put the scratch where ``allocate`` says, a function from bytes to an array of them."""
+        self._scratch = [allocate(size) for size in self._sizes]
         for array in self._scratch:
-            array.view(np.uint8)[...] = 0xFF
+            array[...] = 0xFF
 
     def __call__(self, *arrays: np.ndarray) -> None:
         assert self.bind(*arrays)() == 0

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tests.backends_tvm.kernel_harness import (
     MACHINE,
     Compiled,
     Operand,
     accumulate_dtype,
+    without_avx512,
 )
 from tracejit.backends.tvm.kernels import ConvolutionShape, convolution
 from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.tir import const, tirx
 
 
 def shape(
@@ -179,3 +185,132 @@ def test_options(case: str) -> None:
 def test_layouts(case: str, layout: str) -> None:
     orders = (LAST, (2, 3, 1, 0), LAST) if layout == "last" else (LAST, FIRST, FIRST)
     close(convolved(CASES[case], orders=orders), CASES[case])
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128", ml_dtypes.bfloat16),
+    ],
+)
+@pytest.mark.parametrize("case", ["same", "wide images", "narrow groups", "a gradient of weights"])
+def test_element_types(dtype: Any, case: str) -> None:
+    close(convolved(CASES[case], dtype), CASES[case])
+
+
+@pytest.mark.parametrize("case", ["same", "wide images", "narrow groups", "a gradient of weights"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex128"])
+def test_narrower_vectors(case: str, dtype: str) -> None:
+    target, machine = without_avx512()
+    close(convolved(CASES[case], dtype, machine=machine, target=target), CASES[case])
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> ConvolutionShape:
+    rank = draw(st.integers(0, 3))
+    groups, batch_groups = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (5, 1), (1, 2), (1, 3)]))
+
+    def each(numbers: st.SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(numbers, min_size=rank, max_size=rank))
+
+    most = {0: 1, 1: 60, 2: 16, 3: 6}[rank]
+    s = shape(
+        batch_groups * draw(st.integers(1, 9)),
+        groups * draw(st.integers(1, 20)),
+        groups * batch_groups * draw(st.integers(1, 35)),
+        each(st.integers(1, most)),
+        each(st.integers(1, max(1, most // 2))),
+        strides=each(st.integers(1, 3)),
+        padding=each(st.tuples(st.integers(-2, 4), st.integers(-2, 4))),
+        lhs_dilation=each(st.integers(1, 3)),
+        rhs_dilation=each(st.integers(1, 3)),
+        reversal=each(st.booleans()),
+        groups=groups,
+        batch_groups=batch_groups,
+    )
+    spread = [(n - 1) * d + 1 for n, d in zip(s.in_sizes, s.lhs_dilation, strict=True)]
+    assume(all(n + sum(p) >= 0 for n, p in zip(spread, s.padding, strict=True)))
+    assume(math.prod(s.out_sizes) * math.prod(s.window) * s.in_features * s.out_features < 1e7)
+    return s
+
+
+@given(
+    s=shapes(),
+    order=st.permutations(range(5)),
+    dtype=st.sampled_from(["float32", "float32", "float64", "int32", "complex64"]),
+    threads=st.integers(1, 5),
+)
+def test_any_convolution(s: ConvolutionShape, order: list[int], dtype: str, threads: int) -> None:
+    own = [d for d in order if d < 2 + len(s.in_sizes)]
+    machine = dataclasses.replace(MACHINE, threads=threads)
+    close(convolved(s, dtype, (own, own[::-1], own), machine), s)
+
+
+LARGE = {
+    "images": shape(5, 16, 32, (20, 20), (3, 3), padding=SAME),
+    "one image": shape(1, 16, 32, (60, 60), (3, 3), padding=SAME),
+    "one image of many features": shape(1, 200, 96, (7, 7), (3, 3), padding=SAME),
+    "one long signal": shape(1, 1, 2, (200_000,), (33,), padding=[(16, 16)]),
+    "a gradient of weights": shape(24, 64, 32, (10, 10), (8, 8)),
+    "a gradient over large images": shape(9, 5, 16, (66, 66), (64, 64)),
+    "depthwise": shape(3, 48, 48, (40, 40), (3, 3), padding=SAME, groups=48),
+    "spread base": shape(3, 16, 16, (30, 30), (3, 3), lhs_dilation=(2, 2), padding=SAME),
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+@pytest.mark.parametrize("order", [FIRST, LAST])
+def test_results_do_not_depend_on_the_number_of_threads(case: str, order: Sequence[int]) -> None:
+    s = LARGE[case]
+    orders = (order, None, order) if len(s.in_sizes) == 2 else (None, None, None)
+    found, wanted = convolved(s, orders=orders, machine=dataclasses.replace(MACHINE, threads=1))
+    close((found, wanted), s)
+    for threads in (2, 5):
+        machine = dataclasses.replace(MACHINE, threads=threads)
+        np.testing.assert_array_equal(convolved(s, orders=orders, machine=machine)[0], found)
+
+
+@pytest.mark.parametrize("case", ["images", "one image", "a gradient of weights", "depthwise"])
+def test_small_caches(case: str) -> None:
+    """Slabs in blocks of lines, of features and of images."""
+    s = LARGE[case]
+    close(convolved(s, machine=dataclasses.replace(MACHINE, l2=1 << 14)), s)
+
+
+def test_producers_and_epilogues_are_fused() -> None:
+    """relu(conv(x * x, w) + bias), features last in memory."""
+    s = CASES["same"]
+    x = Operand("x", (s.batch, s.in_features, *s.in_sizes), "float32", LAST)
+    w = Operand("w", (s.out_features, s.in_features, *s.window), "float32")
+    bias = Operand("bias", (s.out_features,), "float32")
+    out = Operand("out", (s.out_batch, s.out_features, *s.out_sizes), "float32", LAST)
+
+    def store(n: Any, o: Any, y: Any, x: Any, value: Any) -> Any:
+        return out.store(n, o, y, x, tirx.max(value + bias.load(o), const(0, "float32")))
+
+    work = convolution(
+        s, lambda *i: x.load(*i) * x.load(*i), w.load, store,
+        accumulate_dtype="float32", machine=MACHINE,
+    )  # fmt: skip
+    generator = np.random.default_rng(1)
+    images, weights, biases = (o.random(generator) for o in (x, w, bias))
+    found = out.in_memory(np.zeros(out.shape, "float32"))
+    compiled = Compiled([o.buffer for o in (x, w, bias, out)], work)
+    compiled(x.in_memory(images), weights, biases, found)
+    wanted = np.maximum(definition(s, images**2, weights) + biases[:, None, None], 0)
+    np.testing.assert_allclose(out.from_memory(found), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["same", "wide images", "narrow groups", "a gradient of weights"])
+def test_builds_quickly(case: str) -> None:
+    """Statements, not unrolled bodies: their number does not grow with the sizes."""
+    s = CASES[case]
+    per_group = s.in_features // s.feature_group_count
+    shapes = [(s.batch, s.in_features, *s.in_sizes), (s.out_features, per_group, *s.window)]
+    shapes.append((s.out_batch, s.out_features, *s.out_sizes))
+    lhs, rhs, result = (Operand("o", each, "float32") for each in shapes)
+    work = convolution(
+        s, lhs.load, rhs.load, result.store, accumulate_dtype="float32", machine=MACHINE
+    )
+    assert len(str(work.statement).splitlines()) < 100

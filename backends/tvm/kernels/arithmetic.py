@@ -48,7 +48,7 @@ class Arithmetic:
     def split(self, value: Value) -> Parts:
         """The parts of what an accessor returned, converted to ``dtype``."""
         parts = value if isinstance(value, tuple) else (value,)
-        return tuple(tirx.Cast(self.dtype, part) for part in parts)
+        return tuple(part.astype(self.dtype) for part in parts)
 
     def join(self, parts: Sequence[Expr]) -> Value:
         """What is handed to a caller for ``parts``."""

@@ -51,7 +51,7 @@ class Contraction:
         result_access = writing(store, 3, zero, index_dtype)
 
         def index(x: Expr) -> Expr:
-            return tirx.Cast(index_dtype, x)
+            return x.astype(index_dtype)
 
         return Contraction(
             m,

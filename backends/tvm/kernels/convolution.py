@@ -128,10 +128,13 @@ def convolution(
 
     def place(b: Expr, i: Expr) -> tuple[Expr, list[Expr]]:
         position: list[Expr] = []
-        for size in reversed(shape.out_sizes):
+        for size in reversed(shape.out_sizes[1:]):
             position.insert(0, i % size)
             i = i // size
-        return (i if together else b), position
+        if not together:
+            return b, [i, *position] if axes else []
+        first = shape.out_sizes[0] if axes else 1
+        return i // first, [i % first, *position] if axes else []
 
     def pixel(b: Expr, i: Expr, q: Expr) -> Value:
         n, position = place(b, i)

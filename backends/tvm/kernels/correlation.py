@@ -85,7 +85,7 @@ class Correlation:
         result_access = writing(store, rank, zero, index_dtype)
 
         def index(indices: Sequence[Expr]) -> list[Expr]:
-            return [tirx.Cast(index_dtype, i) for i in indices]
+            return [i.astype(index_dtype) for i in indices]
 
         def put(*indices_and_parts: Any) -> Stmt:
             *indices, parts = indices_and_parts

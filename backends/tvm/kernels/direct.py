@@ -259,6 +259,7 @@ class Direct:
         spot = [slot, place.row_tile, place.column_tile]
         keep = tile.rows_of_panel(
             i32(0),
+            0,
             tile.columns,
             lambda a, x, v: arithmetic.store(self._partial, [*spot, a, x], v),
         )

@@ -108,17 +108,24 @@ class Tile:
         return self._unrolled(move)
 
     def rows_of_panel(
-        self, first: Expr, columns: int, body: Callable[[Expr, Expr, Parts], Stmt]
+        self,
+        first_row: Expr,
+        first_column: int,
+        columns: int,
+        body: Callable[[Expr, Expr, Parts], Stmt],
     ) -> Stmt:
-        """``body(row, column, sum)`` for the panel's rows from ``first`` on, in vectors."""
-        arithmetic = self.arithmetic
+        """``body(row, column, sum)`` for the panel's rows, and ``columns`` columns, from the
+        first on, in vectors along columns."""
 
         def row(a: Expr) -> Stmt:
             return vector_loop(
-                columns, self.lanes, lambda x: body(a, x, arithmetic.load(self.panel, a, x))
+                columns,
+                self.lanes,
+                lambda x: body(a, x, self.arithmetic.load(self.panel, a, x)),
+                start=first_column,
             )
 
-        return loop(self.rows - first, lambda a: row(first + a))
+        return loop(self.rows - first_row, lambda a: row(first_row + a))
 
     def _each(self, value: Callable[[Expr, Expr, Expr], Parts], lane_dtype: str = "int32") -> Stmt:
         return self._unrolled(

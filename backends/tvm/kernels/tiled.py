@@ -185,7 +185,7 @@ class Tiled:
         def right(c: Expr, q: Expr, x: Expr) -> Parts:
             if plan.pack_right:
                 return arithmetic.load(self._packed_right, worker.copy, worker.c0 + c, q0 + q, x)
-            return problem.right(worker.b, q0 + q, (worker.first + c) * tile.columns + x)
+            return problem.right(worker.b, q0 + q, self._first_column(worker.first + c) + x)
 
         def one(c: Expr, r: Expr) -> Stmt:
             place = [worker.private, r, c]
@@ -196,6 +196,7 @@ class Tiled:
                 begin = IfThenElse(is_first, begin, resume)
                 keep = tile.rows_of_panel(
                     i32(0),
+                    0,
                     tile.columns,
                     lambda a, x, v: arithmetic.store(self._partial, [*place, a, x], v),
                 )
@@ -239,19 +240,30 @@ class Tiled:
         start = tile * rows
         return tirx.min(start, i32(self._problem.m - rows)) if self._problem.m % rows else start
 
+    def _first_column(self, tile: Expr) -> Expr:
+        """The first column of a column tile; packed columns are padded, others must exist."""
+        n, columns = self._problem.n, self._tile.columns
+        start = tile * columns
+        return (
+            start if self._plan.pack_right or not self._tail else tirx.min(start, i32(n - columns))
+        )
+
     def _store(self, worker: _Worker, s: Expr, row_tile: Expr, column_tile: Expr) -> Stmt:
-        """Hand on the tile's sums, without the rows that the tile before had already."""
+        """Hand on the tile's sums, without those that the tiles before had already."""
         problem, tile = self._problem, self._tile
         start = self._start(row_tile)
+        column = self._first_column(column_tile)
         store = problem.store if self._plan.ranges == 1 else self._ranges.store(s)
-        return self._by_width(
-            column_tile,
-            lambda valid: tile.rows_of_panel(
+
+        def columns(valid: int) -> Stmt:
+            return tile.rows_of_panel(
                 row_tile * tile.rows - start,
+                0 if self._plan.pack_right else tile.columns - valid,
                 valid,
-                lambda a, x, v: store(worker.b, start + a, column_tile * tile.columns + x, v),
-            ),
-        )
+                lambda a, x, v: store(worker.b, start + a, column + x, v),
+            )
+
+        return self._by_width(column_tile, columns)
 
 
 class _Worker:

@@ -156,7 +156,7 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
         row_tiles,
         column_tiles,
         pack_left,
-        pack_right=not in_place or row_tiles > 2,
+        pack_right=not in_place or row_tiles > 2 or problem.n < tile.columns,
         ranges=ranges,
         depth=depth,
         blocks=ceil_div(k, depth),

@@ -1,0 +1,96 @@
+"""A program that dies if a kernel touches memory that is not its own.
+
+Every array, scratch included, begins right behind or ends right before a page that no access
+survives. Run as ``python -m tests.backends_tvm.guarded_kernels``; with ``--planted`` a kernel that
+reads one item too many runs in the same way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, guarded
+from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
+from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
+from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
+from tracejit.backends.tvm.kernels import Work, convolution, gemm
+from tracejit.backends.tvm.tir import loop
+
+Case = tuple[str, list[Operand], Callable[[], Work]]
+
+
+def products() -> Iterator[Case]:
+    for number, (b, m, n, k) in enumerate([*SHAPES, *LARGE.values()]):
+        # Each layout of an operand meets each kind of shape, though not in every combination.
+        orders = [(ROWS, COLUMNS)[number >> bit & 1] for bit in range(3)]
+        shapes = [(b, m, k), (b, k, n), (b, m, n)]
+        operands = [Operand("o", s, "float32", o) for s, o in zip(shapes, orders, strict=True)]
+
+        def made(
+            m: int = m, n: int = n, k: int = k, b: int = b, operands: list[Operand] = operands
+        ) -> Work:
+            x, y, z = operands
+            return gemm(
+                m, n, k, x.load, y.load, z.store,
+                accumulate_dtype="float32", machine=MACHINE, batch=b,
+            )  # fmt: skip
+
+        yield f"{b}x{m}x{n}x{k}", operands, made
+
+
+def convolutions() -> Iterator[Case]:
+    for name, s in {**CASES, **LARGE_CONVOLUTIONS}.items():
+        for order in (FIRST, LAST):
+            own = order if len(s.in_sizes) == 2 else None
+            per_group = s.in_features // s.feature_group_count
+            operands = [
+                Operand("x", (s.batch, s.in_features, *s.in_sizes), "float32", own),
+                Operand("w", (s.out_features, per_group, *s.window), "float32"),
+                Operand("z", (s.out_batch, s.out_features, *s.out_sizes), "float32", own),
+            ]
+
+            def made(operands: list[Operand] = operands, s=s) -> Work:  # type: ignore[no-untyped-def]
+                x, w, z = operands
+                return convolution(
+                    s, x.load, w.load, z.store, accumulate_dtype="float32", machine=MACHINE
+                )
+
+            yield f"{name} {order}", operands, made
+
+
+def planted() -> Iterator[Case]:
+    x, z = Operand("x", (100,), "float32"), Operand("z", (101,), "float32")
+    yield "planted", [x, z], lambda: Work(loop(101, lambda i: z.store(i, x.load(i))))
+
+
+def run(operands: list[Operand], work: Work) -> None:
+    """The same results wherever arrays lie."""
+    compiled = Compiled([o.buffer for o in operands], work)
+    generator = np.random.default_rng(0)
+    arrays = [o.in_memory(o.random(generator)) for o in operands]
+    found = []
+    for at_end in (True, False):
+        placed = [guarded(array, at_end=at_end) for array in arrays]
+
+        def scratch(size: int, at_end: bool = at_end) -> np.ndarray:
+            return guarded(np.zeros(size, np.uint8), at_end=at_end, align=64)
+
+        compiled.place_scratch(scratch)
+        compiled(*placed)
+        found.append(placed[-1].copy())
+    np.testing.assert_array_equal(*found)
+
+
+def main() -> None:
+    cases = [*planted()] if "--planted" in sys.argv else [*products(), *convolutions()]
+    for name, operands, made in cases:
+        print(name, flush=True)
+        run(operands, made())
+    print("done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Runs functions of vector mathematics on arrays, and measures their errors.
+
+evaluate(lambda x: mathematics.exp(x, "float32"), x)                  # one vectorised kernel
+worst_error(mathematics.exp, mpmath.exp, x) -> Worst                  # in units in the last place
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import mpmath
+import numpy as np
+
+from tests.backends_tvm.kernel_harness import HOST, without_avx512
+from tracejit.backends.tvm.codegen import (
+    compile_kernels,
+    contents,
+    kernel_function,
+    packed_function,
+)
+from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.program import Kernel
+from tracejit.backends.tvm.tir import (
+    VECTORIZED,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    loop,
+    store,
+    tirx,
+)
+from tracejit.backends.tvm.values import Complex
+
+AVX2, _ = without_avx512()
+TARGETS = {"host": HOST, "avx2": AVX2}
+
+FLOATS = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
+
+
+def evaluate(
+    formula: Callable[..., Any],
+    *arrays: np.ndarray,
+    returns: Any = None,
+    lanes: int = 8,
+    target: CpuTarget = HOST,
+) -> np.ndarray:
+    """``formula`` of the elements of flat arrays of one size, in a loop of ``lanes`` at a time.
+
+    Complex arrays appear as `Complex` pairs, bf16 as bf16, pred as bool. The result has the first
+    array's dtype, or ``returns``.
+    """
+    size = len(arrays[0])
+    padding = np.zeros(-size % lanes, arrays[0].dtype)
+    inputs = [_memory(np.concatenate([array, padding.astype(array.dtype)])) for array in arrays]
+    dtypes = [array.dtype for array in arrays]
+    result = np.empty(size + len(padding), arrays[0].dtype if returns is None else returns)
+    output = _memory(result)
+    run = _compiled(formula, tuple(dtypes), result.dtype, len(result), lanes, target)
+    run(*[array.ctypes.data for array in (*inputs, output)])
+    return result[:size]
+
+
+def module_of(
+    formula: Callable[..., Any],
+    dtypes: Sequence[np.dtype],
+    returns: np.dtype,
+    size: int,
+    lanes: int,
+    target: CpuTarget,
+) -> Any:
+    """The kernel of `evaluate` as a TVM module, its function ``kernel`` on pointers."""
+    inputs = [_buffer("x", dtype, size) for dtype in dtypes]
+    output = _buffer("y", returns, size)
+
+    def element(at: Expr) -> Stmt | Sequence[Stmt]:
+        values = [_load(b, dtype, at) for b, dtype in zip(inputs, dtypes, strict=True)]
+        return _store(output, returns, at, formula(*values))
+
+    if lanes == 1:
+        body = loop(size, element)
+    else:
+        body = loop(
+            size // lanes, lambda i: loop(lanes, lambda lane: element(i * lanes + lane), VECTORIZED)
+        )
+    kernel = Kernel("kernel", [*inputs, output], body)
+    function = kernel_function(kernel, contents(body), packed_function)
+    return compile_kernels([function], target, callbacks=False)
+
+
+def _compiled(*arguments: Any) -> Callable[..., None]:
+    function: Callable[..., None] = module_of(*arguments)["kernel"]
+    return function
+
+
+def _memory(array: np.ndarray) -> np.ndarray:
+    """The array as kernels see it; a view wherever ``array`` is contiguous."""
+    whole = np.ascontiguousarray(array)
+    if whole.dtype == ml_dtypes.bfloat16:
+        return whole.view(np.uint16)
+    if whole.dtype == np.bool_:
+        return whole.view(np.uint8)
+    return whole.view(_part(whole.dtype))
+
+
+def _part(dtype: np.dtype) -> np.dtype:
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _buffer(name: str, dtype: np.dtype, size: int) -> Buffer:
+    held = {ml_dtypes.bfloat16: "uint16", np.bool_: "uint8"}.get(dtype.type, str(_part(dtype)))
+    return buffer(name, (2 * size if dtype.kind == "c" else size,), held)
+
+
+def _load(source: Buffer, dtype: np.dtype, at: Expr) -> Any:
+    if dtype.kind == "c":
+        return Complex(source[at * 2], source[at * 2 + 1])
+    if dtype == ml_dtypes.bfloat16:
+        return tirx.reinterpret("bfloat16", source[at])
+    return source[at]
+
+
+def _store(target: Buffer, dtype: np.dtype, at: Expr, value: Any) -> Stmt | list[Stmt]:
+    if dtype.kind == "c":
+        return [store(target, at * 2, value.re), store(target, at * 2 + 1, value.im)]
+    if dtype == ml_dtypes.bfloat16:
+        value = tirx.reinterpret("uint16", value)
+    if dtype == np.bool_:
+        value = tirx.Select(value, const(1, "uint8"), const(0, "uint8"))
+    return store(target, at, value)
+
+
+class Worst(NamedTuple):
+    """The largest error, where it is, and what was computed and expected there."""
+
+    ulps: float
+    at: tuple[float, ...]
+    actual: float
+    expected: str
+
+
+def worst_error(
+    function: Callable[..., Expr],
+    reference: Callable[..., Any],
+    *arrays: np.ndarray,
+    target: CpuTarget = HOST,
+) -> Worst:
+    """The worst error of ``function`` against an mpmath ``reference``; NaN must meet NaN.
+
+    ``reference`` is asked where all arguments are finite.
+    """
+    dtype = arrays[0].dtype
+    actual = evaluate(lambda *xs: function(*xs, str(dtype)), *arrays, target=target)
+    worst = Worst(0.0, (), 0.0, "")
+    for *at, y in zip(*(array.tolist() for array in arrays), actual.tolist(), strict=True):
+        expected = reference(*map(mpmath.mpf, at))
+        error = ulps(y, expected, dtype)
+        if not error <= worst.ulps:
+            worst = Worst(error, tuple(at), y, mpmath.nstr(expected, 20))
+    return worst
+
+
+def ulps(actual: float, expected: Any, dtype: np.dtype) -> float:
+    """The distance in units of the last place that ``expected`` has in ``dtype``.
+
+    Where ``expected`` rounds to infinity only infinity is right, and only NaN where it is no real
+    number.
+    """
+    if isinstance(expected, mpmath.mpc):
+        expected = expected.real if expected.imag == 0 else mpmath.nan
+    if mpmath.isnan(expected) or np.isnan(actual):
+        return 0.0 if mpmath.isnan(expected) and np.isnan(actual) else np.inf
+    largest, unit = _largest(dtype), _unit(expected, dtype)
+    if abs(expected) >= largest + unit / 2:
+        return 0.0 if actual == mpmath.sign(expected) * np.inf else np.inf
+    if np.isinf(actual):
+        # An overflow in the last half unit is one of at most a unit.
+        return 1.0 if abs(expected) > largest - unit / 2 and actual * expected > 0 else np.inf
+    return float(abs(mpmath.mpf(actual) - expected) / unit)
+
+
+@functools.cache
+def _largest(dtype: np.dtype) -> Any:
+    return mpmath.mpf(float(np.finfo(dtype).max))
+
+
+def _unit(value: Any, dtype: np.dtype) -> Any:
+    info = np.finfo(dtype)
+    _, exponent = mpmath.frexp(value)
+    least = int(info.minexp) - int(info.nmant)
+    exponent = min(int(exponent), int(info.maxexp))
+    return mpmath.ldexp(1, max(exponent - 1 - int(info.nmant), least) if value else least)
+
+
+def any_bits(count: int, dtype: np.dtype, seed: int = 0) -> np.ndarray:
+    """Finite floats of random bits: every exponent is as likely as any other."""
+    generator = np.random.default_rng(seed)
+    bits = generator.integers(0, 256, (2 * count, dtype.itemsize), np.uint8)
+    values: np.ndarray = bits.view(dtype)[:, 0]
+    return values[np.isfinite(values)][:count]
