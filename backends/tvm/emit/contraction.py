@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.attributes import ConvDimensionNumbers, Window
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
-from tracejit.backends.tvm.kernels.gemm import gemm
+from tracejit.backends.tvm.kernels import ConvolutionShape, convolution, gemm
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
@@ -16,7 +17,7 @@ from tracejit.backends.tvm.tir import Expr, Stmt, const, seq, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction
-from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.shapes import ElementType
 
 
@@ -162,6 +163,74 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
         accumulate_dtype=access.accumulate_dtype,
         machine=frame.machine,
         batch=batch.extent,
+        index_dtype=frame.index_dtype,
+    )
+    return seq(*frame.allocate(work.scratch), work.statement)
+
+
+@rooted.attach(CONV_GENERAL_DILATED)
+def conv_general_dilated(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    lhs, rhs = (operand.array_shape.dimensions for operand in instruction.operands)
+    out = results[0][0].array_shape.dimensions
+    attributes = instruction.attributes
+    numbers: ConvDimensionNumbers = attributes["dim_labels"]
+    window: Window = attributes["window"]
+    lhs_dims = (
+        numbers.input_batch_dimension,
+        numbers.input_feature_dimension,
+        *numbers.input_spatial_dimensions,
+    )
+    rhs_dims = (
+        numbers.kernel_output_feature_dimension,
+        numbers.kernel_input_feature_dimension,
+        *numbers.kernel_spatial_dimensions,
+    )
+    out_dims = (
+        numbers.output_batch_dimension,
+        numbers.output_feature_dimension,
+        *numbers.output_spatial_dimensions,
+    )
+    # Every dimension of every array counts by itself: padding keeps them apart.
+    lhs_groups = [Group([lhs[d]]) for d in lhs_dims]
+    rhs_groups = [Group([rhs[d]]) for d in rhs_dims]
+    out_groups = [Group([out[d]]) for d in out_dims]
+
+    def at(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
+        def indices() -> list[Index]:
+            placed = {d: g.space.indices[0] for d, g in zip(dims, groups, strict=True)}
+            return [placed[d] for d in sorted(placed)]
+
+        return indices
+
+    access = Accessors(
+        frame,
+        instruction,
+        results,
+        [*lhs_groups, *rhs_groups, *out_groups],
+        [at(lhs_dims, lhs_groups), at(rhs_dims, rhs_groups)],
+        at(out_dims, out_groups),
+    )
+    shape = ConvolutionShape(
+        batch=lhs[lhs_dims[0]],
+        in_features=lhs[lhs_dims[1]],
+        out_features=rhs[rhs_dims[0]],
+        in_sizes=tuple(lhs[d] for d in lhs_dims[2:]),
+        window=tuple(w.size for w in window),
+        strides=tuple(w.stride for w in window),
+        padding=tuple((w.padding_low, w.padding_high) for w in window),
+        lhs_dilation=tuple(w.base_dilation for w in window),
+        rhs_dilation=tuple(w.window_dilation for w in window),
+        window_reversal=tuple(w.reversal for w in window),
+        feature_group_count=attributes["feature_group_count"],
+        batch_group_count=attributes["batch_group_count"],
+    )
+    work = convolution(
+        shape,
+        lambda *where: access.operand(0, *zip(lhs_groups, where, strict=True)),
+        lambda *where: access.operand(1, *zip(rhs_groups, where, strict=True)),
+        lambda *where: access.store(where[-1], *zip(out_groups, where[:-1], strict=True)),
+        accumulate_dtype=access.accumulate_dtype,
+        machine=frame.machine,
         index_dtype=frame.index_dtype,
     )
     return seq(*frame.allocate(work.scratch), work.statement)
