@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as _numpy
 
+from tracejit.numpy import mathematics as mathematics  # enters math.sin and its like
 from tracejit.numpy.arithmetic import (
     abs,
     absolute,

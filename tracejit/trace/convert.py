@@ -96,11 +96,21 @@ def plain_array(value: Any) -> np.ndarray:
     except ValueError as error:
         raise ArgumentError(f"a {type(value).__name__} does not make an array: {error}") from error
     if array.dtype.kind in "OUSMm" or array.dtype.names is not None:
-        given = type(value).__name__
-        named = given if given != "ndarray" else f"an array of dtype {array.dtype}"
-        raise ArgumentError(f"{named} cannot be traced: its elements are not numbers")
+        raise ArgumentError(_refusal(value, array))
     element_type_of(array.dtype)
     return array
+
+
+def _refusal(value: Any, array: np.ndarray) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of dtype {array.dtype} cannot be traced: its elements are not numbers"
+    kind = type(value).__name__
+    if isinstance(value, str | bytes | type(None)) or array.ndim:
+        return f"a {kind} is no array of numbers"
+    return (
+        f"a {kind} is no array of numbers; make its class a tree of arrays "
+        f"(tracejit.tree.register_node or register_dataclass), or make the argument static"
+    )
 
 
 def _from_array(array: np.ndarray) -> Instruction:

@@ -29,9 +29,11 @@ class _Installed:
     compiler: Compiler | None = None
 
 
-def use_compiler(compiler: Compiler) -> None:
-    """Sets what compiles a module."""
+def use_compiler(compiler: Compiler) -> Compiler | None:
+    """Sets what compiles a module, and returns what did before."""
+    before = _Installed.compiler
     _Installed.compiler = staticmethod(compiler)
+    return before
 
 
 def compile_module(module: Module, target: str, check: bool) -> Executable:

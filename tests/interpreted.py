@@ -1,0 +1,28 @@
+"""jit by the interpreter, for tests of what is recorded: compiling machine code takes its time.
+
+A test folder whose conftest.py imports the fixture uses it everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tracejit.graph import Module
+from tracejit.transforms.compiler import Executable, use_compiler
+from tracejit.transforms.interpreted import Checked, Interpreted
+
+
+def by_interpreter(module: Module, target: str, check: bool) -> Executable:
+    """The interpreter in the compiler's place."""
+    return Checked(module) if check else Interpreted(module)
+
+
+@pytest.fixture(autouse=True)
+def interpreted() -> Iterator[None]:
+    """Functions that are compiled within the test run by the interpreter."""
+    before = use_compiler(by_interpreter)
+    assert before is not None
+    yield
+    use_compiler(before)

@@ -1,0 +1,125 @@
+"""The functions of Python's math module on traced numbers: Python floats in, Python floats out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ArgumentError
+from tracejit.graph import Instruction
+from tracejit.numpy import arithmetic, comparison, exponential, logic, rounding, trigonometric
+from tracejit.ops import elementwise_unary
+from tracejit.shapes import ElementType
+from tracejit.trace.convert import operand
+from tracejit.trace.public import enter, public
+from tracejit.trace.tracer import Tracer, lift
+
+Function = Callable[..., Any]
+
+
+def _number(function: str, value: Any) -> Tracer:
+    """A number as a float64. Raises `ArgumentError` for arrays of more elements."""
+    given = operand(value)
+    if given.dimensions:
+        raise ArgumentError(
+            f"math.{function}: takes numbers, not an array {given.dimensions}; use np.{function}"
+        )
+    return lift(given.to(ElementType.F64))
+
+
+def _of_floats(original: Function, recorded: Function, finish: Function | None = None) -> None:
+    """Enters a function of floats, whose result is a float or what ``finish`` makes of it."""
+    name = original.__name__
+
+    def record(*values: Any) -> Any:
+        made = recorded(*(_number(name, value) for value in values))
+        return made.weakened() if finish is None else finish(made)
+
+    record.__name__ = name
+    enter(original, public(record, original))
+
+
+def _whole(made: Tracer) -> Tracer:
+    return made.astype(np.int64).weakened()
+
+
+def _truth(made: Tracer) -> Tracer:
+    return made
+
+
+def _erfc(x: Tracer) -> Tracer:
+    return lift(elementwise_unary.neg(_erf(x).instruction)) + 1
+
+
+def _erf(x: Tracer) -> Tracer:
+    value: Instruction = elementwise_unary.erf(x.instruction)
+    return lift(value)
+
+
+def _log(x: Tracer, base: Tracer | None = None) -> Any:
+    logarithm = exponential.log(x)
+    return logarithm if base is None else logarithm / exponential.log(base)
+
+
+def _hypot(*sides: Tracer) -> Any:
+    made = arithmetic.absolute(sides[0])
+    for side in sides[1:]:
+        made = arithmetic.hypot(made, side)
+    return made
+
+
+for _original, _recorded in (
+    (math.acos, trigonometric.arccos),
+    (math.acosh, trigonometric.arccosh),
+    (math.asin, trigonometric.arcsin),
+    (math.asinh, trigonometric.arcsinh),
+    (math.atan, trigonometric.arctan),
+    (math.atan2, trigonometric.arctan2),
+    (math.atanh, trigonometric.arctanh),
+    (math.copysign, rounding.copysign),
+    (math.cos, trigonometric.cos),
+    (math.cosh, trigonometric.cosh),
+    (math.degrees, trigonometric.degrees),
+    (math.erf, _erf),
+    (math.erfc, _erfc),
+    (math.exp, exponential.exp),
+    (math.expm1, exponential.expm1),
+    (math.fabs, arithmetic.fabs),
+    (math.fmod, arithmetic.fmod),
+    (math.hypot, _hypot),
+    (math.log, _log),
+    (math.log10, exponential.log10),
+    (math.log1p, exponential.log1p),
+    (math.log2, exponential.log2),
+    (math.nextafter, rounding.nextafter),
+    (math.pow, arithmetic.power),
+    (math.radians, trigonometric.radians),
+    (math.sin, trigonometric.sin),
+    (math.sinh, trigonometric.sinh),
+    (math.sqrt, arithmetic.sqrt),
+    (math.tan, trigonometric.tan),
+    (math.tanh, trigonometric.tanh),
+):
+    _of_floats(_original, _recorded)
+
+_of_floats(math.ceil, rounding.ceil, _whole)
+_of_floats(math.floor, rounding.floor, _whole)
+_of_floats(math.trunc, rounding.trunc, _whole)
+_of_floats(math.isfinite, comparison.isfinite, _truth)
+_of_floats(math.isinf, comparison.isinf, _truth)
+_of_floats(math.isnan, comparison.isnan, _truth)
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> Any:
+    x, y = _number("isclose", a), _number("isclose", b)
+    distance = arithmetic.absolute(x - y)
+    larger = comparison.maximum(arithmetic.absolute(x), arithmetic.absolute(y))
+    near = distance <= comparison.maximum(larger * rel_tol, abs_tol)
+    finite = logic.logical_and(comparison.isfinite(x), comparison.isfinite(y))
+    return logic.logical_or(x == y, logic.logical_and(near, finite))
+
+
+enter(math.isclose, public(_isclose, math.isclose))
