@@ -113,15 +113,15 @@ def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callb
     Python's lock is free most of the time, so modules compile side by side on threads. Raises
     `CompilationError` for TIR that TVM refuses.
 
-    TVM's pipeline has more passes. `StorageRewrite` moves small buffers out of the loops that use
-    them, and `LowerTVMBuiltin` takes them off the stack into a pool, at 50 ns and the chance of a
-    register each; the second is needed only for calls back. LLVM does the work of
-    `CommonSubexprElim`, and emitters choose the types of indices themselves.
+    TVM's pipeline has more passes. `StmtSimplify` does with floats what holds for integers only:
+    x - x becomes 0 and x != x false, whether x is NaN or not. `StorageRewrite` moves small buffers
+    out of the loops that use them, and `LowerTVMBuiltin` takes them off the stack into a pool, at
+    50 ns and the chance of a register each; the second is needed only for calls back. LLVM does the
+    work of `CommonSubexprElim`, and emitters choose the types of indices themselves.
     """
     t = tirx.transform
     passes = [
         t.BindTarget(target.tvm),
-        t.StmtSimplify(),
         t.FlattenBuffer(),
         t.VectorizeLoop(True),
         t.UnrollLoop(),

@@ -7,7 +7,7 @@ even; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no infi
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 from tracejit.shapes import ElementType
 
 
@@ -16,7 +16,7 @@ def _u32(value: int) -> Expr:
 
 
 def _bits(value: Expr) -> Expr:
-    return tirx.reinterpret("uint32", value)
+    return reinterpret("uint32", value)
 
 
 def decode(memory: Expr, element_type: ElementType) -> Expr:
@@ -26,10 +26,10 @@ def decode(memory: Expr, element_type: ElementType) -> Expr:
     if element_type is ElementType.F16:
         return tirx.Cast("float32", memory)
     if element_type is ElementType.BF16:
-        return tirx.reinterpret("float32", tirx.Cast("uint32", memory) << _u32(16))
+        return reinterpret("float32", tirx.Cast("uint32", memory) << _u32(16))
     if element_type is ElementType.F8E5M2:
         half = tirx.Cast("uint16", memory) << const(8, "uint16")
-        return tirx.Cast("float32", tirx.reinterpret("float16", half))
+        return tirx.Cast("float32", reinterpret("float16", half))
     if element_type is ElementType.F8E4M3FN:
         return _decode_f8e4m3fn(tirx.Cast("uint32", memory))
     if element_type is ElementType.S4:
@@ -42,11 +42,11 @@ def decode(memory: Expr, element_type: ElementType) -> Expr:
 def _decode_f8e4m3fn(code: Expr) -> Expr:
     sign = (code & _u32(0x80)) << _u32(24)
     magnitude = code & _u32(0x7F)
-    normal = tirx.reinterpret("float32", sign | ((magnitude << _u32(20)) + _u32(120 << 23)))
+    normal = reinterpret("float32", sign | ((magnitude << _u32(20)) + _u32(120 << 23)))
     # Subnormals are multiples of 2**-9.
     small = tirx.Cast("float32", magnitude) * const(2.0**-9, "float32")
-    subnormal = tirx.reinterpret("float32", _bits(small) | sign)
-    nan = tirx.reinterpret("float32", sign | _u32(0x7FC00000))
+    subnormal = reinterpret("float32", _bits(small) | sign)
+    nan = reinterpret("float32", sign | _u32(0x7FC00000))
     return tirx.Select(
         magnitude == _u32(0x7F), nan, tirx.Select(magnitude < _u32(8), subnormal, normal)
     )
@@ -89,7 +89,7 @@ def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int
     # Below the smallest normal number codes count multiples of 2**(1 - bias - mantissa); adding
     # 2**23 rounds to that grid, and a carry gives the smallest normal's code.
     scale = const(2.0 ** (bias - 1 + mantissa), "float32")
-    grid = tirx.reinterpret("float32", magnitude) * scale + const(2.0**23, "float32")
+    grid = reinterpret("float32", magnitude) * scale + const(2.0**23, "float32")
     subnormal = _bits(grid) - _u32(0x4B000000)
     is_small = magnitude < _u32((128 - bias) << 23)
     code = tirx.Select(is_small, subnormal, tirx.min(normal, _u32(overflow)))

@@ -28,6 +28,7 @@ from tracejit.backends.tvm.tir import (
     buffer,
     const,
     i32,
+    real,
     store,
     tirx,
 )
@@ -390,8 +391,8 @@ class Emitter:
     def number(self, index: Index, element_type: ElementType) -> Value:
         position = self.expression(index)
         if element_type.is_complex:
-            real = memory_dtype(element_type)
-            return Complex(tirx.Cast(real, position), const(0, real))
+            part = memory_dtype(element_type)
+            return Complex(tirx.Cast(part, position), real(0, part))
         made = tirx.Cast(register_dtype(element_type), position)
         return rounded(made, element_type) if needs_rounding(element_type) else made
 
@@ -428,11 +429,11 @@ def literal(instruction: Instruction) -> Value:
     array = instruction.attributes["literal"]
     element_type = instruction.array_shape.element_type
     if element_type.is_complex:
-        real = memory_dtype(element_type)
+        part = memory_dtype(element_type)
         number = complex(array)
-        return Complex(const(number.real, real), const(number.imag, real))
+        return Complex(real(number.real, part), real(number.imag, part))
     if element_type is ElementType.PRED:
         return const(bool(array), "bool")
     if element_type.is_floating:
-        return const(float(array), register_dtype(element_type))
+        return real(float(array), register_dtype(element_type))
     return const(int(array), register_dtype(element_type))

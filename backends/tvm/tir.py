@@ -44,6 +44,29 @@ def const(value: bool | int | float, dtype: str) -> Expr:
     return tirx.const(value, dtype)
 
 
+def real(value: float, dtype: str) -> Expr:
+    """A floating-point literal to compute with.
+
+    Zeros are hidden from TVM, which takes 0 * x for 0 and x + 0 for x, and refuses x / 0.
+    """
+    if value != 0:
+        return tirx.const(value, dtype)
+    if math.copysign(1, value) > 0:
+        return tirx.Cast(dtype, i32(0))
+    bits = DataType(dtype).itemsize * 8
+    return reinterpret(dtype, tirx.const(1 << (bits - 1), f"uint{bits}"))
+
+
+def reinterpret(dtype: str, value: Expr) -> Expr:
+    """The bits of ``value`` as a type of the same width.
+
+    The literal 0 is hidden from TVM, which takes its bits for the null pointer.
+    """
+    if isinstance(value, tirx.IntImm) and int(value) == 0:
+        value = tirx.Cast(str(value.ty), i32(0))
+    return tirx.reinterpret(dtype, value)
+
+
 def i32(value: int) -> Expr:
     return tirx.const(value, "int32")
 
@@ -129,6 +152,8 @@ __all__ = [
     "i64",
     "loop",
     "nbytes",
+    "real",
+    "reinterpret",
     "seq",
     "store",
     "tirx",

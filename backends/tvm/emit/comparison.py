@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal
 from tracejit.backends.tvm.scope import Value, pointwise
-from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import COMPARE
@@ -41,6 +41,6 @@ def compare(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
 def _total_order_key(value: Expr, dtype: str) -> Expr:
     """Signed integers in the order -NaN < -inf < … < -0 < +0 < … < +inf < +NaN."""
     signed = dtype.replace("float", "int")
-    bits = tirx.reinterpret(signed, value)
+    bits = reinterpret(signed, value)
     highest = 2 ** (int(signed[3:]) - 1) - 1
     return tirx.Select(bits < const(0, signed), bits ^ const(highest, signed), bits)

@@ -8,7 +8,7 @@ from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal, unsigned
 from tracejit.backends.tvm.narrow import decode, encode
 from tracejit.backends.tvm.scope import Scope, Value, indexed, pointwise
-from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.tir import Expr, const, real, reinterpret, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction
@@ -24,10 +24,10 @@ def convert_element_type(instruction: Instruction, operand: Value) -> Value:
 def converted(value: Value, source: ElementType, target: ElementType) -> Value:
     """``value`` as the nearest value of another type, as the spec of Convert says."""
     if target.is_complex:
-        real = register_dtype(target.real)
+        part = register_dtype(target.real)
         if isinstance(value, Complex):
-            return Complex(tirx.Cast(real, value.re), tirx.Cast(real, value.im))
-        return Complex(converted(value, source, target.real), const(0, real))
+            return Complex(tirx.Cast(part, value.re), tirx.Cast(part, value.im))
+        return Complex(converted(value, source, target.real), real(0, part))
     dtype = register_dtype(target)
     if target is ElementType.PRED:
         return value if source is target else not_equal(value, const(0, register_dtype(source)))
@@ -49,12 +49,12 @@ def _narrow_from_integer(value: Expr, source: ElementType) -> Expr:
     if source.bits <= 16:
         return tirx.Cast("float32", value)
     wide = tirx.Cast("float64", value)
-    bits = tirx.reinterpret("uint64", wide)
+    bits = reinterpret("uint64", wide)
     dropped = const((1 << 29) - 1, "uint64")
     some = (bits & dropped) != const(0, "uint64")
     sticky = tirx.Select(some, const(1 << 29, "uint64"), const(0, "uint64"))
     odd = (bits & const(((1 << 64) - 1) ^ ((1 << 29) - 1), "uint64")) | sticky
-    return tirx.Cast("float32", tirx.reinterpret("float64", odd))
+    return tirx.Cast("float32", reinterpret("float64", odd))
 
 
 def _saturated(value: Expr, dtype: str, target: ElementType) -> Expr:
@@ -154,9 +154,9 @@ def _clear(bits: Expr, element_type: ElementType) -> Expr:
 
 def memory_bits(value: Value, element_type: ElementType) -> Expr:
     """The bits that memory would hold, as an unsigned integer; four-bit ones with clear top."""
-    return tirx.reinterpret(unsigned(element_type), encode(value, element_type))
+    return reinterpret(unsigned(element_type), encode(value, element_type))
 
 
 def from_memory_bits(bits: Expr, element_type: ElementType) -> Value:
     """The register value of bits that memory would hold."""
-    return decode(tirx.reinterpret(memory_dtype(element_type), bits), element_type)
+    return decode(reinterpret(memory_dtype(element_type), bits), element_type)

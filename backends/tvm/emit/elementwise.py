@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.scope import Value, pointwise
-from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction, Op
@@ -143,7 +143,7 @@ def div(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     quotient = tirx.truncdiv(lhs, safe)
     if element_type.is_signed:
         quotient = tirx.Select(rhs == const(-1, dtype), const(0, dtype) - lhs, quotient)
-    all_bits = tirx.reinterpret(dtype, const(-1, dtype.replace("uint", "int")))
+    all_bits = reinterpret(dtype, const(-1, dtype.replace("uint", "int")))
     return tirx.Select(undefined, all_bits, quotient)
 
 
@@ -186,7 +186,7 @@ def atan2(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
 
 def _bits(value: Expr, element_type: ElementType) -> Expr:
     """An integer's bits as an unsigned register; a four-bit one's upper half is clear."""
-    made = tirx.reinterpret(unsigned(element_type), value)
+    made = reinterpret(unsigned(element_type), value)
     return made & const(15, "uint8") if element_type.bits == 4 else made
 
 
@@ -201,7 +201,7 @@ def _shifted(
     inside = amount < width
     safe = tirx.Select(inside, amount, const(0, dtype))
     made = tirx.Select(inside, shift(_bits(lhs, element_type), safe), const(0, dtype))
-    return tirx.reinterpret(register_dtype(element_type), made)
+    return reinterpret(register_dtype(element_type), made)
 
 
 @pointwise.attach(ops.SHIFT_LEFT)
@@ -221,8 +221,8 @@ def shift_right_arithmetic(instruction: Instruction, lhs: Value, rhs: Value) -> 
     dtype = unsigned(element_type)
     amount = tirx.min(_bits(rhs, element_type), const(element_type.bits - 1, dtype))
     signed = dtype.replace("uint", "int")
-    value = tirx.reinterpret(signed, lhs)
+    value = reinterpret(signed, lhs)
     if element_type is ElementType.U4:
         value = (value << const(4, "int8")) >> const(4, "int8")
-    made = value >> tirx.reinterpret(signed, amount)
-    return tirx.reinterpret(register_dtype(element_type), made)
+    made = value >> reinterpret(signed, amount)
+    return reinterpret(register_dtype(element_type), made)

@@ -8,7 +8,7 @@ from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.emit.elementwise import element_type_of, unsigned
 from tracejit.backends.tvm.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.scope import Value, pointwise
-from tracejit.backends.tvm.tir import Expr, const, tirx
+from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction, Op
@@ -121,7 +121,7 @@ def is_finite(instruction: Instruction, operand: Value) -> Value:
 @pointwise.attach(ops.POPULATION_COUNT)
 def population_count(instruction: Instruction, operand: Value) -> Value:
     bits, dtype, back = _bits(instruction, operand)
-    return tirx.reinterpret(back, mathematics.population_count(bits, dtype))
+    return reinterpret(back, mathematics.population_count(bits, dtype))
 
 
 @pointwise.attach(ops.CLZ)
@@ -129,14 +129,14 @@ def clz(instruction: Instruction, operand: Value) -> Value:
     bits, dtype, back = _bits(instruction, operand)
     unused = 4 if element_type_of(instruction).bits == 4 else 0
     count = mathematics.clz(bits, dtype) - const(unused, dtype)
-    return tirx.reinterpret(back, count)
+    return reinterpret(back, count)
 
 
 def _bits(instruction: Instruction, operand: Expr) -> tuple[Expr, str, str]:
     """An integer's bits as an unsigned register, that register's type, and the integer's own."""
     element_type = element_type_of(instruction)
     dtype = unsigned(element_type)
-    bits = tirx.reinterpret(dtype, operand)
+    bits = reinterpret(dtype, operand)
     if element_type.bits == 4:
         bits = bits & const(15, "uint8")
     return bits, dtype, register_dtype(element_type)
