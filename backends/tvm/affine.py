@@ -120,8 +120,11 @@ def linear(indices: Sequence[Index], dimensions: Sequence[int]) -> tuple[Affine,
 def split_row_major(address: Affine, dimensions: Sequence[int]) -> tuple[Affine, ...] | None:
     """The indices whose `linear` is ``address``, where they are affine; None where they are not.
 
-    Each variable must fall, by its coefficient, into one dimension and stay within it.
+    Each variable must fall, by its coefficient, into one dimension and stay within it. An empty
+    array has no elements to address, and any indices do.
     """
+    if 0 in dimensions:
+        return (Affine(),) * len(dimensions)
     parts: list[Affine] = []
     rest = address
     for size, stride in zip(dimensions, row_major_strides(dimensions), strict=True):

@@ -75,7 +75,7 @@ class _Features:
 
     def mean(self, operand: Instruction) -> Instruction:
         total = self.total(operand)
-        return div(total, full_like(total, max(self.count, 1)))
+        return div(total, full_like(total, self.count))
 
     def inverse_deviation(self, variance: Instruction) -> Instruction:
         return rsqrt(add(variance, full_like(variance, self.epsilon)))
@@ -113,7 +113,7 @@ def _batch_norm_grad(instruction: Instruction) -> Instruction:
     products = over.total(mul(grad_output, centred))
     grad_scale = mul(products, inverse)
     # scale / deviation * (g - sum(g) / n - (x - mean) * sum(g (x - mean)) / (n variance))
-    count = full_like(mean, max(over.count, 1))
+    count = full_like(mean, over.count)
     slope = div(mul(grad_scale, inverse), count)
     inner = sub(
         sub(grad_output, over.spread(div(grad_offset, count))), mul(centred, over.spread(slope))
