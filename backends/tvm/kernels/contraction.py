@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.kernels.access import Access, reading, writing
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts, Value
-from tracejit.backends.tvm.tir import Expr, Stmt, tirx
+from tracejit.backends.tvm.tir import Expr, Stmt
 
 Load = Callable[[Expr, Expr, Expr], Value]
 Store = Callable[[Expr, Expr, Expr, Value], Stmt]

@@ -1,4 +1,4 @@
-"""Convolutions with everything that XLA's ConvGeneralDilated has, of anything that can be indexed."""
+"""Convolutions with all options of XLA's ConvGeneralDilated, of anything that can be indexed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """A convolution as a problem: its axes, its operands, and how they lie in memory.
 
-    result(n, o, x...) = sum over c, t... of left(n, group(o) + c, x * stride + t * dilation - low...)
-                                             * right(o, c, t...)
+    result(n, o, x) = sum over c, t of left(n, c, x * stride + t * dilation - low) * right(o, c, t)
 
-where positions of the left operand count in steps of 1 / base_dilation, and hold 0 in between and
-outside. Batch groups and reversed windows are gone: they are other accessors of the same problem.
+for features c of o's group, and an x, t, low … for each axis. Positions of the left operand count
+in steps of 1 / base_dilation, and hold 0 in between and outside. Batch groups and reversed windows
+are gone: they are other accessors of the same problem.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from tracejit.backends.tvm.kernels.access import Access, reading, writing
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts, Value
-from tracejit.backends.tvm.tir import Expr, Stmt, tirx
+from tracejit.backends.tvm.tir import Expr, Stmt
 
 
 @dataclass(frozen=True)

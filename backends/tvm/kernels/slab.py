@@ -12,22 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.kernels.arithmetic import Parts
+from tracejit.backends.tvm.kernels.blocks import Part, Place, Unit
 from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
-from tracejit.backends.tvm.kernels.direct_plan import Across, DirectPlan, Role, positions
+from tracejit.backends.tvm.kernels.direct_plan import Across, Dimension, DirectPlan, Role, positions
 from tracejit.backends.tvm.kernels.tile import vector, vector_loop
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, store, tirx
 
 _IMAGE, _FEATURE, _AXES = 0, 1, 2
 
-
-@dataclass(frozen=True)
-class Part:
-    """Part of a sum: in features and taps of the first axis, from where on, and how many."""
-
-    feature: Expr
-    features: Expr
-    tap: Expr
-    taps: Expr
+_TABLE_LANES = 8
+"""How many addresses are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +62,15 @@ class Slab:
                 step += plan.lanes
         # The last vector may be read beyond the last number, which is not used.
         self._size = step + plan.column.tile * axes[-1].stride
-        self.scratch: Buffer = problem.arithmetic.scratch("slab", (plan.workers, self._size))
-        self.products = plan.depth * math.prod(self._windows)
-        self.table: Buffer = tirx.decl_buffer((self.products + 8,), "int32", name="table")
+        self._slab: Buffer = problem.arithmetic.scratch("slab", (plan.workers, self._size))
+        self._products = -(-plan.depth * math.prod(self._windows) // _TABLE_LANES) * _TABLE_LANES
+        self._table = tirx.decl_buffer((self._products,), "int32", name="table")
+        self._places = tirx.decl_buffer((plan.workers, self._products), "int32", name="places")
+
+    @property
+    def scratch(self) -> tuple[Buffer, ...]:
+        """The buffers that slabs need."""
+        return (self._table, self._places, self._slab)
 
     def _memory_order(self) -> list[int]:
         axes = [_AXES + i for i in range(len(self._problem.axes))]
@@ -88,29 +88,50 @@ class Slab:
             range(len(sizes)), key=lambda d: -access.step(d) if sizes[d] > 1 else -math.inf
         )
 
-    def distance(self, dimension: int) -> int:
+    def _distance(self, dimension: Dimension) -> int:
         """How far apart neighbouring results of a dimension find the same product's operand."""
-        d = self._plan.dimensions[dimension]
-        if d.role is Role.IMAGE:
+        if dimension.role is Role.IMAGE:
             return self._steps[_IMAGE]
-        if d.role is Role.AXIS:
-            return self._problem.axes[d.axis].stride * self._steps[_AXES + d.axis]
+        if dimension.role is Role.AXIS:
+            axis = dimension.axis
+            return self._problem.axes[axis].stride * self._steps[_AXES + axis]
         return self._steps[-1] if self._plan.across is Across.GROUPS else 0
 
-    def load(self, worker: Expr, address: Expr) -> Parts:
-        return self._problem.arithmetic.load(self.scratch, worker, address)
-
     def fill_table(self) -> Stmt:
-        """``table[product]``: the address of its operand from a tile's place on."""
+        """The table: how far from a tile's first operand each of its products' operands lies."""
+        last = len(self._windows) - 1
 
         def nest(depth: int, q: Expr, address: Expr) -> Stmt:
-            if depth == len(self._windows):
-                return store(self.table, q, address)
             window, axis = self._windows[depth], self._problem.axes[depth]
             step = axis.dilation * self._steps[_AXES + depth]
-            return loop(window, lambda t: nest(depth + 1, q * window + t, address + t * step))
+            if depth < last:
+                return loop(window, lambda t: nest(depth + 1, q * window + t, address + t * step))
+            return vector_loop(
+                window,
+                _TABLE_LANES,
+                lambda t: store(self._table, q * window + t, address + t * step),
+            )
 
         return loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE]))
+
+    def point(self, unit: Unit, place: Place) -> Stmt:
+        """Where in the slab the operands of one tile's products lie."""
+        base: Expr = i32(0)
+        for d, at, origin in zip(self._plan.dimensions, place.start, unit.start, strict=True):
+            base = base + (at - origin) * self._distance(d)
+        return vector_loop(
+            self._products,
+            _TABLE_LANES,
+            lambda q: store(self._places, [unit.worker, q], self._table[q] + base),
+        )
+
+    def load(self, worker: Expr, q: Expr, rows: Sequence[Expr], column: Expr) -> Parts:
+        """The operand of product ``q`` for the row with these indices and for a column."""
+        # In 64 bits, so that what is constant becomes part of an instruction.
+        address = tirx.Cast("int64", self._places[worker, q])
+        for d, index in zip(self._plan.dimensions, [*rows, column], strict=True):
+            address = address + index * self._distance(d)
+        return self._problem.arithmetic.load(self._slab, worker, address)
 
     @property
     def _is_covered(self) -> bool:
@@ -132,22 +153,21 @@ class Slab:
         return vector_loop(
             self._size,
             self._plan.lanes,
-            lambda i: arithmetic.store(self.scratch, [worker, i], arithmetic.zero),
+            lambda i: arithmetic.store(self._slab, [worker, i], arithmetic.zero),
         )
 
-    def fill(self, worker: Expr, group: Expr, start: Sequence[Expr], part: Part) -> Stmt:
-        """Copy what ``part`` of the sums needs for the unit whose block starts at ``start``."""
+    def fill(self, unit: Unit, part: Part) -> Stmt:
+        """Copy what a part of a unit's sums needs."""
         problem, plan = self._problem, self._plan
-        image = plan.of_role(Role.IMAGE)
         sources = [
-            _neighbours(start[image], self._extents[_IMAGE]),
+            _neighbours(unit.start[plan.of_role(Role.IMAGE)], self._extents[_IMAGE]),
             _neighbours(part.feature, part.features),
         ]
         for i, axis in enumerate(problem.axes):
             dimension = plan.of_role(Role.AXIS, i)
             origin: int | Expr = 0
             if plan.dimensions[dimension].blocks > 1:
-                origin = start[dimension] * axis.stride
+                origin = unit.start[dimension] * axis.stride
             if i == 0 and plan.parts[1] > 1:
                 origin = origin + part.tap * axis.dilation
             sources.append(_inside(axis, origin, self._extents[_AXES + i]))
@@ -155,22 +175,22 @@ class Slab:
             sources.append(_neighbours(i32(0), plan.column.extent))
 
         def element(n: Expr, c: Expr, *rest: Expr) -> Parts:
-            of_group = group
+            of_group = unit.group
             if plan.across is Across.GROUPS:
                 of_group = rest[-1] // problem.out_features
             at = rest[: len(problem.axes)]
             return problem.left(n, of_group * problem.in_features + c, *at)
 
-        copied = self._copy(worker, sources, element)
+        copied = self._copy(unit.worker, sources, element)
         if self._moves and not self._is_covered:
-            return seq(self._clear(worker), copied)
+            return seq(self._clear(unit.worker), copied)
         return copied
 
     def _copy(self, worker: Expr, sources: Sequence[Source], element: Callable[..., Parts]) -> Stmt:
         def nest(depth: int, indices: dict[int, Expr], address: Expr) -> Stmt:
             if depth == len(self._order):
                 value = element(*(indices[d] for d in range(len(indices))))
-                return self._problem.arithmetic.store(self.scratch, [worker, address], value)
+                return self._problem.arithmetic.store(self._slab, [worker, address], value)
             dimension = self._order[depth]
             source = sources[dimension]
 

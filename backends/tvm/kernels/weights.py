@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 from tracejit.backends.tvm.kernels.arithmetic import Parts
+from tracejit.backends.tvm.kernels.blocks import Part, Unit
 from tracejit.backends.tvm.kernels.correlation import Correlation
 from tracejit.backends.tvm.kernels.direct_plan import Across, DirectPlan, Role
 from tracejit.backends.tvm.kernels.packing import pack
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.slab import Part
 from tracejit.backends.tvm.kernels.tiling import ceil_div
 from tracejit.backends.tvm.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, tirx
 
@@ -37,12 +37,13 @@ class Weights:
             "weights", (slots, self._tiles, products, self._width)
         )
 
-    def load(self, worker: Expr, group: Expr, tile: Expr, part: Part, q: Expr, x: Expr) -> Parts:
-        """Product ``q`` of a part of the sum."""
+    def load(self, unit: Unit, tile: Expr, part: Part, q: Expr, x: Expr) -> Parts:
+        """The weight of product ``q`` of a part of the sum."""
+        arithmetic = self._problem.arithmetic
         if self.is_per_unit:
-            return self._problem.arithmetic.load(self.scratch, worker, tile, q, x)
+            return arithmetic.load(self.scratch, unit.worker, tile, q, x)
         first = (part.feature * self._problem.axes[0].window + part.tap) * self._inner_taps
-        return self._problem.arithmetic.load(self.scratch, group, tile, first + q, x)
+        return arithmetic.load(self.scratch, unit.group, tile, first + q, x)
 
     def pack_all(self) -> Stmt:
         """Everything, shared by all workers."""
@@ -62,9 +63,9 @@ class Weights:
 
         return on_workers(workers, worker)
 
-    def pack(self, worker: Expr, group: Expr, tile: Expr, part: Part) -> Stmt:
+    def pack(self, unit: Unit, tile: Expr, part: Part) -> Stmt:
         """What one part of the sum needs for one tile."""
-        return self._pack(worker, group, tile, part, i32(0))
+        return self._pack(unit.worker, unit.group, tile, part, i32(0))
 
     def _pack(self, slot: Expr, group: Expr, tile: Expr, part: Part, first: Expr) -> Stmt:
         problem, arithmetic, width = self._problem, self._problem.arithmetic, self._width
