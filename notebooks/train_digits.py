@@ -43,7 +43,7 @@ MEMORY = 0.9
 
 @dataclass(frozen=True)
 class Digits:
-    """Images f32[n, 1, 8, 8] between 0 and 1, and labels s32[n], to train and to test with."""
+    """Images f32[n, 8, 8, 1] between 0 and 1, and labels s32[n], to train and to test with."""
 
     images: Array
     labels: Array
@@ -54,7 +54,7 @@ class Digits:
 def load(seed: int) -> Digits:
     """1797 digits; a quarter of them, as many of each class, is kept away from training."""
     bundled = load_digits()
-    images = (bundled.images[:, None] / 16).astype(np.float32)
+    images = (bundled.images[..., None] / 16).astype(np.float32)
     labels = bundled.target.astype(np.int32)
     train, test, train_labels, test_labels = train_test_split(
         images, labels, test_size=0.25, stratify=labels, random_state=seed
@@ -73,7 +73,7 @@ def make_parameters(rng: np.random.Generator) -> Tree:
 
     first, second = CHANNELS
     return {
-        "kernel": [draw(first, 1, 3, 3, inputs=9), draw(second, first, 3, 3, inputs=9 * first)],
+        "kernel": [draw(3, 3, 1, first, inputs=9), draw(3, 3, first, second, inputs=9 * first)],
         "scale": [np.ones(n, np.float32) for n in CHANNELS],
         "offset": [np.zeros(n, np.float32) for n in CHANNELS],
         "weights": draw(second * 4, CLASSES, inputs=second * 4),
@@ -89,19 +89,13 @@ def make_statistics() -> Tree:
     }
 
 
-def convolve(x: Array, kernel: Array) -> Array:
-    """f32[n, c, h, w] with a kernel f32[o, c, 3, 3] -> f32[n, o, h, w]."""
-    return tj.lax.conv_general_dilated(x, kernel, (1, 1), "SAME")
-
-
 def relu_and_pool(x: Array) -> Array:
-    """Zero instead of negative; the greatest of every 2x2: f32[n, c, h/2, w/2]."""
-    x = np.maximum(x, 0)
-    return tj.lax.reduce_window(x, -np.inf, tj.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+    """Zero instead of negative, then the greatest of every 2x2: f32[n, h/2, w/2, c]."""
+    return tj.nn.max_pool(np.maximum(x, 0), (2, 2), (2, 2))
 
 
 def classify(x: Array, parameters: Tree) -> Array:
-    """The dense layer: f32[n, c, h, w] -> logits f32[n, 10]."""
+    """The dense layer: f32[n, h, w, c] -> logits f32[n, 10]."""
     return x.reshape(x.shape[0], -1) @ parameters["weights"] + parameters["bias"]
 
 
@@ -111,8 +105,8 @@ def train_logits(parameters: Tree, x: Array) -> tuple[Array, Tree]:
     for kernel, scale, offset in zip(
         parameters["kernel"], parameters["scale"], parameters["offset"], strict=True
     ):
-        x = convolve(x, kernel)
-        x, mean, variance = tj.nn.batch_norm(x, scale, offset, EPSILON, 1)
+        x = tj.nn.conv(x, kernel)
+        x, mean, variance = tj.nn.batch_norm(x, scale, offset, EPSILON)
         x = relu_and_pool(x)
         means.append(mean)
         variances.append(variance)
@@ -129,8 +123,8 @@ def infer_logits(parameters: Tree, statistics: Tree, x: Array) -> Array:
         statistics["variance"],
         strict=True,
     ):
-        x = convolve(x, kernel)
-        x = tj.nn.batch_norm_inference(x, scale, offset, mean, variance, EPSILON, 1)
+        x = tj.nn.conv(x, kernel)
+        x = tj.nn.batch_norm_inference(x, scale, offset, mean, variance, EPSILON)
         x = relu_and_pool(x)
     return classify(x, parameters)
 

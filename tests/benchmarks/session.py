@@ -63,7 +63,7 @@ class Session:
         """The running worker of an engine, warmed up: its compiler is loaded."""
         running = self.processes.get(engine)
         if running is None or not running.alive:
-            running = self.start(engine, TRACEJIT_CACHE_DIR=str(self.folder / "cache"))
+            running = self.start(engine, TRACEJIT_CACHE="0")
             self.closing.callback(running.close)
             self.processes[engine] = running
             running.ask(do="warm")

@@ -22,10 +22,10 @@ def inputs(rng: numpy.random.Generator, batch: int) -> tuple[Any, ...]:
     """Parameters, first and second moments, images and labels."""
     first, second = CHANNELS
     shapes = {
-        "kernel1": (first, 1, 3, 3),
+        "kernel1": (3, 3, 1, first),
         "scale1": (first,),
         "offset1": (first,),
-        "kernel2": (second, first, 3, 3),
+        "kernel2": (3, 3, first, second),
         "scale2": (second,),
         "offset2": (second,),
         "weights": (second * 4, 10),
@@ -35,19 +35,19 @@ def inputs(rng: numpy.random.Generator, batch: int) -> tuple[Any, ...]:
     moments = {k: numpy.zeros_like(p) for k, p in parameters.items()}
     # A second moment of zero would make the first update all sign, whatever the gradient's size.
     squares = {k: numpy.ones_like(p) for k, p in parameters.items()}
-    images = rng.random((batch, 1, 8, 8), dtype=numpy.float32)
+    images = rng.random((batch, 8, 8, 1), dtype=numpy.float32)
     return parameters, moments, squares, images, rng.integers(0, 10, batch, dtype=numpy.int32)
 
 
 def batch_norm(np: Any, x: Any, scale: Any, offset: Any) -> Any:
-    mean = np.mean(x, axis=(0, 2, 3), keepdims=True)
-    variance = np.var(x, axis=(0, 2, 3), keepdims=True)
+    mean = np.mean(x, axis=(0, 1, 2))
+    variance = np.var(x, axis=(0, 1, 2))
     normal = (x - mean) / np.sqrt(variance + EPSILON)
-    return normal * scale[:, None, None] + offset[:, None, None]
+    return normal * scale + offset
 
 
 def batch_norm_tracejit(tj: Any, x: Any, scale: Any, offset: Any) -> Any:
-    return tj.nn.batch_norm(x, scale, offset, EPSILON, 1)[0]
+    return tj.nn.batch_norm(x, scale, offset, EPSILON)[0]
 
 
 def step(lib: Any, norm: Any, p: Tree, m: Tree, v: Tree, x: Any, labels: Any) -> Any:
@@ -56,9 +56,11 @@ def step(lib: Any, norm: Any, p: Tree, m: Tree, v: Tree, x: Any, labels: Any) ->
     def loss(p: Tree) -> Any:
         h = x
         for i in "12":
-            h = lax.conv_general_dilated(h, p["kernel" + i], (1, 1), "SAME")
+            h = lax.conv_general_dilated(
+                h, p["kernel" + i], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
             h = np.maximum(norm(h, p["scale" + i], p["offset" + i]), 0)
-            h = lax.reduce_window(h, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+            h = lax.reduce_window(h, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
         logits = h.reshape(h.shape[0], -1) @ p["weights"] + p["bias"]
         logits = logits - np.max(logits, axis=1, keepdims=True)
         log_probabilities = logits - np.log(np.sum(np.exp(logits), axis=1, keepdims=True))
@@ -79,10 +81,29 @@ def step_tracejit(tj: Any, *arguments: Any) -> Any:
     return step(tj, lambda *a: batch_norm_tracejit(tj, *a), *arguments)
 
 
+def to_torch(name: str, x: Any) -> Any:
+    """An array of this layout, features last, in PyTorch's, features before height and width."""
+    if name.startswith("kernel"):
+        return x.permute(3, 2, 0, 1).contiguous()
+    if name == "weights":
+        return x.reshape(2, 2, -1, 10).permute(2, 0, 1, 3).reshape(-1, 10)
+    return x.clone()
+
+
+def from_torch(name: str, x: Any) -> Any:
+    """The way back."""
+    if name.startswith("kernel"):
+        return x.permute(2, 3, 1, 0)
+    if name == "weights":
+        return x.reshape(-1, 2, 2, 10).permute(1, 2, 0, 3).reshape(-1, 10)
+    return x
+
+
 class TorchStep:
     """The same in PyTorch's way: parameters and moments live in an optimiser, updated in place.
 
-    The first call takes them from its arguments, the later calls go on from there.
+    The first call takes them from its arguments, and gives them back in the other engines' layout
+    for comparison; the later calls go on from there.
     """
 
     def __init__(self) -> None:
@@ -90,7 +111,7 @@ class TorchStep:
         self.parameters: Tree = {}
 
     def begin(self, torch: Any, p: Tree, m: Tree, v: Tree) -> None:
-        self.parameters = {k: p[k].clone().requires_grad_() for k in sorted(p)}
+        self.parameters = {k: to_torch(k, p[k]).requires_grad_() for k in sorted(p)}
         self.optimiser = torch.optim.Adam(
             self.parameters.values(), lr=RATE, betas=(DECAY, DECAY_SQUARE), fused=True
         )
@@ -98,14 +119,24 @@ class TorchStep:
             # Step counts this large leave Adam's bias corrections at one.
             self.optimiser.state[parameter] = {
                 "step": torch.tensor(1e5),
-                "exp_avg": m[name].clone(),
-                "exp_avg_sq": v[name].clone(),
+                "exp_avg": to_torch(name, m[name]),
+                "exp_avg_sq": to_torch(name, v[name]),
             }
 
     def __call__(self, torch: Any, p: Tree, m: Tree, v: Tree, x: Any, labels: Any) -> Any:
-        if self.optimiser is None:
-            self.begin(torch, p, m, v)
+        if self.parameters:
+            return self.step(torch, x, labels)
+        self.begin(torch, p, m, v)
+        loss = self.step(torch, x, labels)
+        given, state = self.parameters, self.optimiser.state
+        moments = {k: from_torch(k, state[q]["exp_avg"]) for k, q in given.items()}
+        squares = {k: from_torch(k, state[q]["exp_avg_sq"]) for k, q in given.items()}
+        return loss, {k: from_torch(k, q) for k, q in given.items()}, moments, squares
+
+    def step(self, torch: Any, x: Any, labels: Any) -> Any:
         functional, p = torch.nn.functional, self.parameters
+        # There is one feature: this moves nothing.
+        x = x.permute(0, 3, 1, 2)
         for i in "12":
             x = functional.conv2d(x, p["kernel" + i], padding=1)
             scale, offset = p["scale" + i], p["offset" + i]
@@ -115,9 +146,7 @@ class TorchStep:
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
-        states = [self.optimiser.state[parameter] for parameter in p.values()]
-        moments = [state["exp_avg"] for state in states]
-        return loss, list(p.values()), moments, [state["exp_avg_sq"] for state in states]
+        return loss
 
 
 def digits(batch: int, start: bool = False) -> Case:
