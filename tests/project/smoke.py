@@ -10,6 +10,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 import tracejit
 import tracejit.autodiff
 import tracejit.backends
@@ -22,5 +24,15 @@ for package in (tracejit, tracejit.autodiff, tracejit.backends):
 for bare in ("autodiff", "backends", "tests"):
     found = importlib.util.find_spec(bare)
     assert found is None, f"{bare} is importable from {found}"
+
+
+def loss(w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.tanh(x @ w).sum()
+
+
+x, w = np.linspace(-1, 1, 6).reshape(2, 3), np.ones((3, 2))
+value, slope = tracejit.jit(tracejit.value_and_grad(loss))(w, x)
+assert np.allclose(value, loss(w, x)), value
+assert np.allclose(slope, x.T @ (1 - np.tanh(x @ w) ** 2)), slope
 
 print(f"tracejit {version('tracejit')} works from {Path(tracejit.__file__ or '').parent.name}")

@@ -52,6 +52,9 @@ THIRD_PARTY = {
 # The only import inside a function: TVM is loaded when something is compiled.
 LAZY = "tracejit.backends.tvm"
 
+# The module that carries out the import statements of the functions it traces.
+USERS_IMPORTS = "tracejit.trace.recording"
+
 
 @dataclass(frozen=True)
 class Import:
@@ -77,7 +80,7 @@ def parse(module: str, path: Path, known: set[str]) -> Iterator[Import]:
             base = node.module or ""
             named = [f"{base}.{alias.name}" for alias in node.names]
             targets = sorted({name if name in known else base for name in named})
-        elif isinstance(node, ast.Call) and dynamic(node):
+        elif isinstance(node, ast.Call) and dynamic(node) and module != USERS_IMPORTS:
             targets = [str(a.value) for a in node.args if isinstance(a, ast.Constant)] or ["?"]
         else:
             continue
@@ -88,9 +91,13 @@ def parse(module: str, path: Path, known: set[str]) -> Iterator[Import]:
 
 def dynamic(call: ast.Call) -> bool:
     """Whether this is `import_module(...)` or `__import__(...)`."""
-    called = call.func
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return name in {"import_module", "__import__"}
+    called = ast.unparse(call.func)
+    return called in {
+        "importlib.import_module",
+        "import_module",
+        "__import__",
+        "builtins.__import__",
+    }
 
 
 def unit(module: str) -> str:
