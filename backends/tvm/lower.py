@@ -320,7 +320,8 @@ class _Lowering:
                 last[owner] = number
         lifetimes = [Lifetime(_nbytes(m), first[m], last[m]) for m in first]
         offsets, total = pack(lifetimes)
-        return dict(zip(first, offsets, strict=True)), total
+        # Even an empty array needs an address.
+        return dict(zip(first, offsets, strict=True)), max(total, min(len(lifetimes), 1))
 
 
 def _branch_number(selector: Instruction) -> Instruction:

@@ -51,10 +51,9 @@ def real(value: float, dtype: str) -> Expr:
     """
     if value != 0:
         return tirx.const(value, dtype)
-    if math.copysign(1, value) > 0:
-        return tirx.Cast(dtype, i32(0))
     bits = DataType(dtype).itemsize * 8
-    return reinterpret(dtype, tirx.const(1 << (bits - 1), f"uint{bits}"))
+    sign = int(math.copysign(1, value) < 0)
+    return reinterpret(dtype, tirx.const(sign << (bits - 1), f"uint{bits}"))
 
 
 def reinterpret(dtype: str, value: Expr) -> Expr:
