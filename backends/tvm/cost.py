@@ -14,6 +14,8 @@ SHARED_COST = 4
 # From here on, copies counted, a value that a broadcast repeats is stored once instead of computed
 # for each copy.
 AMPLIFIED_COST = 8
+# An epilogue of a contraction costs at most this.
+EPILOGUE_COST = 6
 # More ops than this in one kernel take longer to compile than to run apart.
 SIZE_LIMIT = 96
 

@@ -11,10 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tracejit.backends.tvm.cost import AMPLIFIED_COST, SHARED_COST, SIZE_LIMIT, cost_of
+from tracejit.backends.tvm.cost import (
+    AMPLIFIED_COST,
+    EPILOGUE_COST,
+    SHARED_COST,
+    SIZE_LIMIT,
+    cost_of,
+)
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
+from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, WHILE
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
@@ -184,13 +191,18 @@ class _Fusion:
         """Whether all ways from ``instruction`` to ``home`` keep every element in its place."""
         dimensions = instruction.array_shape.dimensions
         stack = list(self.users[instruction])
+        seen: set[Instruction] = set()
         while stack:
             user = stack.pop()
+            if user in seen:
+                continue
+            seen.add(user)
             if pointwise.get(user.op) is None or user.array_shape.dimensions != dimensions:
                 return False
             if user is not home:
                 stack.extend(self.users[user])
-        return True
+        # Contractions compute their epilogue as one expression, anew for every use of a value.
+        return instruction.op is REDUCE or sum(map(cost_of, seen)) <= EPILOGUE_COST
 
     def _kernels(self) -> list[Kernel]:
         kernels: list[Kernel] = []
@@ -293,4 +305,4 @@ def _in_place(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction])
     return True
 
 
-EPILOGUE_HEARTS = frozenset({REDUCE})
+EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, CONV_GENERAL_DILATED})
