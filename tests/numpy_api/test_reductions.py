@@ -73,7 +73,7 @@ def test_arguments() -> None:
 
 
 def test_methods_of_arrays() -> None:
-    for name in ("sum", "mean", "max", "argmin", "cumsum", "std", "all"):
+    for name in ("sum", "mean", "max", "argmin", "cumsum", "std", "all", "trace"):
         check(lambda np, x, name=name: getattr(x, name)(1), F64)
 
 

@@ -6,14 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tracejit.errors import ArgumentError
-from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic, comparison, exponential, logic, rounding, trigonometric
 from tracejit.ops import elementwise_unary
 from tracejit.shapes import ElementType
-from tracejit.trace.convert import operand
+from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import enter, public
 from tracejit.trace.tracer import Tracer, lift
 
@@ -43,20 +40,15 @@ def _of_floats(original: Function, recorded: Function, finish: Function | None =
 
 
 def _whole(made: Tracer) -> Tracer:
-    return made.astype(np.int64).weakened()
+    return lift(converted(made.instruction, ElementType.S64)).weakened()
 
 
 def _truth(made: Tracer) -> Tracer:
     return made
 
 
-def _erfc(x: Tracer) -> Tracer:
-    return lift(elementwise_unary.neg(_erf(x).instruction)) + 1
-
-
 def _erf(x: Tracer) -> Tracer:
-    value: Instruction = elementwise_unary.erf(x.instruction)
-    return lift(value)
+    return lift(elementwise_unary.erf(x.instruction))
 
 
 def _log(x: Tracer, base: Tracer | None = None) -> Any:
@@ -84,7 +76,6 @@ for _original, _recorded in (
     (math.cosh, trigonometric.cosh),
     (math.degrees, trigonometric.degrees),
     (math.erf, _erf),
-    (math.erfc, _erfc),
     (math.exp, exponential.exp),
     (math.expm1, exponential.expm1),
     (math.fabs, arithmetic.fabs),

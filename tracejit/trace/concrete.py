@@ -20,7 +20,10 @@ ADVICE = {
         "a size, a range or a position in a list must be known; loop over a known range, index a "
         f"traced array (np.asarray(table)[i]), {STATIC}"
     ),
-    "float": "keep it as an array and use np. functions instead of Python's float",
+    "float": (
+        "keep it as an array: use np. functions instead of Python's float, and write it to an "
+        "array made inside the traced function"
+    ),
     "complex": "keep it as an array and use np. functions instead of Python's complex",
     "array": (
         "a function that is not traced was called on it, or it was stored into a NumPy array; use "

@@ -11,7 +11,8 @@ behind its arguments, and what a number asked for by Python can be worked out fr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -70,6 +71,15 @@ class Trace:
     ) -> None:
         self.alive = False
         assert _running.traces.pop() is self
+
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """Records in a thread that was started inside the trace, or after its end in none."""
+        _running.traces.append(self)
+        try:
+            yield
+        finally:
+            assert _running.traces.pop() is self
 
     def parameter(
         self,

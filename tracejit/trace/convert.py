@@ -19,7 +19,7 @@ from tracejit.ops.element_types import bitcast_convert_type, convert_element_typ
 from tracejit.shapes import ElementType, element_type_of, shape_of
 from tracejit.trace.context import current_trace
 from tracejit.trace.promotion import Promotable, common_element_type, weak_dtype
-from tracejit.trace.table import Traced, contains_traced
+from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.views import broadcast
 
 PYTHON_SCALARS = (bool, int, float, complex)
@@ -68,7 +68,7 @@ def operand(value: Any) -> Operand:
     kind = type(value)
     if kind in PYTHON_SCALARS:
         return Operand(kind, value)
-    if kind in (list, tuple) and contains_traced(value):
+    if kind in (list, tuple) and find_traced(value) is not None:
         made = stacked(value)
         return Operand(made.array_shape.dtype, made, made.array_shape.dimensions)
     array = plain_array(value)

@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.trace.context import Trace, running_traces
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.evaluation import evaluate
-from tracejit.trace.table import FUNCTIONS, Traced, contains_traced, function_name
+from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tree import flatten, unflatten
 
@@ -42,7 +42,7 @@ def public(
             return run_now(function, *args, **kwargs)
         if creates or static is None or traces[-1].eager:
             return function(*args, **kwargs)
-        if contains_traced(args) or contains_traced(kwargs.values()):
+        if find_traced((args, kwargs)) is not None:
             return function(*args, **kwargs)
         result: R = adopted(static(*args, **kwargs))
         return result
@@ -76,9 +76,11 @@ def enter(numpy_function: Any, function: Callable[..., Any]) -> None:
 
 def run_now(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Records one call and evaluates it, NumPy arrays in and out."""
-    if contains_traced(args) or contains_traced(kwargs.values()):
+    traced = find_traced((args, kwargs))
+    if traced is not None:
         # In a thread that traces nothing: the values know their trace, or that it has ended.
-        return function(*args, **kwargs)
+        with traced.owner.resumed():
+            return function(*args, **kwargs)
     with Trace(function.__name__, eager=True):
         return evaluated(function(*args, **kwargs))
 

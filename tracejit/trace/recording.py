@@ -17,6 +17,7 @@ import inspect
 import math
 import random
 import sysconfig
+import threading
 import time
 import warnings
 import weakref
@@ -65,11 +66,13 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
+        before, _run.seen = _run.seen, [] if _run.seen is None else _run.seen
         try:
             return copy(*args, **kwargs)
         finally:
-            for known in list(_GLOBALS.values()):
+            for known in _run.seen:
                 known.flush()
+            _run.seen = before
 
     return run
 
@@ -203,6 +206,14 @@ def _import(
     return substitute(builtins.__import__(name, globals, locals, fromlist, level))
 
 
+class _Run(threading.local):
+    """The globals that the functions running in this thread have seen, to be flushed at the end."""
+
+    def __init__(self) -> None:
+        self.seen: list[RecordingGlobals] | None = None
+
+
+_run = _Run()
 _GLOBALS: weakref.WeakValueDictionary[int, RecordingGlobals] = weakref.WeakValueDictionary()
 
 
@@ -211,6 +222,8 @@ def recording_globals(module_globals: dict[str, Any]) -> RecordingGlobals:
     known = _GLOBALS.get(id(module_globals))
     if known is None:
         known = _GLOBALS.setdefault(id(module_globals), RecordingGlobals(module_globals))
+    if _run.seen is not None and not any(known is other for other in _run.seen):
+        _run.seen.append(known)
     return known
 
 

@@ -5,10 +5,11 @@ The table is filled by `implements`; Python's operators and NumPy's protocols re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.errors import UnsupportedError
+from tracejit.trace.context import Trace
 
 Function = Callable[..., Any]
 
@@ -20,22 +21,29 @@ class Traced:
 
     __slots__ = ()
 
+    @property
+    def owner(self) -> Trace:
+        """The trace that the value belongs to."""
+        raise NotImplementedError
+
     def operand(self) -> Any:
         """The value as an `Operand`, for promotion."""
         raise NotImplementedError
 
 
-def contains_traced(values: Any) -> bool:
-    """Whether a traced value is among ``values`` or inside their lists, tuples and dicts."""
+def find_traced(values: Iterable[Any]) -> Traced | None:
+    """The first traced value among ``values`` or inside their lists, tuples and dicts."""
     for value in values:
         if isinstance(value, Traced):
-            return True
-        kind = type(value)
-        if kind in (list, tuple) and contains_traced(value):
-            return True
-        if kind is dict and contains_traced(value.values()):
-            return True
-    return False
+            return value
+        found = None
+        if type(value) in (list, tuple):
+            found = find_traced(value)
+        elif type(value) is dict:
+            found = find_traced(value.values())
+        if found is not None:
+            return found
+    return None
 
 
 def function_name(function: Any) -> str:

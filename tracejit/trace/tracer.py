@@ -79,6 +79,10 @@ class Tracer(Operators, Indexing, Methods):
         return self._instruction
 
     @property
+    def owner(self) -> Trace:
+        return self._trace
+
+    @property
     def version(self) -> int:
         """How often the memory behind the array has been written to."""
         return self._version if self._base is None else self._base.version
@@ -91,11 +95,10 @@ class Tracer(Operators, Indexing, Methods):
         """
         if self.is_scalar:
             raise ReadOnlyError("a number cannot be written to: it is not an array")
-        running = current_trace()
-        if self._trace is not running:
-            inside = "no trace" if running is None else running.name
+        running, owner = current_trace(), self._root._trace
+        if running is not None and owner is not running:
             raise UnsupportedError(
-                f"an array of {self._trace.name} is written to inside {inside}; return the new "
+                f"an array of {owner.name} is written to inside {running.name}; return the new "
                 f"value instead"
             )
         target, update = self, value
@@ -108,6 +111,11 @@ class Tracer(Operators, Indexing, Methods):
         if target is not self:
             self._instruction = value
             self._seen = target._version
+
+    @property
+    def _root(self) -> Tracer:
+        """The array whose memory this is a view of; itself if it is none."""
+        return self if self._base is None else self._base._root
 
     def through(self, path: Path, is_scalar: bool | None = None) -> Tracer:
         """The view of this array along ``path``; a number where the result is one."""

@@ -59,6 +59,10 @@ class Call(NamedTuple):
 class JitFunction(Generic[P, R]):
     """A function that is compiled for each kind of arguments it is called with."""
 
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[P, R]
+
     def __init__(
         self,
         function: Callable[P, R],

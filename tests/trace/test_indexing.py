@@ -1,0 +1,241 @@
+"""Brackets on traced arrays, read and written, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.extra.numpy as numpy_strategies
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tracejit as tj
+from tests.numpy_api.compare import check, check_writes
+from tracejit.errors import ConcretizationError, DimensionError, ReadOnlyError, StaticIndexError
+
+X = np.arange(60.0).reshape(3, 4, 5)
+
+INDICES: dict[str, Any] = {
+    "0": 0,
+    "-1": -1,
+    "1:": np.s_[1:],
+    "::2": np.s_[::2],
+    "::-1": np.s_[::-1],
+    "...,0": np.s_[..., 0],
+    "None,1": np.s_[None, 1],
+    "1,2": (1, 2),
+    "1,2,3": (1, 2, 3),
+    "...": ...,
+    "()": (),
+    "2:0:-1,::-2": np.s_[2:0:-1, ::-2],
+    "1:1": np.s_[1:1],
+    "5:": np.s_[5:],
+    "None,...,None,0": np.s_[None, ..., None, 0],
+    ":,:,-3:": np.s_[:, :, -3:],
+    "int64": np.int64(1),
+    "rank 0": np.array(1),
+    "list": [0, 2],
+    "list of lists": [[0, 1], [2, 0]],
+    "two lists": ([0, 1], [2, 3]),
+    "lists apart": np.s_[[0, 1], :, [2, 3]],
+    "lists behind": np.s_[:, [0, 1], [2, 3]],
+    "integer and list apart": np.s_[0, :, [1, 2]],
+    "integer and list": np.s_[:, 0, [1, 2]],
+    "slices and list": np.s_[1:, [3, 1]],
+    "list and slice": np.s_[[0, 1], 1:3, [2, 3]],
+    "reversed and list": np.s_[::-1, [0, 2]],
+    "None and list": np.s_[:, None, [0, 1]],
+    "list, None, list": np.s_[[0, 1], None, [2, 3]],
+    "list and None behind": np.s_[..., [0, 1], None],
+    "None in front": np.s_[None, [0, 1], [2, 3]],
+    "list, ..., list": np.s_[[1], ..., [2]],
+    "stretched": ([[0], [2]], [1, 3]),
+    "integer, ..., list": np.s_[1, ..., [0, 3]],
+    "empty list": [],
+    "mask of rows": [True, False, True],
+    "mask": X % 3 == 0,
+    "mask and integer": (np.array([True, False, True]), 1),
+    "mask behind": np.s_[:, np.array([True, False, True, False])],
+    "mask of two": np.s_[0, np.ones((4, 5), bool)],
+    "mask at the end": np.s_[..., np.array([1, 0, 1, 0, 0], bool)],
+    "True": True,
+    "False": False,
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_known_index(name: str) -> None:
+    index = INDICES[name]
+
+    def assign(np: Any, x: Any) -> Any:
+        y = np.array(x)
+        y[index] = 7.0
+        z = np.array(x)
+        z[index] = x[index] * 2 + 1
+        z[index] += x[index]
+        return y, z
+
+    check(lambda np, x: x[index], X)
+    check_writes(assign, X)
+
+
+def unknown(np: Any, x: Any, i: Any) -> Any:
+    """Reads and writes with an index that is an argument."""
+    y = np.array(x)
+    y[i] = 3.0
+    y[i, 1] += 1
+    y[:, i] *= 2
+    y[::2, i] = 9
+    y.T[i] = -1
+    y[i] = x[i] * 2
+    return y, x[i], x[1:, i], x[..., i], x[i, i], x[i, [0, 1]], x[::-1, i, 1:3], x[i, :, i]
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, -3])
+def test_unknown_integer(index: int) -> None:
+    for kind in (np.int64, np.int32, np.int8):
+        check_writes(unknown, X, kind(index))
+    if index >= 0:
+        check_writes(unknown, X, np.uint8(index))
+
+
+def test_unknown_integers() -> None:
+    check_writes(lambda np, x, i: (x[i], x[:, i], x[i, :, i]), X, np.array([2, 0, -1]))
+    check_writes(lambda np, x, i: x[:, i], X, np.array([[2, 0], [1, -1]]))
+
+
+def test_out_of_range_when_it_runs() -> None:
+    """Clamped when it reads, dropped when it writes."""
+
+    @tj.jit
+    def function(x: Any, i: Any) -> Any:
+        y = np.array(x)
+        y[i] = 100
+        z = np.array(x)
+        z[[i, 0]] = 50
+        return x[i], x[np.array([i, 0])], y, z
+
+    x = np.arange(4.0)
+    for i, place in ((7, 3), (-9, 0)):
+        one, two, y, z = function(x, i)
+        assert (one, two.tolist()) == (place, [place, 0])
+        np.testing.assert_array_equal(y, x)
+        np.testing.assert_array_equal(z, [50, 1, 2, 3])
+
+
+def test_unknown_mask_written() -> None:
+    def function(np: Any, x: Any, m: Any, row: Any) -> Any:
+        y = np.array(x)
+        y[m] = 0
+        y[:, row] = 1
+        y[1, row] = 5
+        y[m[:, 0]] = x[0]
+        z = np.array(x)
+        z[..., row] = z[:, :1] * 2
+        return y, z
+
+    x = np.arange(12.0).reshape(3, 4)
+    check_writes(function, x, x % 5 == 0, np.array([True, False, False, True]))
+
+
+@given(
+    numpy_strategies.basic_indices((3, 4, 5), allow_newaxis=True, max_dims=6),
+    numpy_strategies.basic_indices((3, 4, 5), allow_newaxis=True, max_dims=6),
+)
+def test_any_basic_index(index: Any, other: Any) -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = np.array(x)
+        part = y[index]
+        y[other] = 5
+        y[index] = -1.0
+        return y, part, x[other]
+
+    check_writes(function, X)
+
+
+@given(
+    st.sampled_from([(3,), (2, 3), (3, 4), (2, 3, 2)]).flatmap(
+        lambda shape: st.tuples(
+            st.just(shape),
+            numpy_strategies.integer_array_indices(
+                shape, result_shape=numpy_strategies.array_shapes(max_dims=2, max_side=3)
+            ),
+        )
+    )
+)
+def test_any_index_of_arrays(case: tuple[tuple[int, ...], Any]) -> None:
+    shape, index = case
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+
+    def function(np: Any, x: Any) -> Any:
+        y = np.array(x)
+        y[index] = 9.0
+        return y, x[index]
+
+    check_writes(function, x)
+    check_writes(lambda np, x, *i: x[i], x, *index)
+
+
+def test_assignment_converts() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = np.array(x)
+        y[0] = 2.75
+        y[1] = True
+        return y
+
+    check_writes(function, np.arange(4))
+    check_writes(function, np.arange(4, dtype=np.complex64))
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        (3, StaticIndexError, "index 3 is out of bounds for axis 0 with size 3"),
+        (-4, StaticIndexError, "index -4 is out of bounds for axis 0 with size 3"),
+        ([0, 7], StaticIndexError, "index 7 is out of bounds for axis 0 with size 3"),
+        ((0, 0, 0, 0), DimensionError, "array is 3-dimensional, but 4 were indexed"),
+        ((..., 0, ...), StaticIndexError, "single ellipsis"),
+        (1.5, StaticIndexError, "are indices, not float"),
+        ("a", StaticIndexError, "are indices, not str"),
+        (np.array([0.5]), StaticIndexError, "of integer or boolean type, not f64[1]"),
+        (([0, 1], [0, 1, 2]), StaticIndexError, "could not be broadcast together"),
+        (np.ones((2, 4), bool), StaticIndexError, "size of axis is 3"),
+    ],
+)
+def test_refused(index: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=r".") as caught:
+        tj.jit(lambda x: x[index])(X)
+    assert text in str(caught.value)
+    assert "test_indexing.py:" in str(caught.value)
+    assert isinstance(caught.value, IndexError)
+
+
+def test_shapes_that_do_not_fit() -> None:
+    def function(x: Any) -> Any:
+        y = np.array(x)
+        y[0] = np.ones(3)
+        return y
+
+    with pytest.raises(ValueError, match=r"from shape \(3,\) into shape \(4, 5\)"):
+        tj.jit(function)(X)
+
+
+def test_unknown_mask_read() -> None:
+    with pytest.raises(ConcretizationError, match=r"how many elements a mask selects .*argument x"):
+        tj.jit(lambda x: x[x > 0])(X)
+
+
+def test_unknown_slice() -> None:
+    with pytest.raises(ConcretizationError, match=r"bounds of a slice .*lax\.dynamic_slice"):
+        tj.jit(lambda x, n: x[:n])(X, 2)
+
+
+def test_numbers_are_not_written_to() -> None:
+    def function(x: Any) -> Any:
+        y = x[0]
+        y[()] = 3
+        return y
+
+    with pytest.raises(ReadOnlyError, match="number"):
+        tj.jit(function)(np.arange(3.0))

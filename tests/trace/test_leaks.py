@@ -1,0 +1,117 @@
+"""Traced values do not outlive their trace, whatever happens inside it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.errors import TracerLeakError
+from tracejit.trace.context import current_trace
+
+X = np.arange(3.0)
+kept: list[Any] = []
+
+
+def keep(x: Any) -> Any:
+    y = x * 2
+    kept[:] = [x, y, y[1:]]
+    return y
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_used_after_the_trace(number: int) -> None:
+    tj.jit(keep)(X)
+    line = keep.__code__.co_firstlineno
+    for use in (lambda v: v + 1, lambda v: np.sin(v), lambda v: v[0], bool, lambda v: v.sum()):
+        with pytest.raises(TracerLeakError, match=r"traced in keep \(made at test_.*:\d+\)") as e:
+            use(kept[number])
+        assert "after the trace has ended; return it from the function" in str(e.value)
+        assert isinstance(e.value, RuntimeError)
+    if number == 1:
+        with pytest.raises(TracerLeakError, match=rf"made at test_leaks\.py:{line + 1}\)"):
+            kept[1].sum()
+
+
+def test_used_in_another_trace() -> None:
+    tj.jit(keep)(X)
+    with pytest.raises(TracerLeakError, match="traced in keep"):
+        tj.jit(lambda x: x + kept[1])(X)
+
+
+def test_leaked_out_of_grad() -> None:
+    def loss(x: Any) -> Any:
+        kept[:] = [x * 2]
+        return x.sum()
+
+    def function(x: Any) -> Any:
+        gradient = tj.grad(loss)(x)
+        return gradient + kept[0]
+
+    for run in (function, tj.jit(function)):
+        with pytest.raises(TracerLeakError, match="traced in loss"):
+            run(X)
+
+
+def test_a_pullback_outlives_its_trace() -> None:
+    def function(x: Any) -> Any:
+        value, pull = tj.vjp(lambda y: y * y, x)
+        kept[:] = [pull]
+        return value
+
+    tj.jit(function)(X)
+    with pytest.raises(TracerLeakError, match="the pullback of <lambda> is used after the trace"):
+        kept[0](X)
+
+
+def test_an_exception_inside() -> None:
+    """It arrives unchanged, and the next call traces afresh."""
+    fail = [True]
+
+    @tj.jit
+    def function(x: Any) -> Any:
+        kept[:] = [x]
+        if fail[0]:
+            raise KeyError("mine")
+        return x + 1
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            function(X)
+        assert current_trace() is None
+    with pytest.raises(TracerLeakError):
+        kept[0].sum()
+    fail[0] = False
+    np.testing.assert_array_equal(function(X), X + 1)
+
+
+def test_an_exception_inside_grad() -> None:
+    def loss(x: Any) -> Any:
+        raise KeyError("mine")
+
+    for run in (tj.grad(loss), tj.jit(tj.grad(loss))):
+        with pytest.raises(KeyError, match="mine"):
+            run(X)
+        assert current_trace() is None
+
+
+def test_another_thread_records_into_the_same_trace() -> None:
+    """A function that works in threads of its own can be traced."""
+
+    def function(x: Any) -> Any:
+        results: list[Any] = [None, None]
+
+        def work(number: int) -> None:
+            results[number] = (x * (number + 1))[1:] + x[0]
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results[0] + results[1]
+
+    np.testing.assert_array_equal(tj.jit(function)(X + 1), function(X + 1))
