@@ -73,6 +73,9 @@ def _compile(text: str) -> tuple[Any, Any]:
     options = xla_client.CompileOptions()
     # Each op rounds to its own element type, as the specification says.
     options.env_option_overrides = [("xla_allow_excess_precision", False)]
+    debug = options.executable_build_options.debug_options
+    debug.xla_backend_optimization_level = 0  # the code runs once, so it is compiled fast
+    debug.xla_llvm_disable_expensive_passes = True
     program = _jax.mlir.hlo_to_stablehlo(proto)
     return client.compile_and_load(program, xla_client.DeviceList((device,)), options), device
 
