@@ -16,7 +16,9 @@ import tracejit as tj
 from tests.judge import parse_xla
 from tests.notebooks import scripts
 from tracejit.backends.numpy.interpreter import interpret
-from tracejit.graph import OPS
+from tracejit.graph import OPS, Module
+from tracejit.runtime import Executable
+from tracejit.transforms import compiler
 
 # What the training step cannot do without. Shapes and indices known while tracing may be worked
 # out by the interpreter: it is these that must not be.
@@ -54,6 +56,7 @@ def poisoned() -> Iterator[None]:
 @dataclass(frozen=True)
 class Run:
     script: ModuleType
+    executables: list[compiler.Executable]
     accuracy: float
     output: Path
     printed: str
@@ -61,14 +64,27 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(poisoned: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The script as the command line runs it, without its interpreter."""
+    """The script as the command line runs it; the interpreter is poisoned, the compiler watched."""
     output = tmp_path_factory.mktemp("digits")
     script = scripts.load("train_digits")
+    executables: list[compiler.Executable] = []
+
+    def watched(module: Module, target: str, check: bool) -> compiler.Executable:
+        assert installed is not None
+        executable = installed(module, target, check)
+        executables.append(executable)
+        return executable
+
+    installed = compiler.use_compiler(watched)
     with pytest.MonkeyPatch.context() as patch:
         lines: list[str] = []
         patch.setattr(script, "print", lines.append, raising=False)
-        accuracy = script.main(output=output)
-    return Run(script, accuracy, output, "\n".join(lines))
+        try:
+            accuracy = script.main(output=output)
+        finally:
+            assert installed is not None
+            compiler.use_compiler(installed)
+    return Run(script, executables, accuracy, output, "\n".join(lines))
 
 
 def test_the_poison_bites(poisoned: None) -> None:
@@ -80,6 +96,11 @@ def test_the_poison_bites(poisoned: None) -> None:
 def test_accuracy_through_compiled_code(run: Run) -> None:
     assert run.accuracy >= 0.98
     assert f"{run.accuracy:.2%}" in run.printed
+
+
+def test_what_was_called_is_machine_code(run: Run) -> None:
+    """Two functions were compiled: the training step, and the prediction on the test images."""
+    assert [type(executable) for executable in run.executables] == [Executable, Executable]
 
 
 def test_the_gradient_graph(run: Run) -> None:
