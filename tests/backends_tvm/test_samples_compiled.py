@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.backends_numpy.test_samples_value import compare
+from tests.backends_numpy.test_samples_value import SINGLE, compare
+from tests.backends_numpy.test_samples_value import special as takes_special
 from tests.samples.base import Sample
 from tests.samples.cases import draw_joint, every_sample, joint_module
-from tests.samples.values import element_types, takes_special
+from tests.samples.values import element_types
 from tracejit.api import executable
 from tracejit.backends.numpy import evaluate
+from tracejit.graph import OPS
 from tracejit.shapes import ElementType, element_type_of
 
 
@@ -25,7 +27,7 @@ def flat(value: object) -> list[np.ndarray]:
 
 def check(sample: Sample, types: Sequence[ElementType], special: bool) -> None:
     module = joint_module(sample, types)
-    arrays = draw_joint(sample, types, special)
+    arrays = draw_joint(sample, types, special, OPS[sample.op].family in SINGLE)
     before = [array.copy() for array in arrays]
     actual = executable(module)(arrays)
     for array, copy in zip(arrays, before, strict=True):

@@ -91,7 +91,10 @@ def neg(instruction: Instruction, operand: Value) -> Value:
         return Complex(-operand.re, -operand.im)
     if element_type.is_floating:
         return -operand
-    return const(0, register_dtype(element_type)) - operand
+    # As signed: of unsigned numbers TVM simplifies 0 - x to 0.
+    dtype = register_dtype(element_type)
+    signed = dtype.replace("uint", "int")
+    return tirx.reinterpret(dtype, const(0, signed) - tirx.reinterpret(signed, operand))
 
 
 @pointwise.attach(ops.NOT)
