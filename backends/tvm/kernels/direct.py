@@ -195,26 +195,17 @@ class Direct:
         first, count = share(w, plan.rows[0].tiles, plan.workers)
 
         def total(place: Place) -> Stmt:
-            def each(value: Callable[[Expr, Expr], Parts]) -> Stmt:
-                def row(a: Expr) -> Stmt:
-                    return vector_loop(
-                        tile.columns,
-                        tile.lanes,
-                        lambda x: arithmetic.store(tile.panel, [a, x], value(a, x)),
-                    )
+            def summed(a: Expr, x: Expr) -> Stmt:
+                value = arithmetic.zero
+                for s in range(plan.ranges):
+                    spot = [i32(s), place.row_tile, place.column_tile, a, x]
+                    value = arithmetic.add(value, arithmetic.load(self._partial, *spot))
+                return arithmetic.store(tile.panel, [a, x], value)
 
-                return loop(tile.rows, row)
+            def row(a: Expr) -> Stmt:
+                return vector_loop(tile.columns, tile.lanes, lambda x: summed(a, x))
 
-            def added(s: Expr, a: Expr, x: Expr) -> Parts:
-                spot = [s, place.row_tile, place.column_tile, a, x]
-                sums = arithmetic.load(tile.panel, a, x)
-                return arithmetic.add(sums, arithmetic.load(self._partial, *spot))
-
-            return seq(
-                each(lambda a, x: arithmetic.zero),
-                loop(plan.ranges, lambda s: each(lambda a, x: added(s, a, x))),
-                self._results.store(unit, place),
-            )
+            return seq(loop(tile.rows, row), self._results.store(unit, place))
 
         def nest(*tiles: Expr) -> Stmt:
             if len(tiles) < len(plan.rows):

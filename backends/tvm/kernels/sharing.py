@@ -7,15 +7,18 @@ from collections.abc import Callable
 from tracejit.backends.tvm.kernels.contraction import Contraction
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.tile import vector_loop
-from tracejit.backends.tvm.tir import PARALLEL, Buffer, Expr, Stmt, const, i32, loop
+from tracejit.backends.tvm.tir import PARALLEL, Buffer, Expr, Stmt, const, i32, loop, tirx
 
 
 def share(index: Expr, total: int | Expr, shares: int) -> tuple[Expr, Expr]:
-    """First item and number of items of share ``index``, when ``total`` items are shared evenly."""
+    """First item and number of items of share ``index``; no share has more than it must."""
     if shares == 1:
         return i32(0), i32(total) if isinstance(total, int) else total
-    first = index * total // shares
-    return first, (index + 1) * total // shares - first
+    most = (total + (shares - 1)) // shares
+    first = index * most
+    if isinstance(total, int) and total % shares == 0:
+        return first, i32(most)
+    return first, tirx.max(tirx.min(most, total - first), i32(0))
 
 
 def on_workers(workers: int, body: Callable[[Expr], Stmt]) -> Stmt:
