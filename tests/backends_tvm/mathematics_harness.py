@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import mpmath
 import numpy as np
 
@@ -22,6 +21,7 @@ from tracejit.backends.tvm.codegen import (
     packed_function,
 )
 from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.narrow import decode, encode
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
@@ -29,12 +29,12 @@ from tracejit.backends.tvm.tir import (
     Expr,
     Stmt,
     buffer,
-    const,
     loop,
     store,
-    tirx,
 )
+from tracejit.backends.tvm.types import memory_dtype, words
 from tracejit.backends.tvm.values import Complex
+from tracejit.shapes import element_type_of
 
 AVX2, _ = without_avx512()
 TARGETS = {"host": HOST, "avx2": AVX2}
@@ -51,8 +51,8 @@ def evaluate(
 ) -> np.ndarray:
     """``formula`` of the elements of flat arrays of one size, in a loop of ``lanes`` at a time.
 
-    Complex arrays appear as `Complex` pairs, bf16 as bf16, pred as bool. The result has the first
-    array's dtype, or ``returns``.
+    Complex arrays appear as `Complex` pairs, narrow floats as f32, pred as bool. The result has the
+    first array's dtype, or ``returns``.
     """
     size = len(arrays[0])
     padding = np.zeros(-size % lanes, arrays[0].dtype)
@@ -100,38 +100,24 @@ def _compiled(*arguments: Any) -> Callable[..., None]:
 def _memory(array: np.ndarray) -> np.ndarray:
     """The array as kernels see it; a view wherever ``array`` is contiguous."""
     whole = np.ascontiguousarray(array)
-    if whole.dtype == ml_dtypes.bfloat16:
-        return whole.view(np.uint16)
-    if whole.dtype == np.bool_:
-        return whole.view(np.uint8)
-    return whole.view(_part(whole.dtype))
-
-
-def _part(dtype: np.dtype) -> np.dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    return whole.view(memory_dtype(element_type_of(whole.dtype)))
 
 
 def _buffer(name: str, dtype: np.dtype, size: int) -> Buffer:
-    held = {ml_dtypes.bfloat16: "uint16", np.bool_: "uint8"}.get(dtype.type, str(_part(dtype)))
-    return buffer(name, (2 * size if dtype.kind == "c" else size,), held)
+    element_type = element_type_of(dtype)
+    return buffer(name, (size * words(element_type),), memory_dtype(element_type))
 
 
 def _load(source: Buffer, dtype: np.dtype, at: Expr) -> Any:
     if dtype.kind == "c":
         return Complex(source[at * 2], source[at * 2 + 1])
-    if dtype == ml_dtypes.bfloat16:
-        return tirx.reinterpret("bfloat16", source[at])
-    return source[at]
+    return decode(source[at], element_type_of(dtype))
 
 
 def _store(target: Buffer, dtype: np.dtype, at: Expr, value: Any) -> Stmt | list[Stmt]:
     if dtype.kind == "c":
         return [store(target, at * 2, value.re), store(target, at * 2 + 1, value.im)]
-    if dtype == ml_dtypes.bfloat16:
-        value = tirx.reinterpret("uint16", value)
-    if dtype == np.bool_:
-        value = tirx.Select(value, const(1, "uint8"), const(0, "uint8"))
-    return store(target, at, value)
+    return store(target, at, encode(value, element_type_of(dtype)))
 
 
 class Worst(NamedTuple):

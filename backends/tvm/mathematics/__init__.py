@@ -3,8 +3,8 @@
     exp(x, "float32")                   # an expression; put it into a vectorised loop
     module = link(module)               # once, after loops are vectorised
 
-The dtype is that of the arguments. Floats of 16 bits are computed in f32 and rounded once. Each
-formula's docstring states its error in units in the last place, for f32 and f64 alike; NaN,
+The dtype is that of the arguments, as registers hold them: narrower floats are f32 there. Each
+function's docstring states its error in units in the last place, for f32 and f64 alike; NaN,
 infinities, signed zeros and subnormal numbers come out as in C. The module `complex` holds the
 functions of complex numbers.
 """

@@ -2,7 +2,7 @@
 
     complex.exp(z, "float32")           # the dtype is that of the parts
 
-Errors are within 2.5 ulp of the magnitude of the result; those of pow and atan2 of f64 grow with
+Errors are within 4 ulp of the magnitude of the result; those of pow and atan2 of f64 grow with
 the logarithms they are made of. Functions that f32 would do badly are computed in f64. Infinities,
 zeros and NaN are NumPy's.
 """

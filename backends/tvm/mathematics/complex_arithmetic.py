@@ -93,9 +93,9 @@ def mul(z: Pair, w: Pair) -> Pair:
 
 
 def sum_of_products(a: Value, b: Value, c: Value, d: Value) -> Value:
-    """``a b + c d`` for numbers whose products neither overflow nor vanish, within 1.5 ulp."""
+    """``a b + c d`` within 1.5 ulp, where the products neither overflow nor vanish."""
     second, second_low = exact_product(c, d)
-    return fma(a, b, second) + second_low
+    return fma(a, b, second) + select(second_low.is_nan, 0.0, second_low)
 
 
 def magnitude(z: Pair) -> Value:

@@ -151,8 +151,9 @@ def sinh(z: Pair) -> Pair:
     sine, cosine, factor = _hyperbolic(x)
     re = sine * trigonometric.cos(y) * factor
     im = cosine * trigonometric.sin(y) * factor
-    re = select(x.equals(0.0), x, re)
-    im = select(y.equals(0.0), y, im)
+    # Zero times infinity or times an infinite angle.
+    re = select(x.equals(0.0) & re.is_nan, x, re)
+    im = select(y.equals(0.0) & im.is_nan, y, im)
     is_angle = absolute(y) < math.inf
     return Pair(select(absolute(x).equals(math.inf) & ~is_angle, x, re), im)
 
@@ -163,8 +164,9 @@ def cosh(z: Pair) -> Pair:
     sine, cosine, factor = _hyperbolic(x)
     re = cosine * trigonometric.cos(y) * factor
     im = sine * trigonometric.sin(y) * factor
-    flat = copy_sign(x.like(0.0), x) * copy_sign(y.like(1.0), y)
-    im = select(x.equals(0.0) | y.equals(0.0), flat, im)
+    # Zero times infinity or times an infinite angle.
+    is_flat = (x.equals(0.0) | y.equals(0.0)) & im.is_nan
+    im = select(is_flat, copy_sign(x.like(0.0), x) * copy_sign(y.like(1.0), y), im)
     is_angle = absolute(y) < math.inf
     return Pair(select(absolute(x).equals(math.inf) & ~is_angle, math.inf, re), im)
 

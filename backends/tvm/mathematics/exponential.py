@@ -174,7 +174,7 @@ def expm1(x: Value) -> Value:
 
 
 def logistic(x: Value) -> Value:
-    """1 / (1 + e**-x), within 1.5 ulp; subnormal results too."""
+    """1 / (1 + e**-x), within 2 ulp; subnormal results too."""
     usual = 1.0 / reduced(-x).one_plus_exp()
 
     def extreme() -> list[Value]:

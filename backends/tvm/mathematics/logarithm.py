@@ -77,20 +77,20 @@ def power_of_minus(exponent: Value, like: Value) -> Value:
     return reinterpret((like.kind.bias << like.kind.fraction) - exponent, like.kind)
 
 
-def log_of_parts(e: Value, f: Value) -> Value:
-    """``e ln 2 + log1p(f)``, within 1 ulp for the f that `split` leads to."""
+def log_of_parts(e: Value, f: Value, f_low: Operand = 0.0) -> Value:
+    """``e ln 2 + log1p(f + f_low)``, for the f that `split` leads to and what f lacks."""
     kind = f.kind
     high, low = LN2[kind.name]
     tail = LOG1P_TAIL[kind.name]
     if kind.bits == 32:
         square = f * f
-        small = fma(square * f, polynomial(f, tail), e * low)
+        small = fma(square * f, polynomial(f, tail), fma(e, low, f_low))
         return fma(e, high, fma(square, -0.5, small) + f)
     s = f / (f + 2.0)
     square = s * s
     half = f * 0.5 * f
     # log1p(f) = f - f**2/2 + s (f**2/2 + s**2 tail(s**2))
-    small = fma(s, fma(square, polynomial(square, tail), half), e * low)
+    small = fma(s, fma(square, polynomial(square, tail), half), fma(e, low, f_low))
     return fma(e, high, (small - half) + f)
 
 
@@ -105,9 +105,15 @@ def log_of(u: Value, low: Value | None = None, doublings: Operand = 0.0) -> Valu
     if isinstance(doublings, Value) or doublings != 0.0:
         e = e + doublings
     f = m - 1.0
-    if low is not None:
-        f = fma(low, power_of_minus(exponent, m), f)
-    return log_of_parts(e, f)
+    if low is None:
+        return log_of_parts(e, f)
+    return log_of_parts(e, *_fused(low, power_of_minus(exponent, m), f))
+
+
+def _fused(a: Value, b: Value, c: Value) -> tuple[Value, Value]:
+    """``a b + c`` and, roughly, what its rounding loses."""
+    total = fma(a, b, c)
+    return total, fma(a, b, c - total)
 
 
 def is_unusual(x: Value) -> Value:
@@ -133,12 +139,12 @@ def log(x: Value) -> Value:
 
 
 def log1p(x: Value) -> Value:
-    """log(1 + x), within 1.5 ulp; NaN below -1, -inf at -1."""
+    """log(1 + x), within 1 ulp; NaN below -1, -inf at -1."""
     large = 2.0**100
     exponent, m = split(x + 1.0)
     scale = power_of_minus(exponent, m)
-    f = fma(x, scale, scale - 1.0)  # (1 + x) 2**-e - 1 without the rounding of 1 + x
-    usual = log_of_parts(exponent_as_float(exponent, m), f)
+    f = _fused(x, scale, scale - 1.0)  # (1 + x) 2**-e - 1 without the rounding of 1 + x
+    usual = log_of_parts(exponent_as_float(exponent, m), *f)
 
     def special() -> list[Value]:
         value = select(x < math.inf, log_of(x), x)

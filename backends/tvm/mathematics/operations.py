@@ -22,16 +22,8 @@ from tvm.ir import _ffi_api as _ir
 from tvm_ffi import structural_map
 
 from tracejit.backends.tvm.mathematics.complex_arithmetic import Pair
-from tracejit.backends.tvm.mathematics.kinds import BFLOAT16, FLOAT32, KINDS, Kind
-from tracejit.backends.tvm.mathematics.llvm import (
-    Function,
-    Value,
-    convert,
-    module_text,
-    reinterpret,
-    select,
-    to_bits,
-)
+from tracejit.backends.tvm.mathematics.kinds import KINDS, Kind
+from tracejit.backends.tvm.mathematics.llvm import Function, Value, module_text
 from tracejit.backends.tvm.tir import Expr
 from tracejit.backends.tvm.values import Complex
 
@@ -55,14 +47,12 @@ class Operation:
     def op(self) -> Any:
         return Op.get(_PREFIX + self.name)
 
-    @functools.cache  # noqa: B019 (operations live as long as the process)
-    def text(self, name: str, kind: Kind, lanes: int) -> str:
-        """The LLVM function ``name`` that applies the formula to ``lanes`` elements of ``kind``."""
-        function = Function(name, [kind] * self.arity, lanes)
-        if not (kind.is_float and kind.bits < 32):
-            return function.text(self.formula(*function.arguments))
-        result = self.formula(*(convert(argument, FLOAT32) for argument in function.arguments))
-        return function.text(_narrowed(result, kind) if result.kind is FLOAT32 else result)
+
+@functools.cache
+def _text(made: Operation, name: str, kind: Kind, lanes: int) -> str:
+    """The LLVM function ``name`` that applies the formula to ``lanes`` elements of ``kind``."""
+    function = Function(name, [kind] * made.arity, lanes)
+    return function.text(made.formula(*function.arguments))
 
 
 _OPERATIONS: dict[str, Operation] = {}
@@ -74,7 +64,7 @@ def operation(
     """A function of TIR expressions and their TVM element type that stands for ``formula``.
 
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
-    element type ``returns``. Floats of 16 bits reach it as f32, and its result is rounded once.
+    element type ``returns``. The function raises ValueError for a dtype that is not among `KINDS`.
     """
     if name in _OPERATIONS:
         raise ValueError(f"operation {name} is registered twice")
@@ -85,6 +75,8 @@ def operation(
     register_op_attr(_PREFIX + name, "TCallEffectKind", _PURE)
 
     def apply(*arguments: Expr, dtype: str) -> Expr:
+        if dtype not in KINDS:
+            raise ValueError(f"{name}: no register holds {dtype}; one of {', '.join(KINDS)} does")
         return Call(made.op, list(arguments), ret_ty=returns or dtype)
 
     apply.__name__ = apply.__qualname__ = name
@@ -180,7 +172,7 @@ def link(module: Any) -> Any:
         kind, lanes = KINDS[str(element.with_lanes(1))], element.lanes
         name = f"tracejit_{made.name}_{kind.name}x{lanes}"
         if name not in texts:
-            texts[name] = made.text(name, kind, lanes)
+            texts[name] = _text(made, name, kind, lanes)
         return tirx.call_pure_extern(str(call.ty), name, *call.args)
 
     bodies = {
@@ -196,16 +188,3 @@ def link(module: Any) -> Any:
     )
     functions[first] = functions[first].with_body(imported)
     return tvm.IRModule(functions, attrs=module.attrs)
-
-
-def _narrowed(x: Value, kind: Kind) -> Value:
-    """An f32 rounded to a float of 16 bits, to nearest even."""
-    if kind is not BFLOAT16:
-        return convert(x, kind)
-    # By hand: the processor's own conversion to bf16 flushes subnormals to zero.
-    bits = to_bits(x)
-    unsigned = reinterpret(bits, KINDS["uint32"])
-    rounded = (unsigned + 0x7FFF + ((unsigned >> 16) & 1)) >> 16
-    quiet = (unsigned >> 16) | 0x40
-    code = convert(select(x.is_nan, quiet, rounded), KINDS["uint16"])
-    return reinterpret(code, kind)

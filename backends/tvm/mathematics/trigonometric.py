@@ -255,7 +255,7 @@ def _with_sign(value: Value, *signs: Value) -> Value:
 
 
 def sin(x: Value) -> Value:
-    """The sine, within 1.5 ulp for every finite number."""
+    """The sine, within 2 ulp in f32 and 1 ulp in f64 for every finite number."""
     kind = x.kind
     angle = reduced(absolute(x), compensated=kind.bits == 64)
     sine, cosine = angle.sin_cos()
@@ -264,7 +264,7 @@ def sin(x: Value) -> Value:
 
 
 def cos(x: Value) -> Value:
-    """The cosine, within 1.5 ulp for every finite number."""
+    """The cosine, within 2 ulp in f32 and 1 ulp in f64 for every finite number."""
     kind = x.kind
     angle = reduced(absolute(x), compensated=kind.bits == 64)
     sine, cosine = angle.sin_cos()
@@ -273,7 +273,7 @@ def cos(x: Value) -> Value:
 
 
 def tan(x: Value) -> Value:
-    """The tangent, within 1.5 ulp for every finite number."""
+    """The tangent, within 2 ulp for every finite number."""
     kind = x.kind
     angle = reduced(absolute(x), compensated=True)
     r, low = angle.r, angle.low
