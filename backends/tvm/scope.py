@@ -20,6 +20,7 @@ from tracejit.backends.tvm.affine import (
     split_row_major,
 )
 from tracejit.backends.tvm.narrow import decode, encode, rounded
+from tracejit.backends.tvm.repeats import repeats
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
     Buffer,
@@ -36,6 +37,7 @@ from tracejit.backends.tvm.types import is_narrow, memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
+from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
 from tracejit.ops.lifting import keeps_scalar
 from tracejit.rules import RuleTable
 from tracejit.shapes import ElementType, Shape
@@ -245,10 +247,17 @@ class Emitter:
                 made = self.fetch(instruction, indices, instruction.array_shape.dimensions)
             else:
                 made = self.compute(instruction, indices)
-            if self.uses is None or self.uses.get(instruction, 2) > 1:
+            if self.is_shared(instruction):
                 made = self.bind(made, instruction)
             self._memo[key] = made
         return self._memo[key]
+
+    def is_shared(self, instruction: Instruction) -> bool:
+        """Whether values of an instruction are put into registers, being needed more than once."""
+        # A bitcast writes its operand repeatedly, and so would a chain of them.
+        if instruction.op is BITCAST_CONVERT_TYPE:
+            return True
+        return self.uses is None or self.uses.get(instruction, 2) > 1
 
     def result(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
         """One element of a kernel's own result, computed once for all its uses."""
@@ -265,13 +274,20 @@ class Emitter:
         if rule is not None:
             return rule(self, instruction, indices)
         values = [self.value(o, _own(o, indices)) for o in instruction.operands]
+        if repeats(instruction):
+            pairs = zip(values, instruction.operands, strict=True)
+            values = [v if self.is_shared(o) else self.bind(v, o) for v, o in pairs]
         return self.apply_op(instruction, values)
 
     def apply_op(self, instruction: Instruction, values: Sequence[Value]) -> Value:
         """A pointwise op on register values, its result rounded as memory would."""
         made = self._apply_unrounded(instruction, values)
-        shape = instruction.shape
-        return self.settled(made, shape.element_type) if isinstance(shape, Shape) else made
+        if not isinstance(instruction.shape, Shape):
+            return made
+        element_type = instruction.shape.element_type
+        # Rounding writes what it rounds several times.
+        held = self.hold(made, element_type) if is_narrow(element_type) else made
+        return self.settled(held, element_type)
 
     def _apply_unrounded(self, instruction: Instruction, values: Sequence[Value]) -> Value:
         rule = pointwise.get(instruction.op)

@@ -94,7 +94,7 @@ def neg(instruction: Instruction, operand: Value) -> Value:
     # As signed: of unsigned numbers TVM simplifies 0 - x to 0.
     dtype = register_dtype(element_type)
     signed = dtype.replace("uint", "int")
-    return tirx.reinterpret(dtype, const(0, signed) - tirx.reinterpret(signed, operand))
+    return reinterpret(dtype, const(0, signed) - reinterpret(signed, operand))
 
 
 @pointwise.attach(ops.NOT)
