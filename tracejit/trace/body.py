@@ -19,6 +19,7 @@ from tracejit.ops.constants import CONSTANT
 from tracejit.shapes import Shape
 from tracejit.trace.context import Trace
 from tracejit.trace.convert import operand
+from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.traversal import rebuild
 
@@ -98,7 +99,8 @@ def record_body(
             Tracer(parameter, trace, is_weak=argument.is_weak, is_scalar=argument.is_scalar)
             for parameter, argument in zip(parameters, arguments, strict=True)
         ]
-        leaves, structure = tree.flatten(function(*assemble(tracers)))
+        recorded = recording(function) if trace.record_numpy else function
+        leaves, structure = tree.flatten(recorded(*assemble(tracers)))
         try:
             abstract = tuple(Abstract.of(leaf) for leaf in leaves)
         except ArgumentError as error:

@@ -39,14 +39,25 @@ class Argument:
 class Trace:
     """One recording of one function; a context manager, alive inside the ``with`` block.
 
-    ``eager`` says that every argument is known and that plain arrays count as arguments.
+    ``eager`` says that every argument is known and that plain arrays count as arguments,
+    ``record_numpy`` that functions called inside see recording namespaces.
     """
 
-    __slots__ = ("alive", "arguments", "eager", "name", "parent", "start", "values")
+    __slots__ = (
+        "alive",
+        "arguments",
+        "eager",
+        "name",
+        "parent",
+        "record_numpy",
+        "start",
+        "values",
+    )
 
-    def __init__(self, name: str, *, eager: bool = False) -> None:
+    def __init__(self, name: str, *, eager: bool = False, record_numpy: bool = True) -> None:
         self.name = name
         self.eager = eager
+        self.record_numpy = record_numpy
         self.alive = False
         self.parent: Trace | None = None
         self.arguments: dict[Instruction, Argument] = {}
@@ -57,6 +68,7 @@ class Trace:
         assert not self.start, "a trace records once"
         traces = _running.traces
         self.parent = traces[-1] if traces else None
+        self.record_numpy &= self.parent is None or self.parent.record_numpy
         self.alive = True
         # What is made from here on has a greater serial than this mark.
         self.start = tuple_([]).serial

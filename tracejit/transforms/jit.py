@@ -22,8 +22,8 @@ from tracejit.errors import ArgumentError, ValueRangeError
 from tracejit.shapes import Shape
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
-from tracejit.trace.public import Traced
 from tracejit.trace.recording import recording
+from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.arguments import abstract_of, key_of, normalised, static_key
 from tracejit.transforms.compiler import Executable, compile_module
@@ -144,9 +144,9 @@ class JitFunction(Generic[P, R]):
                 leaves[number] = leaf = normalised(leaf, self._describe(call, number))
                 key = key_of(leaf)
             keys.append(key)
-        static = tuple(
-            (name, static_key(value, f"argument {name} of {self._title}"))
-            for name, value in (*call.static_args.items(), *call.static_kwargs.items())
+        static = (
+            *((p, static_key(v, self._static_name(p))) for p, v in call.static_args.items()),
+            *((k, static_key(v, self._static_name(k))) for k, v in call.static_kwargs.items()),
         )
         full_key = (call.structure, tuple(keys), static)
         version = self._versions.get(full_key)
@@ -184,16 +184,18 @@ class JitFunction(Generic[P, R]):
     def _describe(self, call: Call, number: int) -> Callable[[], str]:
         return lambda: self._parameters.describe(call.structure, number, call.positions)
 
-    def _traceable(self) -> Callable[..., Any]:
-        return recording(self._function) if self._record_numpy else self._function
+    def _static_name(self, which: int | str) -> str:
+        name = self._parameters.name_of(which) if isinstance(which, int) else which
+        return f"argument {name} of {self._title}"
 
     def _stage(self, call: Call, leaves: Sequence[Any]) -> Staged:
         return stage(
-            self._traceable(),
+            self._function,
             self._title,
             [abstract_of(leaf) for leaf in leaves],
             call.assemble,
             lambda number: self._describe(call, number)(),
+            self._record_numpy,
         )
 
     def _compile(self, call: Call) -> Version:
@@ -212,8 +214,17 @@ class JitFunction(Generic[P, R]):
                 return made
             return lift(as_instruction(leaf), False) if isinstance(leaf, np.ndarray) else leaf
 
+        trace = current_trace()
+        if trace is None:
+            # In a thread of its own: the values know their trace, or that it has ended.
+            traced = find_traced(call.leaves)
+            assert traced is not None, "nothing is being traced"
+            with traced.owner.resumed():
+                return self._inline(call)
+        records = self._record_numpy and trace.record_numpy
+        function = recording(self._function) if records else self._function
         args, kwargs = call.assemble([copied(leaf) for leaf in call.leaves])
-        return self._traceable()(*args, **kwargs)  # type: ignore[no-any-return]
+        return function(*args, **kwargs)
 
 
 class Version:

@@ -118,5 +118,6 @@ def run(
                 made, trace, is_weak=abstract.is_weak, is_scalar=abstract.is_scalar
             )
         new_args, new_kwargs = tree.unflatten(structure, leaves)
-        result = finish(recording(function)(*new_args, **new_kwargs))
+        recorded = recording(function) if trace.record_numpy else function
+        result = finish(recorded(*new_args, **new_kwargs))
     return Run(parameters.title, inputs, owners, result, trace)

@@ -16,6 +16,7 @@ from tracejit.ops.constants import tuple_
 from tracejit.trace.body import Abstract
 from tracejit.trace.context import Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
+from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.tree import Structure
 
@@ -73,6 +74,7 @@ def stage(
     arguments: Sequence[Abstract],
     assemble: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]],
     describe: Callable[[int], str],
+    record_numpy: bool = True,
 ) -> Staged:
     """Runs ``function`` once on abstract arrays.
 
@@ -80,7 +82,7 @@ def stage(
     ``arguments``; ``describe`` names an entry for errors. Writes of the function to its arguments
     stay inside; one that writes to them and returns nothing raises `ArgumentError`.
     """
-    with Trace(title) as trace:
+    with Trace(title, record_numpy=record_numpy) as trace:
         tracers = []
         for number, argument in enumerate(arguments):
             made = trace.parameter(argument.shape, functools.partial(describe, number))
@@ -88,7 +90,8 @@ def stage(
                 Tracer(made, trace, is_weak=argument.is_weak, is_scalar=argument.is_scalar)
             )
         args, kwargs = assemble(tracers)
-        outputs, structure = outputs_of(function(*args, **kwargs), title)
+        recorded = recording(function) if record_numpy else function
+        outputs, structure = outputs_of(recorded(*args, **kwargs), title)
         written = [number for number, tracer in enumerate(tracers) if tracer.version]
         if written and not outputs:
             raise ArgumentError(
