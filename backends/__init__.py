@@ -3,4 +3,6 @@
 from __future__ import annotations
 
 if __name__ == "backends":
-    raise ImportError("this folder is the package tracejit.backends: write 'import tracejit.backends'")
+    raise ImportError(
+        "this folder is the package tracejit.backends: write 'import tracejit.backends'"
+    )
