@@ -67,11 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not report.versions:
         parser().error("; ".join(["none of these engines can be used", *report.errors()]))
 
-    print(tables.markdown(report))
     options.output.mkdir(parents=True, exist_ok=True)
-    picture.draw(report, options.output / "benchmarks.png")
     text = json.dumps(report.as_dict(), indent=1)
     (options.output / "benchmarks.json").write_text(text, encoding="utf-8")
+    picture.draw(report, options.output / "benchmarks.png")
+    print(tables.markdown(report))
     progress(f"wrote benchmarks.png and benchmarks.json to {options.output}")
     return 1 if any(report.errors()) else 0
 

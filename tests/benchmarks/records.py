@@ -21,10 +21,14 @@ class Cell:
 
     @property
     def compile(self) -> float | None:
-        """What the first call took beyond tracing and one steady call."""
+        """What the first call took beyond tracing and one quick steady call.
+
+        None if there is nothing left: the call is too long for compiling to be seen beside it.
+        """
         if self.first is None or self.trace is None:
             return None
-        return max(0.0, self.first - self.trace - (self.times.median if self.times else 0.0))
+        rest = self.first - self.trace - (self.times.low if self.times else 0.0)
+        return rest if rest > 0.0 else None
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,14 @@ def test_standings() -> None:
     assert "| far | jax | 0.80 | 0.90 of jax | yes |" in tables.targets(report)
 
 
+def test_compiling_is_what_the_first_call_takes_longer() -> None:
+    steady = Times(2.0, 1.0, 3.0, 9)
+    assert Cell(first=10.0, trace=4.0, times=steady).compile == 5.0
+    assert Cell(first=10.0, trace=4.0).compile == 6.0
+    assert Cell(first=10.0).compile is None
+    assert Cell(first=5.0, trace=4.0, times=steady).compile is None
+
+
 def test_samples_are_seconds_of_one_call() -> None:
     calls: list[Sequence[int]] = []
     waited: list[int] = []
