@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tracejit.backends.tvm.kernels.correlation import Correlation
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.kernels.tiling import ceil_div
+from tracejit.backends.tvm.kernels.tiling import ceil_div, no_empty_share
 
 _MOST_ROWS = 16
 """Rows of a register tile: more would not fit, or take long to compile."""
@@ -264,7 +264,7 @@ def _cut(problem: Correlation, machine: Machine, choice: _Choice) -> DirectPlan:
     )
     results_bytes = math.prod(rows) * columns * problem.arithmetic.itemsize
     if plan.units == 1 and not is_pixels and results_bytes <= _SPLIT_BYTES:
-        return replace(plan, ranges=min(_MOST_RANGES, math.prod(parts)))
+        return replace(plan, ranges=no_empty_share(math.prod(parts), _MOST_RANGES))
     return plan
 
 

@@ -40,6 +40,11 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def no_empty_share(total: int, shares: int) -> int:
+    """At most ``shares``, so few that each has something when `share` divides ``total``."""
+    return ceil_div(total, ceil_div(total, shares))
+
+
 @dataclass(frozen=True)
 class TileSize:
     """A register tile: ``rows`` times ``vectors`` vectors of ``lanes`` numbers."""
@@ -147,6 +152,8 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
     blocks = max(ranges, ceil_div(k, max(256, machine.l2 // (128 * itemsize))))
     blocks = ceil_div(blocks, ranges) * ranges
     depth = ceil_div(k, blocks)
+    blocks = ceil_div(k, depth)
+    ranges = no_empty_share(blocks, ranges)
     # One thread packs what stays in its own cache, if it need not pack rows again for it.
     panel_bytes = _PANEL_BYTES if threads > 1 or pack_left else machine.l2 // 4
     # A block of rows takes half of the second-level cache.
@@ -159,7 +166,7 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
         pack_right=not in_place or row_tiles > 2 or problem.n < tile.columns,
         ranges=ranges,
         depth=depth,
-        blocks=ceil_div(k, depth),
+        blocks=blocks,
         block_rows=min(block_rows, row_tiles),
         panels=min(column_tiles, max(1, panel_bytes // (k * tile.columns * itemsize))),
         shares=_shares(row_tiles, column_tiles, ranges, threads),
