@@ -39,7 +39,10 @@ from tracejit.shapes import element_type_of
 AVX2, _ = without_avx512()
 TARGETS = {"host": HOST, "avx2": AVX2}
 
-FLOATS = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
+FLOATS: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+}
 
 
 def evaluate(
@@ -186,5 +189,5 @@ def any_bits(count: int, dtype: np.dtype, seed: int = 0) -> np.ndarray:
     """Finite floats of random bits: every exponent is as likely as any other."""
     generator = np.random.default_rng(seed)
     bits = generator.integers(0, 256, (2 * count, dtype.itemsize), np.uint8)
-    values: np.ndarray = bits.view(dtype)[:, 0]
-    return values[np.isfinite(values)][:count]
+    values = np.asarray(bits.view(dtype)[:, 0])
+    return np.asarray(values[np.isfinite(values)][:count])

@@ -131,7 +131,10 @@ def test_errors_against_mpmath(function: Function, dtype: str, target: str) -> N
     assert worst.ulps <= bound, worst
 
 
-WIDER = {"float32": np.dtype(np.float64), "float64": np.dtype(np.longdouble)}
+WIDER: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float64),
+    "float64": np.dtype(np.longdouble),
+}
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -15,7 +15,10 @@ import pytest
 from tests.backends_tvm.mathematics_harness import TARGETS, evaluate
 from tracejit.backends.tvm.mathematics import complex as mathematics
 
-COMPLEX = {"complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128)}
+COMPLEX: dict[str, np.dtype[Any]] = {
+    "complex64": np.dtype(np.complex64),
+    "complex128": np.dtype(np.complex128),
+}
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
 

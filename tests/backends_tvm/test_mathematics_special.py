@@ -57,11 +57,11 @@ def assert_same(actual: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", UNARY)
 def test_special_values(name: str, dtype: str, target: str) -> None:
-    arguments, results = zip(*UNARY[name], (NAN, NAN), strict=True)
+    cases = [*UNARY[name], (NAN, NAN)]
     if dtype == "float64":
         # What overflows in f32 does not in f64.
-        kept = [i for i, x in enumerate(arguments) if abs(x) != 1e30 or name in ("floor", "ceil")]
-        arguments, results = [arguments[i] for i in kept], [results[i] for i in kept]
+        cases = [case for case in cases if abs(case[0]) != 1e30 or name in ("floor", "ceil")]
+    arguments, results = zip(*cases, strict=True)
     x = np.array(arguments, dtype)
     function = getattr(mathematics, name)
     actual = evaluate(lambda v: function(v, dtype), x, target=TARGETS[target])

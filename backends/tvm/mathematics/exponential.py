@@ -30,7 +30,7 @@ LN2 = {
     "float64": (0.6931471805599453, 2.3190468138462996e-17),
 }
 
-# (expm1(r) - r) / r**2; the error relative to expm1(r) is below 2**-31 and 2**-61.
+# (expm1(r) - r) / r**2; the error relative to expm1(r) is below 2**-30 and 2**-61.
 EXPM1_TAIL = {
     "float32": (0.5, 0.16666666, 0.041666478, 0.0083335675, 0.0013933697, 0.00019742487),
     "float64": (

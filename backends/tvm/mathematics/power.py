@@ -57,9 +57,9 @@ LOG_TAIL = (
     0.11675921405859936,
     0.11980601423683872,
 )
-_TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 # ln 2 as a float whose product with an exponent is exact, and the rest.
-_LN2 = (0.6931471803691238, 1.9082149292705877e-10)
+LN2 = (0.6931471803691238, 1.9082149292705877e-10)
 
 
 def pow_(x: Value, y: Value) -> Value:
@@ -127,16 +127,16 @@ def _long_log(x: Value, doublings: Value) -> tuple[Value, Value]:
     square_low = fma(s + s, s_low, square_low)
     cube, cube_low = exact_product(s, square)
     cube_low = fma(s_low, square, fma(s, square_low, cube_low))
-    third, third_low = exact_product(cube, _TWO_THIRDS[0])
-    third_low = fma(cube_low, _TWO_THIRDS[0], fma(cube, _TWO_THIRDS[1], third_low))
+    third, third_low = exact_product(cube, TWO_THIRDS[0])
+    third_low = fma(cube_low, TWO_THIRDS[0], fma(cube, TWO_THIRDS[1], third_low))
     tail = fma(cube * square, polynomial(square, LOG_TAIL), third_low)
     # e ln 2 + 2 s + 2/3 s**3 from the largest to the smallest, each sum with what it loses.
-    whole = e * _LN2[0]
+    whole = e * LN2[0]
     first = whole + (s + s)
     lost = (whole - first) + (s + s)
     second = first + third
     lost = ((first - second) + third) + lost
-    rest = lost + fma(e, _LN2[1], fma(s_low, 2.0, tail))
+    rest = lost + fma(e, LN2[1], fma(s_low, 2.0, tail))
     total = second + rest
     return total, (second - total) + rest
 

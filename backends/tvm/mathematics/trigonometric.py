@@ -58,7 +58,7 @@ COS_TAIL = {
         -1.1357264636979451e-11,
     ),
 }
-# (tan(r) / r - 1) / r**2 in powers of r**2; below 2**-29, 2**-59.
+# (tan(r) / r - 1) / r**2 in powers of r**2; below 2**-28, 2**-59.
 TAN_TAIL = {
     "float32": (
         0.33333355,
@@ -89,14 +89,14 @@ TAN_TAIL = {
 }
 
 # The first 1216 bits of 2/pi after the point.
-_TWO_OVER_PI = int(
+TWO_OVER_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea"
     "09d1921cfe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b"
     "1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f7"
     "8a5292ea6bfb5fb11f8d5d0856033046fc7b6bab",
     16,
 )
-_TWO_OVER_PI_BITS = 1216
+TWO_OVER_PI_BITS = 1216
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,10 @@ def _mantissa(x: Value) -> tuple[Value, Value]:
 
 def _window(position: Value, width: int) -> list[Value]:
     """Three words of 2/pi from a bit position on."""
-    padded = _TWO_OVER_PI_BITS // width
+    padded = TWO_OVER_PI_BITS // width
     mask = (1 << width) - 1
     words = [0] + [
-        (_TWO_OVER_PI >> (_TWO_OVER_PI_BITS - width * (i + 1))) & mask for i in range(padded)
+        (TWO_OVER_PI >> (TWO_OVER_PI_BITS - width * (i + 1))) & mask for i in range(padded)
     ]
     shift = position & (width - 1)
     index = position >> (width.bit_length() - 1)
