@@ -255,7 +255,7 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             and _in_place(kernel, set(other.results), memory)
         ):
             return other
-        if depends or any(_tuple_of(i) in other.results for i in needed):
+        if depends or any(tuple_of(i) in other.results for i in needed):
             return None
     return None
 
@@ -263,9 +263,11 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
 MERGE_LIMIT = 8
 
 
-def _tuple_of(instruction: Instruction) -> Instruction:
-    """The tuple that a GetTupleElement takes apart; any other instruction itself."""
-    return instruction.operands[0] if instruction.op is GET_TUPLE_ELEMENT else instruction
+def tuple_of(instruction: Instruction) -> Instruction:
+    """What GetTupleElements, one inside the other, take apart; any other instruction itself."""
+    while instruction.op is GET_TUPLE_ELEMENT:
+        (instruction,) = instruction.operands
+    return instruction
 
 
 def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
@@ -287,21 +289,21 @@ def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
 
 def _in_place(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
     """Whether a kernel reads the hosts' results only at the element it computes."""
-    stack = [(o, result) for result in kernel.results for o in result.operands]
-    straight = {result for result in kernel.results if pointwise.get(result.op) is not None}
-    seen: set[tuple[Instruction, Instruction]] = set()
+    # Each instruction is asked for straight, at that element, or somewhere else, or both.
+    stack = [(result, True) for result in kernel.results]
+    seen: set[tuple[Instruction, bool]] = set()
     while stack:
-        instruction, user = stack.pop()
-        if (instruction, user) in seen:
+        asked = stack.pop()
+        if asked in seen:
             continue
-        seen.add((instruction, user))
-        if instruction in hosts and user not in straight:
+        seen.add(asked)
+        instruction, straight = asked
+        if instruction in hosts and not straight:
             return False
-        if instruction in memory:
+        if instruction in memory and instruction not in kernel.results:
             continue
-        if pointwise.get(instruction.op) is not None and user in straight:
-            straight.add(instruction)
-        stack.extend((o, instruction) for o in instruction.operands)
+        keeps = straight and pointwise.get(instruction.op) is not None
+        stack.extend((operand, keeps) for operand in instruction.operands)
     return True
 
 

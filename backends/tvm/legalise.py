@@ -15,8 +15,8 @@ from tracejit.backends.tvm.reducers import monoid, running_axis
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.computations import identity_value
-from tracejit.ops.constants import constant, tuple_
-from tracejit.ops.control import MAP
+from tracejit.ops.constants import constant, elements_of, tuple_
+from tracejit.ops.control import CONDITIONAL, MAP, WHILE
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import add, div, mul, sub
 from tracejit.ops.elementwise_unary import rsqrt
@@ -26,7 +26,7 @@ from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BA
 from tracejit.ops.reduction import reduce_sum
 from tracejit.ops.windows import REDUCE_WINDOW
 from tracejit.rules import RuleTable
-from tracejit.shapes import ElementType
+from tracejit.shapes import ElementType, TupleShape
 from tracejit.traversal import rebuild, transform
 
 expansions: RuleTable[Callable[[Instruction], Instruction | None]] = RuleTable("legalise")
@@ -125,6 +125,18 @@ def _batch_norm_grad(instruction: Instruction) -> Instruction:
 @expansions.attach(MAP)
 def _map(instruction: Instruction) -> Instruction:
     return lift(instruction.attributes["to_apply"], instruction.operands)
+
+
+@expansions.attach(WHILE, CONDITIONAL)
+def _taken_apart(instruction: Instruction) -> Instruction:
+    """The operands as Tuple instructions, so that each array in them has a name."""
+    return rebuild(instruction, [_apart(operand) for operand in instruction.operands])
+
+
+def _apart(operand: Instruction) -> Instruction:
+    if not isinstance(operand.shape, TupleShape):
+        return operand
+    return tuple_([_apart(element) for element in elements_of(operand)])
 
 
 def _neutral(reducer: Computation, initial: Instruction) -> Instruction:

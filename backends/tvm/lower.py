@@ -249,11 +249,9 @@ class _Lowering:
         )
 
     def _arrays(self, operand: Instruction) -> list[Instruction]:
-        """The arrays of an operand, taken out of Tuples where there are some."""
+        """The arrays of an operand, whose tuples are Tuple instructions (see `legalise`)."""
         if not isinstance(operand.shape, TupleShape):
             return [operand]
-        if operand in self.plan.memory:
-            return self._leaves(operand)
         return [leaf for element in operand.operands for leaf in self._arrays(element)]
 
     def _conditional(

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.affine import Affine, Index, split_row_major
-from tracejit.backends.tvm.fuse import Kernel, inputs_of
+from tracejit.backends.tvm.fuse import Kernel, inputs_of, tuple_of
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.backends.tvm.schedule.loops import Space, settle
 from tracejit.backends.tvm.scope import Accesses
 from tracejit.graph import Instruction
-from tracejit.ops.constants import GET_TUPLE_ELEMENT
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 
@@ -152,13 +151,9 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             room = not isinstance(other, RowKernel) or len(other.phases) < MOST_PHASES
             if related and room and _row_local(kernel, rows, made, memory):
                 return position
-        if reads or any(_tuple_of(i) in made for i in wanted):
+        if reads or any(tuple_of(i) in made for i in wanted):
             return None
     return None
-
-
-def _tuple_of(instruction: Instruction) -> Instruction | None:
-    return instruction.operands[0] if instruction.op is GET_TUPLE_ELEMENT else None
 
 
 def inputs_of_all(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:

@@ -37,6 +37,7 @@ from tracejit.backends.tvm.types import is_narrow, memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
+from tracejit.ops.control import CALL
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
 from tracejit.ops.lifting import keeps_scalar
 from tracejit.rules import RuleTable
@@ -323,6 +324,8 @@ class Emitter:
                 known[instruction] = tuple(values)
             elif instruction.op is GET_TUPLE_ELEMENT:
                 known[instruction] = values[0][instruction.attributes["index"]]
+            elif instruction.op is CALL:
+                known[instruction] = self._run(instruction.attributes["to_apply"], values, apply)
             elif keeps_scalar(instruction):
                 known[instruction] = values[0]
             else:

@@ -32,7 +32,7 @@ from tracejit.ops.layout import (
 )
 from tracejit.rules import RuleTable
 from tracejit.shapes import Shape
-from tracejit.traversal import inline, rebuild, transform
+from tracejit.traversal import rebuild, transform
 
 Rewrite = Callable[[Instruction], Instruction | None]
 
@@ -48,6 +48,11 @@ def simplify(roots: Sequence[Instruction]) -> list[Instruction]:
     known: dict[Any, Instruction] = {}
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
+        if instruction.op is CALL:
+            # call(f, x) -> f(x)
+            computation = instruction.attributes["to_apply"]
+            arguments = dict(zip(computation.parameters, operands, strict=True))
+            return transform([computation.root], visit, arguments)[0]
         changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
         new = rebuild(instruction, operands) if changed else instruction
         while True:
@@ -270,9 +275,3 @@ def _get_tuple_element(instruction: Instruction) -> Instruction | None:
     (operand,) = instruction.operands
     # get-tuple-element(tuple(a, b), 1) -> b
     return operand.operands[instruction.attributes["index"]] if operand.op is TUPLE else None
-
-
-@rewrites.attach(CALL)
-def _call(instruction: Instruction) -> Instruction | None:
-    # call(f, x) -> f(x)
-    return inline(instruction.attributes["to_apply"], instruction.operands)
