@@ -16,6 +16,8 @@ SHARED_COST = 4
 AMPLIFIED_COST = 8
 # An epilogue of a contraction costs at most this.
 EPILOGUE_COST = 6
+# The same for how large its expression grows, in which rounding is written out.
+EPILOGUE_SIZE = 32
 # More ops than this in one kernel take longer to compile than to run apart.
 SIZE_LIMIT = 96
 

@@ -8,16 +8,19 @@ every kernel that needs it, which is worth it when it is cheap or needed in one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.cost import (
     AMPLIFIED_COST,
     EPILOGUE_COST,
+    EPILOGUE_SIZE,
     SHARED_COST,
     SIZE_LIMIT,
     cost_of,
 )
+from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
@@ -201,8 +204,11 @@ class _Fusion:
                 return False
             if user is not home:
                 stack.extend(self.users[user])
+        if instruction.op is REDUCE:
+            return True
         # Contractions compute their epilogue as one expression, anew for every use of a value.
-        return instruction.op is REDUCE or sum(map(cost_of, seen)) <= EPILOGUE_COST
+        size = math.prod(map(growth, seen))
+        return sum(map(cost_of, seen)) <= EPILOGUE_COST and size <= EPILOGUE_SIZE
 
     def _kernels(self) -> list[Kernel]:
         kernels: list[Kernel] = []

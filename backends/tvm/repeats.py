@@ -28,6 +28,8 @@ _ONCE = frozenset(
         unary.NOT,
     }
 )
+# How often rounding to a narrow type writes what it rounds.
+_ROUNDING = {ElementType.F8E4M3FN: 25, ElementType.F8E5M2: 25, ElementType.BF16: 5}
 _FUNCTIONS = frozenset({"elementwise", "elementwise_unary"})
 
 
@@ -44,3 +46,9 @@ def repeats(instruction: Instruction) -> bool:
         return ElementType.PRED in types
     # Of floats these are calls of functions.
     return instruction.op.family not in _FUNCTIONS or not all(t.is_floating for t in types)
+
+
+def growth(instruction: Instruction) -> int:
+    """How much larger than those of its operands the expression of a result is, roughly."""
+    rounding = _ROUNDING.get(instruction.array_shape.element_type, 1)
+    return rounding * (4 if repeats(instruction) else 1)
