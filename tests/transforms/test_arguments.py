@@ -113,7 +113,7 @@ def test_the_same_array_twice() -> None:
         ({1, 2}, "a set is no array of numbers"),
         (lambda x: x, "a function is no array of numbers"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 def test_refused(value: Any, text: str) -> None:
     with pytest.raises(ArgumentError) as caught:
