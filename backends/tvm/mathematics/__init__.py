@@ -1,4 +1,4 @@
-"""Vector mathematics: functions of TIR expressions that vectorise, and never call the C library.
+"""Vector mathematics: functions of TIR expressions that vectorise, without calls of the C library.
 
     exp(x, "float32")                   # an expression; put it into a vectorised loop
     module = link(module)               # once, after loops are vectorised

@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 from tracejit.backends.tvm.mathematics.kinds import Kind
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     copy_sign,
     exact_product,

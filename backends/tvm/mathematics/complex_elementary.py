@@ -23,8 +23,8 @@ from tracejit.backends.tvm.mathematics.complex_arithmetic import (
 )
 from tracejit.backends.tvm.mathematics.inverse_trigonometric import atan2
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, FLOAT64
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     convert,
     copy_sign,

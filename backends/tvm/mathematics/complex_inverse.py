@@ -14,8 +14,9 @@ from typing import NamedTuple
 from tracejit.backends.tvm.mathematics.complex_arithmetic import Pair, larger, magnitude
 from tracejit.backends.tvm.mathematics.complex_elementary import in_double, log_magnitude
 from tracejit.backends.tvm.mathematics.inverse_trigonometric import atan2
-from tracejit.backends.tvm.mathematics.llvm import Value, absolute, copy_sign, fma, select, sqrt
+from tracejit.backends.tvm.mathematics.llvm import Value
 from tracejit.backends.tvm.mathematics.logarithm import log1p
+from tracejit.backends.tvm.mathematics.vocabulary import absolute, copy_sign, fma, select, sqrt
 
 
 class _Ellipse(NamedTuple):

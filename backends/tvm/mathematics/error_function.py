@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracejit.backends.tvm.mathematics.exponential import reduced
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     copy_sign,
     fma,

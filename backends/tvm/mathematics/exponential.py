@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.mathematics.kinds import Kind
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     copy_sign,
     fma,

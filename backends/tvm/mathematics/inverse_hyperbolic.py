@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.logarithm import log_of
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     copy_sign,
     fma,
@@ -13,7 +14,6 @@ from tracejit.backends.tvm.mathematics.llvm import (
     sqrt,
     unlikely,
 )
-from tracejit.backends.tvm.mathematics.logarithm import log_of
 
 # From here on the square root of x**2 + 1 or x**2 - 1 is x.
 _LARGE = 2.0**30

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     copy_sign,
     fma,

@@ -9,9 +9,8 @@ import math
 
 from tracejit.backends.tvm.mathematics.exponential import LN2
 from tracejit.backends.tvm.mathematics.kinds import KINDS
-from tracejit.backends.tvm.mathematics.llvm import (
-    Operand,
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Operand, Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     convert,
     copy_sign,
     fma,

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.mathematics.exponential import NORMAL, Exponent
 from tracejit.backends.tvm.mathematics.exponential import reduced as exponent_of
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, FLOAT64, KINDS
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.logarithm import exponent_as_float, is_unusual, split
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     clamp,
     convert,
@@ -23,7 +24,6 @@ from tracejit.backends.tvm.mathematics.llvm import (
     truncate,
     unlikely,
 )
-from tracejit.backends.tvm.mathematics.logarithm import exponent_as_float, is_unusual, split
 
 # log2(m) / s in powers of s**2, where s = (m - 1) / (m + 1); relative error below 2**-45.
 LOG2_SERIES = (

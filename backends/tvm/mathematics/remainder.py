@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, FLOAT64, KINDS, Kind
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     convert,
     copy_sign,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, KINDS
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     convert,
     copy_sign,
@@ -15,7 +15,7 @@ from tracejit.backends.tvm.mathematics.llvm import (
     select,
     to_bits,
 )
-from tracejit.backends.tvm.mathematics.llvm import sqrt as _sqrt
+from tracejit.backends.tvm.mathematics.vocabulary import sqrt as _sqrt
 
 
 def sqrt(x: Value) -> Value:

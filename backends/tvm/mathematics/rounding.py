@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.mathematics.llvm import (
-    Value,
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     ceil,
     copy_sign,
