@@ -13,6 +13,7 @@ import tracejit as tj
 from tracejit.errors import ConcretizationError
 
 X = np.arange(1.0, 4.0)
+TABLES = [X]
 
 
 def refusal(function: Any, *args: Any) -> str:
@@ -53,7 +54,7 @@ def test_if() -> None:
         (lambda x: f"{x[0]:.3f}", "format: the value f64[]", "return it"),
         (lambda x: {x[0]: 1}, "hash: the value f64[]", "dictionary key"),
         (lambda x: pickle.dumps(x), "pickle: the value f64[3]", "pickle the result"),
-        (lambda x: X[x.astype(int)], "array: the value s64[3]", "not traced"),
+        (lambda x: TABLES[0][x.astype(int)], "array: the value s64[3]", "np.asarray(table)[i]"),
         (lambda x: 5 in x, "bool: the value pred[]", "np.where"),
         (lambda x: np.arange(x[0]), "arange: the result's size depends on", "static_argnums"),
         (lambda x: np.nonzero(x), "nonzero: the result's size depends on", "np.where"),
@@ -168,5 +169,7 @@ def test_what_an_array_knows() -> None:
 def test_functions_that_cannot_be_traced() -> None:
     with pytest.raises(NotImplementedError, match=r"np\.unique: cannot be traced; call it on"):
         tj.jit(lambda x: np.unique(x))(X)
+    known = tj.jit(lambda x: x * np.unique(np.array([1.0, 2.0, 1.0])).sum())
+    np.testing.assert_array_equal(known(X), X * 3)
     with pytest.raises(NotImplementedError, match=r"np\.gcd: cannot be traced"):
         tj.jit(lambda x: np.gcd(x, 2))(X.astype(int))

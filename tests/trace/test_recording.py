@@ -47,6 +47,32 @@ def test_plain_code() -> None:
         assert type(one) is type(other)
 
 
+TABLE = np.arange(12.0).reshape(4, 3)
+NAMES = np.array(["a", "b"])
+
+
+def test_arrays_from_outside() -> None:
+    """Traced values index them; for everything else they are NumPy's."""
+    local = np.arange(5.0)
+
+    def function(x: Any, i: Any) -> Any:
+        assert isinstance(TABLE, np.ndarray)
+        assert type(local[2]) is np.float64
+        assert NAMES[1] == "b"
+        assert np.unique(local).size == 5
+        one = TABLE[i], TABLE[1:, i], TABLE[i, 0], (local * 2)[i], local.take(i), TABLE[[i, 0]]
+        return one, local[:4].dot(x), x @ TABLE, TABLE[0] * x[0], TABLE.T[i], local[-1]
+
+    result, expected = tj.jit(function)(X, 2), function(X, 2)
+    for one, other in zip(tj.tree.leaves(result), tj.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other)
+    gradient = tj.grad(lambda x: local[:4].dot(x) * TABLE[1, 0])(X)
+    np.testing.assert_allclose(gradient, [0, 3, 6, 9])
+    assert type(tj.jit(lambda x: (x, TABLE))(X)[1]) is np.ndarray
+    with pytest.raises(TypeError, match="cannot be stored into an array from outside"):
+        tj.jit(lambda x: TABLE.__setitem__(0, x[:3]))(X)
+
+
 def test_the_switch() -> None:
     """Without recording a traced number is stored into a NumPy array, which NumPy refuses."""
     with pytest.raises(ValueError, match="setting an array element") as caught:

@@ -16,14 +16,7 @@ from tracejit.lax.contraction import (
     dot,
     dot_general,
 )
-from tracejit.lax.control import (
-    cond,
-    fori_loop,
-    map,
-    scan,
-    switch,
-    while_loop,
-)
+from tracejit.lax.control import cond, fori_loop, switch, while_loop
 from tracejit.lax.elementwise import (
     abs,
     acos,
@@ -114,6 +107,7 @@ from tracejit.lax.reductions import (
     sort,
     top_k,
 )
+from tracejit.lax.scanning import map, scan
 from tracejit.lax.shapes import (
     broadcast,
     broadcast_in_dim,

@@ -15,7 +15,7 @@ from tracejit.numpy.reducing import combined, mask_of, with_axes
 from tracejit.ops import comparison as compare
 from tracejit.ops import elementwise, elementwise_unary
 from tracejit.ops.constants import iota
-from tracejit.ops.layout import broadcast_in_dim
+from tracejit.ops.layout import broadcast_in_dim, reshape
 from tracejit.shapes import Shape, element_type_of
 from tracejit.trace.convert import converted
 from tracejit.trace.public import public
@@ -221,10 +221,9 @@ def logsumexp(
         weights = (lift(weights, False) * b).instruction
     total = with_axes(combined("add", weights, axes, mask), dimensions, axes)
     made = elementwise.add(elementwise_unary.log(total), top)
-    kept = lift(made, False)
     if keepdims:
-        return kept
-    return kept.reshape([size for d, size in enumerate(dimensions) if d not in axes])
+        return lift(made, False)
+    return lift(reshape(made, [size for d, size in enumerate(dimensions) if d not in axes]))
 
 
 @public

@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.errors import AttributeValueError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import fill, where
+from tracejit.numpy.joining import stack
 from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, sizes_of
 from tracejit.numpy.storing import finish
 from tracejit.ops import comparison, elementwise, elementwise_unary, layout
@@ -347,10 +348,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise ShapeError(f"vander: the array {points.shape} must have one dimension")
     count = points.shape[0] if N is None else int(N)
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
-    columns = [points ** int(p) for p in powers]
+    wide = points.astype(result_dtype([points.dtype, np.dtype(int)]))
+    columns = [wide ** int(power) for power in powers]
     if not columns:
-        return filled((points.shape[0], 0), 0, points.dtype)
-    return np.stack(columns, 1)
+        return filled((points.shape[0], 0), 0, wide.dtype)
+    return stack(columns, 1)
 
 
 @implements(np.copyto)

@@ -26,8 +26,9 @@ ADVICE = {
     ),
     "complex": "keep it as an array and use np. functions instead of Python's complex",
     "array": (
-        "a function that is not traced was called on it, or it was stored into a NumPy array; use "
-        "np. functions, and make the array that is written to inside the traced function"
+        "a function that is not traced was called on it, it indexes a NumPy array, or is stored "
+        "into one; use np. functions, np.asarray(table)[i], and arrays made inside the traced "
+        "function"
     ),
     "item": "keep it as an array; return it to see its value",
     "format": "return it to see its value",

@@ -167,7 +167,8 @@ def stacked(values: Sequence[Any]) -> Instruction:
             f"array: the parts of a list must have equal shapes, not "
             f"{', '.join(map(str, sorted(shapes)))}"
         )
-    element_type = common_element_type(part.type for part in parts)
+    # In a list Python numbers are not weak: they make int64, float64 … arrays.
+    element_type = common_element_type(part.element_type.dtype for part in parts)
     dimensions = parts[0].dimensions
     rows = [layout.reshape(part.to(element_type), (1, *dimensions)) for part in parts]
     return layout.concatenate(rows, 0) if len(rows) > 1 else rows[0]

@@ -3,9 +3,10 @@
 recording(f)        f, with the names np and math standing for namespaces that record
 
 NumPy's protocols reach calls on traced values only: not ``np.zeros(3)`` that is written to later,
-not ``np.array([t, t])``, not ``math.sin(t)``. So a copy of the function runs, whose globals and
-closure show recording namespaces in place of those modules, and copies in place of the user's own
-functions. Nothing that another thread can see is changed.
+not ``np.array([t, t])``, not ``math.sin(t)``, not ``table[t]``. So a copy of the function runs,
+whose globals and closure show recording namespaces in place of those modules, copies in place of
+the user's own functions, and arrays that traced values may index. Nothing that another thread can
+see is changed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.sources import is_internal
+from tracejit.trace.indexable import indexable
 from tracejit.trace.table import FUNCTIONS, function_name
 
 RECORDED = (np, np.linalg, np.fft, math, cmath)
@@ -91,7 +93,7 @@ def substitute(value: Any) -> Any:
         return value if recorded is None else recorded
     if kind in _DISPATCHERS:
         return FUNCTIONS.get(value, value)
-    return value
+    return indexable(value) if kind is np.ndarray else value
 
 
 @functools.lru_cache(maxsize=4096)

@@ -18,12 +18,14 @@ from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.concrete import concrete
 from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.convert import Operand, bits_as, converted
+from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
-from tracejit.trace.table import call, implementation
+from tracejit.trace.table import FUNCTIONS, call, implementation
 from tracejit.trace.views import ComplexPart, Path, Permute, Reshape, Strides, row_major_strides
+from tracejit.tree import flatten, unflatten
 
 
 class Tracer(Operators, Indexing, Methods):
@@ -284,6 +286,11 @@ class Tracer(Operators, Indexing, Methods):
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if function not in FUNCTIONS:
+            known = _known((args, kwargs))
+            if known is not None:
+                # Nothing in the call is unknown: it is NumPy's own.
+                return function(*known[0], **known[1])
         return implementation(function)(*args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -325,6 +332,15 @@ class Tracer(Operators, Indexing, Methods):
 
     def __repr__(self) -> str:
         return f"Tracer<{self._instruction.shape}>"
+
+
+def _known(arguments: Any) -> Any:
+    """Arguments with values in place of the traced ones; None when one is unknown."""
+    leaves, structure = flatten(arguments)
+    values = [known_value(x.instruction) if isinstance(x, Tracer) else x for x in leaves]
+    if any(v is None for v in values):
+        return None
+    return unflatten(structure, values)
 
 
 def lift(instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
