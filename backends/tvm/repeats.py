@@ -29,7 +29,7 @@ _ONCE = frozenset(
     }
 )
 # How often rounding to a narrow type writes what it rounds.
-_ROUNDING = {ElementType.F8E4M3FN: 25, ElementType.F8E5M2: 25, ElementType.BF16: 5}
+_ROUNDING = {ElementType.F8E4M3FN: 40, ElementType.F8E5M2: 40, ElementType.BF16: 5}
 _FUNCTIONS = frozenset({"elementwise", "elementwise_unary"})
 
 
