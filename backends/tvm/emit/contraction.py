@@ -31,6 +31,8 @@ class Group:
 
     def place(self, number: Expr, positions: dict[LoopVariable, Expr], dtype: str) -> None:
         """Sets the positions of the group's axes to where ``number`` stands."""
+        if self.extent == 0:
+            return
         for axis in reversed(self.axes[1:]):
             positions[axis.last] = tirx.truncmod(number, const(axis.extent, dtype))
             number = tirx.truncdiv(number, const(axis.extent, dtype))
