@@ -51,19 +51,23 @@ def shape(
     )  # fmt: skip
 
 
+def every(*positions: Any) -> tuple[Any, ...]:
+    """An index: all of the first two dimensions, then ``positions``."""
+    return (slice(None), slice(None), *positions)
+
+
 def definition(s: ConvolutionShape, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The convolution as XLA defines it: spread, pad, then multiply and sum window by window."""
-    rank = len(s.in_sizes)
     spread = [(n - 1) * d + 1 if n else 0 for n, d in zip(s.in_sizes, s.lhs_dilation, strict=True)]
     base = np.zeros((*x.shape[:2], *spread), x.dtype)
-    base[(..., *(slice(None, None, d) for d in s.lhs_dilation))] = x
+    base[every(*(slice(None, None, d) for d in s.lhs_dilation))] = x
     for axis, (low, high) in enumerate(s.padding, 2):
         grow = [(0, 0)] * base.ndim
         grow[axis] = (max(low, 0), max(high, 0))
         base = np.pad(base, grow)
-        keep = slice(max(-low, 0), base.shape[axis] - max(-high, 0))
-        base = base[(slice(None),) * axis + (keep,)]
-    w = w[(..., *(slice(None, None, -1 if r else 1) for r in s.window_reversal))]
+        kept = range(max(-low, 0), base.shape[axis] - max(-high, 0))
+        base = np.take(base, kept, axis)
+    w = w[every(*(slice(None, None, -1 if r else 1) for r in s.window_reversal))]
     out = np.zeros((s.out_batch, s.out_features, *s.out_sizes), x.dtype)
     if out.size == 0:
         return out
@@ -82,9 +86,8 @@ def definition(s: ConvolutionShape, x: np.ndarray, w: np.ndarray) -> np.ndarray:
                 slice(t * d, t * d + (o - 1) * step + 1, step)
                 for t, d, o, step in zip(tap, s.rhs_dilation, s.out_sizes, s.strides, strict=True)
             ]
-            seen = images[(slice(None), slice(None), *places)]
-            out[:, own] += np.einsum("nc...,oc->no...", seen, w[(own, slice(None), *tap)])
-    assert rank == out.ndim - 2
+            seen = images[every(*places)]
+            out[:, own] += np.einsum("nc...,oc->no...", seen, w[own][every(*tap)])
     return out
 
 

@@ -169,8 +169,10 @@ def _choices(problem: Correlation, machine: Machine) -> Iterator[_Choice]:
             count = math.prod(box)
             if count > _MOST_ROWS:
                 continue
+            # Across pixels each feature meets the vectors of all other rows.
+            shared = count // box[1] if across is Across.PIXELS and box[1] > 1 else 1
             for vectors in range(1, min(8, ceil_div(columns, lanes)) + 1):
-                if (count * vectors + vectors) * parts < machine.registers:
+                if (count + shared) * vectors * parts < machine.registers:
                     yield _Choice(across, box, vectors, lanes)
 
 
@@ -228,6 +230,9 @@ def _cut(problem: Correlation, machine: Machine, choice: _Choice) -> DirectPlan:
         # Such as a gradient of weights: few results, of long sums. The sums are cut.
         depth = min(depth, ceil_div(_FEW_PRODUCTS, problem.taps))
         window = min(window, ceil_div(4 * _FEW_PRODUCTS * window, depth * problem.taps))
+        inner = depth * problem.taps // first.window
+        while size(images, depth, results, window) > limit and window * inner > _FEW_PRODUCTS:
+            window = ceil_div(window, 2)
         while size(images, depth, results, window) > limit and images > tiles[0]:
             images = _multiple(ceil_div(images, 2), tiles[0])
     else:

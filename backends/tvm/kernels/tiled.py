@@ -19,7 +19,7 @@ from tracejit.backends.tvm.kernels.tiling import TiledPlan, ceil_div
 from tracejit.backends.tvm.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
 
 _PACKED_STEPS = 256
-"""Steps of the contraction that are packed as one piece of work."""
+"""At most so many steps of the contraction are packed as one piece of work."""
 
 _RUN_TILES = 8
 """Column tiles that are packed side by side where that makes for long runs of memory."""
@@ -94,28 +94,35 @@ class Tiled:
         problem, arithmetic = self._problem, self._problem.arithmetic
         columns, lanes = self._tile.columns, self._tile.lanes
         side_by_side = _RUN_TILES if problem.right_access.walks(2) else 1
-        chunks = ceil_div(problem.k, _PACKED_STEPS)
+        # At least two: loops of a few known steps would be unrolled at length.
+        chunk = min(_PACKED_STEPS, ceil_div(problem.k, 2))
+        chunks = ceil_div(problem.k, chunk)
         groups = (count + (side_by_side - 1)) // side_by_side
         begin, units = share(w, groups * chunks, self._plan.workers)
 
-        def one(p: Expr, q: Expr) -> Stmt:
-            return self._by_width(
-                first + p,
-                lambda valid: pack(
-                    arithmetic,
-                    columns,
-                    lambda x: problem.right(b, q, (first + p) * columns + x),
-                    lambda x, v: arithmetic.store(self._packed_right, [copy, p, q, x], v),
-                    lanes=lanes,
-                    valid=valid,
-                ),
+        def one(p: Expr, q: Expr, valid: int) -> Stmt:
+            return pack(
+                arithmetic,
+                columns,
+                lambda x: problem.right(b, q, (first + p) * columns + x),
+                lambda x, v: arithmetic.store(self._packed_right, [copy, p, q, x], v),
+                lanes=lanes,
+                valid=valid,
             )
 
         def unit(at: Expr) -> Stmt:
-            p0, q0 = at // chunks * side_by_side, at % chunks * _PACKED_STEPS
-            tiles = tirx.min(i32(side_by_side), count - p0) if side_by_side > 1 else i32(1)
-            steps = tirx.min(i32(_PACKED_STEPS), problem.k - q0) if chunks > 1 else problem.k
-            return loop(steps, lambda q: loop(tiles, lambda p: one(p0 + p, q0 + q)))
+            p0, q0 = at // chunks * side_by_side, at % chunks * chunk
+            steps = tirx.min(i32(chunk), problem.k - q0)
+            full = problem.n // columns - first
+            last = tirx.min(p0 + side_by_side, count)
+            whole = loop(
+                steps,
+                lambda q: loop(tirx.min(last, full) - p0, lambda p: one(p0 + p, q0 + q, columns)),
+            )
+            if not self._tail:
+                return whole
+            rest = loop(steps, lambda q: one(full, q0 + q, self._tail))
+            return seq(whole, IfThenElse(last > full, rest, None))
 
         return loop(units, lambda u: unit(begin + u))
 

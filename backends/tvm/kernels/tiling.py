@@ -75,6 +75,8 @@ def tile_size(
         for vectors in range(1, min(8, ceil_div(n, lanes)) + 1)
         for rows in range(1, min(m, most_rows) + 1)
         if (rows * vectors + vectors) * parts < machine.registers
+        # Broad tiles are for few rows: others load less when they are high.
+        if vectors <= 4 or rows == m
     ]
     return min(sizes, key=lambda size: (_tiles(m, n, size) * size.cycles, size.vectors))
 
@@ -156,8 +158,11 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
     ranges = no_empty_share(blocks, ranges)
     # One thread packs what stays in its own cache, if it need not pack rows again for it.
     panel_bytes = _PANEL_BYTES if threads > 1 or pack_left else machine.l2 // 4
-    # A block of rows takes half of the second-level cache.
-    block_rows = max(1, machine.l2 // 2 // (tile.rows * depth * itemsize))
+    # Rows pass by one tile at a time if all columns stay in cache, else a block that stays there.
+    stays = machine.l2 // 2
+    block_rows = max(1, stays // (tile.rows * depth * itemsize))
+    if problem.n * k * itemsize <= stays:
+        block_rows = 1
     return TiledPlan(
         tile,
         row_tiles,
@@ -193,7 +198,7 @@ def tiled_cycles(problem: Contraction, machine: Machine) -> float:
     cost = steps * tile.cycles
     if not (left.plain and left.walks(2)):
         cost += _copying(left, 1, problem.m * problem.k, problem.arithmetic, machine)
-    if rows > 2 or not (right.plain and right.walks(2)):
+    if rows > 2 or problem.n < tile.columns or not (right.plain and right.walks(2)):
         cost += _copying(right, 2, problem.k * problem.n, problem.arithmetic, machine)
     if problem.result_access.walks(1) and not problem.result_access.walks(2):
         cost += _SCATTERING * problem.m * problem.n
