@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tracejit.graph import Module
-from tracejit.transforms.compiler import Executable, use_compiler
+from tracejit.transforms.compiler import Compiler, Executable, use_compiler
 from tracejit.transforms.interpreted import Checked, Interpreted
 
 
@@ -20,9 +20,18 @@ def by_interpreter(module: Module, target: str, check: bool) -> Executable:
 
 
 @pytest.fixture(autouse=True)
-def interpreted() -> Iterator[None]:
-    """Functions that are compiled within the test run by the interpreter."""
+def interpreted() -> Iterator[Compiler]:
+    """Functions that are compiled within the test run by the interpreter.
+
+    The fixture's value is the compiler that the product uses.
+    """
     before = use_compiler(by_interpreter)
     assert before is not None
-    yield
+    yield before
     use_compiler(before)
+
+
+@pytest.fixture
+def machine_code(interpreted: Compiler) -> None:
+    """Functions that are compiled within the test run as they do for users."""
+    use_compiler(interpreted)

@@ -27,7 +27,7 @@ from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.transforms.arguments import abstract_of, key_of, normalised, static_key
 from tracejit.transforms.compiler import Executable, compile_module
-from tracejit.transforms.lowered import Lowered, finish
+from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.shortcut import Shortcut, shortcut_for
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
@@ -241,20 +241,17 @@ class Version:
             for place, (leaf, dtype) in enumerate(zip(leaves, dtypes, strict=True))
             if not isinstance(leaf, np.ndarray)
         ]
-        only = staged.outputs[0] if len(staged.outputs) == 1 else None
-        is_array = only is not None and not only.is_scalar and staged.structure.is_leaf()
+        self._finish = staged.finisher()
         self.shortcut = None
-        if not call.static_kwargs:
+        # A shortcut answers None for arguments of another kind, so a result must not be None.
+        if not call.static_kwargs and staged.structure.num_leaves:
             self.shortcut = shortcut_for(
                 executable.run,
                 call.structure,
                 call.static_args,
                 self._numbers,
-                None if is_array else self._finish,
+                self._finish,
             )
-
-    def _finish(self, values: Sequence[np.ndarray]) -> Any:
-        return finish(self._staged, values)
 
     def __call__(self, leaves: list[Any]) -> Any:
         """The function's result for leaves of the kind it is compiled for."""

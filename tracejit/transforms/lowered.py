@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tracejit import tree
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.hlo import to_text
@@ -21,13 +18,13 @@ class Compiled:
     """A compiled function, for arguments like those it was lowered for."""
 
     def __init__(self, staged: Staged, executable: Executable, flatten: Flatten) -> None:
-        self._staged = staged
+        self._finish = staged.finisher()
         self._executable = executable
         self._flatten = flatten
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result. Raises `ArgumentError` for other shapes or types."""
-        return finish(self._staged, self._executable(self._flatten(*args, **kwargs)))
+        return self._finish(self._executable(self._flatten(*args, **kwargs)))
 
 
 class Lowered:
@@ -54,9 +51,3 @@ class Lowered:
         """The compiled function."""
         executable = compile_module(self.module, self._target, self._check)
         return Compiled(self._staged, executable, self._flatten)
-
-
-def finish(staged: Staged, values: Sequence[np.ndarray]) -> Any:
-    """The tree that the traced function returned, with the computed values for leaves."""
-    results = [o.handed_out(v) for o, v in zip(staged.outputs, values, strict=True)]
-    return tree.unflatten(staged.structure, results)

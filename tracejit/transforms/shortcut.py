@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.runtime.dispatch import flattener
+from tracejit.transforms.staging import Finish
 from tracejit.tree import Structure
 
 Shortcut = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Run = Callable[[Sequence[object]], list[np.ndarray] | None]
-Finish = Callable[[Sequence[np.ndarray]], Any]
 Scalar = tuple[int, type, np.dtype]
 """A leaf that is a number: its place among the leaves, its type, and the dtype it is passed as."""
 
@@ -26,34 +26,34 @@ def shortcut_for(
     structure: Structure,
     static_args: dict[int, Any],
     scalars: Sequence[Scalar],
-    finish: Finish | None,
+    finish: Finish,
 ) -> Shortcut | None:
     """The shortcut for one compiled version.
 
-    ``structure`` is that of (dynamic arguments, keyword arguments); ``finish`` None stands for
-    taking the only result. There is none for versions with keyword arguments.
+    ``structure`` is that of (dynamic arguments, keyword arguments), ``finish`` makes the result of
+    the program's. There is no shortcut for versions with keyword arguments.
     """
     positional, keywords = structure.children()
     if keywords.num_leaves or keywords.num_children:
         return None
     if not static_args and not scalars:
-        if finish is None and all(child.is_leaf() for child in positional.children()):
-            return _of_plain_arrays(run, positional.num_children)
+        if all(child.is_leaf() for child in positional.children()):
+            return _of_plain_arrays(run, positional.num_children, finish)
         return _of_trees(run, positional, finish)
     return _of_anything(run, positional, static_args, scalars, finish)
 
 
-def _of_plain_arrays(run: Run, count: int) -> Shortcut:
+def _of_plain_arrays(run: Run, count: int, finish: Finish) -> Shortcut:
     def shortcut(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or len(args) != count:
             return None
         outputs = run(args)
-        return None if outputs is None else outputs[0]
+        return None if outputs is None else finish(outputs)
 
     return shortcut
 
 
-def _of_trees(run: Run, positional: Structure, finish: Finish | None) -> Shortcut:
+def _of_trees(run: Run, positional: Structure, finish: Finish) -> Shortcut:
     flatten = flattener(positional)
 
     def shortcut(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -64,9 +64,7 @@ def _of_trees(run: Run, positional: Structure, finish: Finish | None) -> Shortcu
         except LookupError:
             return None
         outputs = run(leaves)
-        if outputs is None:
-            return None
-        return outputs[0] if finish is None else finish(outputs)
+        return None if outputs is None else finish(outputs)
 
     return shortcut
 
@@ -76,7 +74,7 @@ def _of_anything(
     positional: Structure,
     static_args: dict[int, Any],
     scalars: Sequence[Scalar],
-    finish: Finish | None,
+    finish: Finish,
 ) -> Shortcut:
     flatten = flattener(positional)
     static = tuple(static_args.items())
@@ -102,8 +100,6 @@ def _of_anything(
             except OverflowError:
                 return None
         outputs = run(leaves)
-        if outputs is None:
-            return None
-        return outputs[0] if finish is None else finish(outputs)
+        return None if outputs is None else finish(outputs)
 
     return shortcut

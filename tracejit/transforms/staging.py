@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.tree import Structure
+
+Finish = Callable[[Sequence[np.ndarray]], Any]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,26 @@ class Staged:
     module: Module
     outputs: tuple[Output, ...]
     structure: Structure
+
+    def finisher(self) -> Finish:
+        """A function from the module's results to what the traced function would have returned."""
+        structure = self.structure
+        numbers = [(i, o) for i, o in enumerate(self.outputs) if o.is_scalar or o.is_weak]
+        if not structure.is_leaf():
+            return functools.partial(_assembled, structure, numbers)
+        if not numbers:
+            return operator.itemgetter(0)
+        only = self.outputs[0]
+        return (lambda values: values[0].item()) if only.is_weak else lambda values: values[0][()]
+
+
+def _assembled(
+    structure: Structure, numbers: Sequence[tuple[int, Output]], values: Sequence[Any]
+) -> Any:
+    leaves = list(values)
+    for place, output in numbers:
+        leaves[place] = output.handed_out(leaves[place])
+    return tree.unflatten(structure, leaves)
 
 
 def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
