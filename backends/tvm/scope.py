@@ -140,7 +140,7 @@ class Accesses:
             self.load(instruction, address, opaque)
             return None
         own = instruction.array_shape.dimensions
-        parts = None if opaque else split_row_major(address, own)
+        parts = None if opaque and 0 not in own else split_row_major(address, own)
         if parts is not None:
             return self.value(instruction, parts)
         wish = None if opaque else _wish_to_split(address, own)
@@ -213,6 +213,20 @@ class Emitter:
         self.allocations: list[Stmt] = []
         self.given: dict[Instruction, Value] = {}
         self._memo: dict[Any, Value] = {}
+
+    def anew(self) -> Emitter:
+        """An emitter at other positions, whose statements and allocations join this one's."""
+        made = Emitter(
+            self.inputs,
+            self.positions,
+            lanes=self.lanes,
+            lane=self.lane,
+            uses=self.uses,
+            index_dtype=self.index_dtype,
+            holding=self.holding,
+        )
+        made.statements, made.allocations = self.statements, self.allocations
+        return made
 
     # Indices and addresses
 
@@ -396,7 +410,7 @@ class Emitter:
             return self.given[instruction]
         if instruction in self.inputs:
             return self.fetch(instruction, indices, dimensions)
-        parts = None if opaque else split_row_major(address, own)
+        parts = None if opaque and 0 not in own else split_row_major(address, own)
         if parts is not None:
             return self.value(instruction, parts)
         flat = self.address(indices, dimensions)

@@ -9,7 +9,7 @@ combination depends on shapes only, never on the number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -31,6 +31,9 @@ from tracejit.graph import Instruction
 # A reduction of at least this many elements to few results is cut into parts that run in parallel.
 PARTS_FROM = 1 << 15
 PARTS = 8
+# Columns are reduced this many vectors at a time, and this many rows at a step.
+VECTORS = 8
+ROWS = 8
 
 
 def reduction(frame: Frame, reducer: Reducer, cost: int) -> Stmt:
@@ -122,6 +125,8 @@ class _Reduction(Sweep):
     def _columns(self, axis: Axis | None) -> Stmt:
         lanes = self.lanes(axis.extent) if axis is not None else 1
         counts = [self.count(a) for a in self.kept_axes if a is not axis]
+        if axis is not None and self._is_wide(axis, lanes):
+            return self._wide_columns(axis, lanes, counts)
         if axis is not None:
             counts.append(self._blocks(axis, lanes))
         whole = [Range(a, self.number(0), self.number(a.extent)) for a in self.reduced_axes]
@@ -138,6 +143,77 @@ class _Reduction(Sweep):
             ]
 
         return nest(counts, block, parallel=self.parallel(), dtype=self.dtype)
+
+    def _is_wide(self, axis: Axis, lanes: int) -> bool:
+        """Whether columns are many enough to be taken `VECTORS` vectors at a time."""
+        return (
+            monoid(self.reducer.combine) is not None
+            and bool(self.reduced_axes)
+            and axis.extent % (lanes * VECTORS) == 0
+            and self.kept_size >= 2 * lanes * VECTORS
+        )
+
+    def _wide_columns(self, axis: Axis, lanes: int, counts: list[Count]) -> Stmt:
+        """Tiles of several vectors of columns; down a tile, several rows at a step.
+
+        A row of a tile is contiguous, which the processor foresees, and the accumulators are read
+        and written once for `ROWS` rows.
+        """
+        width = lanes * VECTORS
+        first: list[Expr] = [self.number(0)]
+        *outer, last = self.reduced_axes
+        ranges = [Range(a, self.number(0), self.number(a.extent)) for a in outer]
+
+        def place(number: Expr) -> None:
+            first[:] = [number * self.number(width)]
+
+        def tile() -> list[Stmt]:
+            into = Accumulators(self.reducer.element_types, width)
+            start = first[0]
+
+            def vectors(body: Callable[[Emitter, Expr], list[Stmt]]) -> Stmt:
+                def one(number: Expr) -> list[Stmt]:
+                    offset = number * self.number(lanes)
+                    self.positions[axis.last] = start + offset
+                    return self.vector(lanes, axis, lambda e, lane: body(e, offset + lane))
+
+                return loop(VECTORS, one, dtype=self.dtype)
+
+            def rows(count: int) -> Callable[[Expr], Stmt]:
+                def step(number: Expr) -> Stmt:
+                    top = number * self.number(count)
+                    if count == 1:
+                        top = number + self.number(last.extent - last.extent % ROWS)
+                    return vectors(lambda e, at: self._down(e, into, at, last, top, count))
+
+                return step
+
+            def sweep() -> list[Stmt]:
+                return [
+                    loop(last.extent // ROWS, rows(ROWS), dtype=self.dtype),
+                    loop(last.extent % ROWS, rows(1), dtype=self.dtype),
+                ]
+
+            return [
+                *into.allocations,
+                vectors(lambda e, at: into.write(e, at, self.initial(e))),
+                self.over(ranges, sweep),
+                vectors(lambda e, at: self.finish(e, into.read(e, at))),
+            ]
+
+        counts.append(Count(axis.extent // width, place))
+        return nest(counts, tile, parallel=self.parallel(), dtype=self.dtype)
+
+    def _down(
+        self, emitter: Emitter, into: Accumulators, at: Expr, axis: Axis, top: Expr, count: int
+    ) -> list[Stmt]:
+        """``count`` elements of one column, from ``top`` on, combined into accumulator ``at``."""
+        values = into.read(emitter, at)
+        for row in range(count):
+            self.positions[axis.last] = top + self.number(row)
+            inner = emitter.anew()
+            values = self.combined(inner, values, self.elements(inner))
+        return into.write(emitter, at, values)
 
     def _column_parts(self, axis: Axis | None, lanes: int, counts: list[Count]) -> Stmt:
         """Each part of the first reduced axis into accumulators of its own; then the parts."""
