@@ -18,7 +18,7 @@ from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE, constant
 from tracejit.ops.control import CALL
-from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
+from tracejit.ops.element_types import BITCAST_CONVERT_TYPE, CONVERT_ELEMENT_TYPE
 from tracejit.ops.layout import (
     BROADCAST_IN_DIM,
     PAD,
@@ -178,6 +178,15 @@ def _neg(instruction: Instruction) -> Instruction | None:
 def _convert(instruction: Instruction) -> Instruction | None:
     (operand,) = instruction.operands
     # convert(x) to x's own type -> x
+    return operand if operand.shape == instruction.shape else None
+
+
+@rewrites.attach(BITCAST_CONVERT_TYPE)
+def _bitcast(instruction: Instruction) -> Instruction | None:
+    (operand,) = instruction.operands
+    # bitcast(bitcast(x)) back to x's own type -> x
+    if operand.op is BITCAST_CONVERT_TYPE and operand.operands[0].shape == instruction.shape:
+        return operand.operands[0]
     return operand if operand.shape == instruction.shape else None
 
 
