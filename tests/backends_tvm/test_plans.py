@@ -1,0 +1,118 @@
+"""Which kernels a graph becomes: the cases where fusion matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tracejit import ops
+from tracejit.api import executable
+from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
+from tracejit.graph import Computation, Instruction, Module
+from tracejit.ops.constants import parameter
+from tracejit.shapes import ElementType, Shape
+
+F32 = ElementType.F32
+
+
+def module(
+    build: Callable[..., Sequence[Instruction]], *shapes: tuple[int, ...]
+) -> tuple[Module, list[np.ndarray]]:
+    parameters = tuple(parameter(i, Shape(F32, shape)) for i, shape in enumerate(shapes))
+    root = ops.tuple_(build(*parameters))
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(0.5, 2, shape).astype(np.float32) for shape in shapes]
+    return Module("plan", Computation("entry", parameters, root)), arrays
+
+
+def over(dims: tuple[int, ...], per_row: Instruction) -> Instruction:
+    return ops.broadcast_in_dim(per_row, dims, (0,))
+
+
+def softmax(x: Instruction) -> list[Instruction]:
+    dims = x.array_shape.dimensions
+    powers = ops.exp(ops.sub(x, over(dims, ops.reduce_max(x, (1,)))))
+    return [ops.div(powers, over(dims, ops.reduce_sum(powers, (1,))))]
+
+
+def layer_norm(x: Instruction) -> list[Instruction]:
+    dims = x.array_shape.dimensions
+
+    def mean(value: Instruction) -> Instruction:
+        total = ops.reduce_sum(value, (1,))
+        return ops.div(total, ops.full_like(total, dims[1]))
+
+    centred = ops.sub(x, over(dims, mean(x)))
+    variance = mean(ops.mul(centred, centred))
+    return [ops.mul(centred, over(dims, ops.rsqrt(variance)))]
+
+
+def dense(x: Instruction, w: Instruction, b: Instruction) -> list[Instruction]:
+    made = ops.add(ops.dot(x, w), b, (1,))
+    return [ops.max(made, ops.full_like(made, 0))]
+
+
+def adam(p: Instruction, g: Instruction, m: Instruction, v: Instruction) -> list[Instruction]:
+    def mix(old: Instruction, new: Instruction, rate: float) -> Instruction:
+        kept = ops.mul(old, ops.full_like(old, rate))
+        return ops.add(kept, ops.mul(new, ops.full_like(new, 1 - rate)))
+
+    first, second = mix(m, g, 0.9), mix(v, ops.mul(g, g), 0.99)
+    step = ops.div(first, ops.add(ops.sqrt(second), ops.full_like(second, 1e-8)))
+    return [ops.sub(p, step), first, second]
+
+
+def normalised(x: Instruction, scale: Instruction, offset: Instruction) -> list[Instruction]:
+    return list(ops.elements_of(ops.batch_norm_training(x, scale, offset, 1e-3, 1)))
+
+
+@pytest.mark.parametrize(
+    ("build", "shapes", "kernels"),
+    [
+        (softmax, [(16, 100)], ["rows"]),
+        (layer_norm, [(16, 100)], ["rows"]),
+        (normalised, [(8, 4, 5, 5), (4,), (4,)], ["rows"]),
+        (dense, [(9, 7), (7, 5), (5,)], ["dot_general"]),
+        (adam, [(33,)] * 4, ["sub"]),
+    ],
+)
+def test_one_kernel(
+    build: Callable[..., Sequence[Instruction]], shapes: list[tuple[int, ...]], kernels: list[str]
+) -> None:
+    made, arrays = module(build, *shapes)
+    program = lower(made.entry, Machine(32, 2))
+    assert [k.name.partition("_")[2] for k in program.kernels] == kernels
+    for ours, theirs in zip(executable(made)(arrays), evaluate(made.entry, arrays), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_long_chains_are_cut() -> None:
+    """No kernel grows without bound, and kernels that are alike are compiled once."""
+
+    def chain(x: Instruction) -> list[Instruction]:
+        for _ in range(1000):
+            x = ops.add(ops.mul(x, x), ops.full_like(x, 0.25))
+        return [x]
+
+    made, _ = module(chain, (8,))
+    program = lower(made.entry, Machine(32, 2))
+    assert 10 <= len(program.calls) <= 100
+    assert len(program.kernels) <= 4
+
+
+def test_outputs_that_are_arguments_reshaped_or_alike() -> None:
+    def build(x: Instruction) -> list[Instruction]:
+        total = ops.add(x, x)
+        return [x, total, total, ops.reshape(total, (6,)), ops.reshape(x, (3, 2))]
+
+    made, arrays = module(build, (2, 3))
+    results = executable(made)(arrays)
+    for ours, theirs in zip(results, evaluate(made.entry, arrays), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert not np.shares_memory(ours, arrays[0])
+    results[1][...] = 0
+    np.testing.assert_array_equal(results[2], 2 * arrays[0])
