@@ -10,6 +10,7 @@ import pytest
 from tracejit import ops
 from tracejit.api import executable
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.cost import SIZE_LIMIT
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.graph import Computation, Instruction, Module
@@ -91,7 +92,7 @@ def test_one_kernel(
 
 
 def test_long_chains_are_cut() -> None:
-    """No kernel grows without bound, and kernels that are alike are compiled once."""
+    """No kernel grows without bound, and no value is computed again and again."""
 
     def chain(x: Instruction) -> list[Instruction]:
         for _ in range(1000):
@@ -100,8 +101,7 @@ def test_long_chains_are_cut() -> None:
 
     made, _ = module(chain, (8,))
     program = lower(made.entry, Machine(32, 2))
-    assert 10 <= len(program.calls) <= 100
-    assert len(program.kernels) <= 4
+    assert 2000 // SIZE_LIMIT <= len(program.kernels) <= 100
 
 
 def test_outputs_that_are_arguments_reshaped_or_alike() -> None:
