@@ -40,12 +40,12 @@ class Kernel:
 
     ``results`` get memory and share ``dimensions``. ``heart`` is the one instruction that needs a
     schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the heart
-    is not itself a result, the results are its epilogue.
+    is not itself a result, the results are its epilogue. ``size`` counts a pointwise kernel's ops.
     """
 
     results: list[Instruction]
     heart: Instruction | None = None
-    position: int = 0
+    size: int = 0
 
     @property
     def dimensions(self) -> tuple[int, ...]:
@@ -97,17 +97,16 @@ class _Fusion:
     def __init__(self, outputs: Sequence[Instruction]) -> None:
         self.outputs = [stripped(output) for output in outputs]
         self.order = in_order(self.outputs)
-        self.position = {instruction: i for i, instruction in enumerate(self.order)}
         self.users: dict[Instruction, list[Instruction]] = {i: [] for i in self.order}
         for instruction in self.order:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
         self.memory = {i for i in self.order if is_given(i)}
         self.memory.update(self.outputs)
+        self.size: dict[Instruction, int] = {}
         self.cost = self._accumulated()
         self.homes: dict[Instruction, frozenset[Instruction]] = {}
         self.hearts: dict[Instruction, Instruction] = {}
-        self.pure: dict[Instruction, bool] = {}
 
     def _accumulated(self) -> dict[Instruction, int]:
         """The cost per element of computing each instruction from what has memory.
@@ -134,6 +133,7 @@ class _Fusion:
                 self.memory.add(instruction)
             inside[instruction] = frozenset(members)
             cost[instruction] = sum(map(cost_of, members))
+            self.size[instruction] = len(members)
         return cost
 
     def plan(self) -> Plan:
@@ -212,16 +212,17 @@ class _Fusion:
 
     def _kernels(self) -> list[Kernel]:
         kernels: list[Kernel] = []
-        for position, instruction in enumerate(self.order):
+        for instruction in self.order:
             if instruction not in self.memory or is_given(instruction):
                 continue
             if instruction.op is GET_TUPLE_ELEMENT:
                 continue
             if is_heart(instruction):
-                kernels.append(Kernel([instruction], instruction, position))
+                kernels.append(Kernel([instruction], instruction))
             else:
                 heart = self.hearts.get(instruction)
-                kernels.append(Kernel([instruction], heart, position))
+                size = self.size[instruction]
+                kernels.append(Kernel([instruction], heart, size))
         return kernels
 
 
@@ -245,6 +246,7 @@ def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]
             merged.append(kernel)
         else:
             host.results.extend(kernel.results)
+            host.size += kernel.size
     return merged
 
 
@@ -258,6 +260,7 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             other.heart is None
             and other.dimensions == kernel.dimensions
             and len(other.results) < MERGE_LIMIT
+            and other.size + kernel.size <= SIZE_LIMIT
             and _in_place(kernel, set(other.results), memory)
         ):
             return other

@@ -119,7 +119,7 @@ def joined(
         if not isinstance(host, RowKernel):
             rows = rows_of(host)
             assert rows is not None
-            host = RowKernel(list(host.results), None, host.position, [host], rows)
+            host = RowKernel(list(host.results), phases=[host], rows=rows)
             groups[position] = host
         host.phases.append(kernel)
         host.results.extend(kernel.results)
