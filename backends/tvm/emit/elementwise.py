@@ -136,36 +136,14 @@ def div(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     element_type = element_type_of(instruction)
     if element_type.is_complex:
         return complex_mathematics.div(lhs, rhs, register_dtype(element_type.real))
-    if element_type.is_floating:
-        return lhs / rhs
-    dtype = register_dtype(element_type)
-    safe, undefined = _safe_divisor(element_type, rhs)
-    quotient = tirx.truncdiv(lhs, safe)
-    if element_type.is_signed:
-        quotient = tirx.Select(rhs == const(-1, dtype), const(0, dtype) - lhs, quotient)
-    all_bits = reinterpret(dtype, const(-1, dtype.replace("uint", "int")))
-    return tirx.Select(undefined, all_bits, quotient)
+    # Not TVM's own division, which refuses a divisor that it can see is zero.
+    return mathematics.div(lhs, rhs, register_dtype(element_type))
 
 
 @pointwise.attach(ops.REM)
 def rem(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     """The remainder with the sign of lhs; of integers by zero, lhs."""
-    element_type = element_type_of(instruction)
-    if element_type.is_floating:
-        return mathematics.rem(lhs, rhs, register_dtype(element_type))
-    safe, undefined = _safe_divisor(element_type, rhs)
-    return tirx.Select(undefined, lhs, tirx.truncmod(lhs, safe))
-
-
-def _safe_divisor(element_type: ElementType, divisor: Expr) -> tuple[Expr, Expr]:
-    """A divisor that never traps (1 in place of 0 and of -1), and whether it was 0."""
-    dtype = register_dtype(element_type)
-    one, zero = const(1, dtype), const(0, dtype)
-    undefined = divisor == zero
-    traps = undefined
-    if element_type.is_signed:
-        traps = tirx.Or(undefined, divisor == const(-1, dtype))
-    return tirx.Select(traps, one, divisor), undefined
+    return mathematics.rem(lhs, rhs, register_dtype(element_type_of(instruction)))
 
 
 @pointwise.attach(ops.POW)
