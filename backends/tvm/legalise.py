@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
-from tracejit.backends.tvm.reducers import monoid, running_axis
+from tracejit.backends.tvm.reducers import monoid
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.computations import identity_value
@@ -24,7 +24,7 @@ from tracejit.ops.layout import broadcast_in_dim, full_like, pad
 from tracejit.ops.lifting import lift
 from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BATCH_NORM_TRAINING
 from tracejit.ops.reduction import reduce_sum
-from tracejit.ops.windows import REDUCE_WINDOW
+from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.rules import RuleTable
 from tracejit.shapes import ElementType, TupleShape
 from tracejit.traversal import rebuild, transform
@@ -162,7 +162,7 @@ def _reduce_window(instruction: Instruction) -> Instruction | None:
     plain = _without_padding(window)
     count = len(instruction.operands) // 2
     sizes = instruction.operands[0].array_shape.dimensions
-    if plain == window or (count == 1 and running_axis(window, sizes)):
+    if plain == window or (count == 1 and running_axis(window, sizes) is not None):
         return None
     operands, initial = instruction.operands[:count], instruction.operands[count:]
     fills = [_neutral(instruction.attributes["to_apply"], i) for i in initial]

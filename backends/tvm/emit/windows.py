@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from tracejit.attributes import Window
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, Opaque, row_major_strides
 from tracejit.backends.tvm.emit.reduction import hearts_of
-from tracejit.backends.tvm.reducers import running_axis
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
@@ -30,7 +29,7 @@ from tracejit.backends.tvm.tir import (
 )
 from tracejit.graph import Instruction
 from tracejit.ops.layout import broadcast_in_dim
-from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER
+from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 
 
 @rooted.attach(REDUCE_WINDOW)
@@ -43,11 +42,12 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
     count = len(instruction.operands) // 2
     window: Window = instruction.attributes["window"]
     to_apply = instruction.attributes["to_apply"]
-    along = running_axis(window, instruction.operands[0].array_shape.dimensions)
-    if along is not None and count == 1:
+    axis = running_axis(window, instruction.operands[0].array_shape.dimensions)
+    if axis is not None and count == 1:
         operand, initial = instruction.operands
         ((_, target),) = results
-        return running(frame, Running(operand, initial, to_apply, *along, target))
+        backwards = window[axis].padding_high > 0
+        return running(frame, Running(operand, initial, to_apply, axis, backwards, target))
 
     def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
         places: list[Index] = []
