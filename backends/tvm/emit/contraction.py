@@ -13,7 +13,7 @@ from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
 from tracejit.backends.tvm.scope import Accesses, Emitter, Value
-from tracejit.backends.tvm.tir import Expr, Stmt, const, seq, tirx
+from tracejit.backends.tvm.tir import Expr, Stmt, const, real, seq, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction
@@ -110,6 +110,9 @@ class Accessors:
         emitter = self._emitter(at)
         if self.element_type is ElementType.PRED:
             value = value != const(0, "int32")
+        elif isinstance(value, tirx.FloatImm):
+            # A kernel's own literal, to try the store or as the sum of nothing.
+            value = real(float(value), register_dtype(self.element_type))
         emitter.given[self.instruction] = emitter.settled(value, self.element_type)
         indices = self.result()
         address = emitter.expression(self._target(indices))

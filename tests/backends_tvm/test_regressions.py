@@ -1,0 +1,237 @@
+"""Small graphs that were once compiled wrong or not at all, each with what it was about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.backends_tvm.compiled import check, computation
+from tests.fuzz.arguments import arguments
+from tracejit import ops
+from tracejit.graph import Computation, Instruction
+from tracejit.shapes import ElementType, Shape, TupleShape
+
+F32, S32, BF16 = ElementType.F32, ElementType.S32, ElementType.BF16
+SPECIAL = np.array([1, np.nan, 2, -np.inf, 0.0, -0.0], np.float32)
+ROW, SCALAR = Shape(F32, (6,)), Shape(F32)
+
+
+def full(x: Instruction, value: float) -> Instruction:
+    return ops.full_like(x, value)
+
+
+FLOATS: dict[str, Callable[[Instruction], Instruction]] = {
+    "x - x": lambda x: ops.sub(x, x),
+    "x != x": lambda x: ops.ne(x, x),
+    "x == x": lambda x: ops.eq(x, x),
+    "not x < 1": lambda x: ops.not_(ops.lt(x, full(x, 1))),
+    "x + 1 - 1": lambda x: ops.sub(ops.add(x, full(x, 1)), full(x, 1)),
+    "0 x": lambda x: ops.mul(x, full(x, 0)),
+    "x / 0": lambda x: ops.div(x, full(x, 0)),
+    "x / -0": lambda x: ops.div(x, full(x, -0.0)),
+    "0 / x": lambda x: ops.div(full(x, 0), x),
+    "sign of x + 0": lambda x: ops.lt_total_order(ops.add(x, full(x, 0)), full(x, 0)),
+    "sign of x - -0": lambda x: ops.lt_total_order(ops.sub(x, full(x, -0.0)), full(x, 0)),
+    "position of NaN": lambda x: ops.argmax(x, 0),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats_are_not_simplified_as_integers(name: str) -> None:
+    check(computation(FLOATS[name], ROW), [SPECIAL])
+
+
+INTEGERS: dict[str, Callable[[Instruction], Instruction]] = {
+    "x << 0": lambda x: ops.shift_left(x, full(x, 0)),
+    "0 >> x": lambda x: ops.shift_right_arithmetic(full(x, 0), x),
+    "bits of 0": lambda x: ops.bitcast_convert_type(full(x, 0), F32),
+    "ones in 0": lambda x: ops.population_count(full(x, 0)),
+    "zeros in 0": lambda x: ops.clz(full(x, 0)),
+    "-0": lambda x: ops.neg(full(x, 0)),
+    "x / 0": lambda x: ops.div(x, full(x, 0)),
+}
+
+
+@pytest.mark.parametrize("element_type", [S32, ElementType.U8])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_literal_zeros(name: str, element_type: ElementType) -> None:
+    shape = Shape(element_type, (6,))
+    if name == "bits of 0" and element_type is not S32:
+        shape = Shape(S32, (6,))
+    check(computation(INTEGERS[name], shape), [np.arange(6).astype(shape.dtype)])
+
+
+def test_operands_that_must_lie_in_memory() -> None:
+    """Sort, TopK and SelectAndScatter of what is only a view of something."""
+
+    def build(x: Instruction) -> Instruction:
+        turned = ops.transpose(x, (1, 0))
+        both = ops.sort([turned, ops.iota(Shape(S32, (5, 4)), 1)], None, 1, True)
+        select, combine = (ops.scalar_computation(name, F32) for name in ("ge", "add"))
+        init = ops.constant(0, F32)
+        scattered = ops.select_and_scatter(
+            turned, select, (2, 2), (1, 1), "SAME", turned, init, combine
+        )
+        top = ops.top_k(turned, 2)
+        return ops.tuple_([*ops.elements_of(both), scattered, *ops.elements_of(top)])
+
+    entry = computation(build, Shape(F32, (4, 5)))
+    check(entry, arguments(entry, 1))
+
+
+def nested_call(x: Instruction) -> Instruction:
+    called = computation(
+        lambda a: ops.elements_of(
+            ops.batch_norm_training(a, full_row(3, 1), full_row(3, 0.5), 0.1, 1)
+        )[0],
+        x.array_shape,
+    )
+    for _ in range(4):
+        inner = called
+        called = computation(lambda a, f=inner: ops.add(a, ops.call(f, [a])), x.array_shape)
+    return ops.call(called, [x])
+
+
+def full_row(size: int, value: float) -> Instruction:
+    return ops.full(Shape(F32, (size,)), value)
+
+
+def call_in_reducer(x: Instruction) -> Instruction:
+    add = ops.scalar_computation("add", F32)
+    combine = computation(lambda a, b: ops.call(add, [a, b]), SCALAR, SCALAR)
+    return ops.reduce(x, ops.constant(0, F32), combine, [1])
+
+
+@pytest.mark.parametrize("build", [nested_call, call_in_reducer])
+def test_calls(build: Callable[[Instruction], Instruction]) -> None:
+    entry = computation(build, Shape(F32, (2, 3)))
+    check(entry, arguments(entry, 1))
+
+
+STATE = TupleShape((Shape(S32), Shape(F32, (2, 3))))
+
+
+def doubling(init: Instruction, last: int) -> Instruction:
+    def body(state: Instruction) -> Instruction:
+        count, x = ops.elements_of(state)
+        return ops.tuple_([ops.sub(count, ops.constant(1, S32)), ops.add(x, x)])
+
+    def holds(state: Instruction) -> Instruction:
+        return ops.gt(ops.elements_of(state)[0], ops.constant(last, S32))
+
+    return ops.while_(tupled(holds, STATE), tupled(body, STATE), init)
+
+
+def tupled(build: Callable[[Instruction], Instruction], shape: TupleShape) -> Computation:
+    parameter = ops.parameter(0, shape)
+    return Computation("inner", (parameter,), build(parameter))
+
+
+def test_the_tuple_of_one_loop_starts_another() -> None:
+    def build(x: Instruction) -> Instruction:
+        first = doubling(ops.tuple_([ops.constant(5, S32), x]), 3)
+        same = tupled(lambda state: state, STATE)
+        chosen = ops.conditional_indexed(ops.constant(1, S32), [same, same], [first, first])
+        return doubling(chosen, 1)
+
+    entry = computation(build, Shape(F32, (2, 3)))
+    check(entry, arguments(entry, 1))
+
+
+def test_what_reads_a_nested_tuple_runs_after_its_loop() -> None:
+    """A kernel joined with one from before the loop would read what is not there yet."""
+    array = Shape(F32, (2, 3))
+    shape = TupleShape((Shape(S32), TupleShape((array, TupleShape((array,))))))
+
+    def body(state: Instruction) -> Instruction:
+        count, pair = ops.elements_of(state)
+        x, inner = ops.elements_of(pair)
+        new = ops.add(x, ops.elements_of(inner)[0])
+        return ops.tuple_([ops.sub(count, ops.constant(1, S32)), ops.tuple_([new, inner])])
+
+    def holds(state: Instruction) -> Instruction:
+        return ops.gt(ops.elements_of(state)[0], ops.constant(1, S32))
+
+    def build(x: Instruction) -> Instruction:
+        before = ops.neg(ops.abs(x))
+        init = ops.tuple_([ops.constant(5, S32), ops.tuple_([x, ops.tuple_([ops.neg(x)])])])
+        _, pair = ops.elements_of(ops.while_(tupled(holds, shape), tupled(body, shape), init))
+        return ops.tuple_([before, ops.mul(ops.elements_of(pair)[0], before)])
+
+    entry = computation(build, array)
+    check(entry, arguments(entry, 1))
+
+
+EMPTY: dict[str, tuple[tuple[int, ...], Callable[[Instruction], Instruction]]] = {
+    "mean of nothing": (
+        (3, 0),
+        lambda x: ops.batch_norm_training(x, full_row(3, 1), full_row(3, 1), 0.1, 0),
+    ),
+    "reshaped": ((0, 3), lambda x: ops.reduce_sum(ops.reshape(x, (3, 0)), (1,))),
+    "reshaped, gathered": (
+        (2, 0, 3),
+        lambda x: ops.reduce_sum(ops.reshape(ops.rev(x, (0, 2)), (3, 0, 2)), (1,)),
+    ),
+    "products over two empty dimensions": (
+        (3, 2, 0),
+        lambda x: ops.dot_general(x, x, ops.DotDimensionNumbers((1, 2), (1, 2))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_arrays(name: str) -> None:
+    dimensions, build = EMPTY[name]
+    check(computation(build, Shape(F32, dimensions)), [np.zeros(dimensions, np.float32)])
+
+
+def test_the_epilogue_of_a_product_divides() -> None:
+    """Kernels try a result's store with a literal 0, of which TVM must not make quotients."""
+
+    def build(x: Instruction) -> Instruction:
+        product = ops.dot_general(x, x, ops.DotDimensionNumbers((0, 1, 2), (0, 1, 2)))
+        return ops.div(product, product)
+
+    entry = computation(build, Shape(F32, (2, 2, 2)))
+    check(entry, arguments(entry, 1))
+
+
+def test_the_sum_of_no_products_times_infinity() -> None:
+    """The literal 0 of an empty sum must not swallow what it is multiplied with."""
+
+    def build(x: Instruction, y: Instruction) -> Instruction:
+        return ops.mul(ops.dot(x, ops.transpose(x, (1, 0))), y)
+
+    entry = computation(build, Shape(F32, (3, 0)), Shape(F32, (3, 3)))
+    check(entry, [np.zeros((3, 0), np.float32), np.full((3, 3), np.inf, np.float32)])
+
+
+CHAINS: dict[str, tuple[ElementType, Callable[[Instruction], Instruction]]] = {
+    "f8": (ElementType.F8E4M3FN, lambda x: ops.add(x, full(x, 0.5))),
+    "bf16": (BF16, lambda x: ops.max(x, full(x, 0.5))),
+    "c64": (ElementType.C64, lambda x: ops.mul(x, x)),
+    "division": (S32, lambda x: ops.div(full(x, 1000), x)),
+    "pred": (ElementType.PRED, lambda x: ops.xor(full(x, 1), x)),
+    "bits": (
+        ElementType.U16,
+        lambda x: ops.bitcast_convert_type(
+            ops.neg(ops.bitcast_convert_type(x, BF16)), x.array_shape.element_type
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_long_chains_of_what_repeats_its_operand(name: str) -> None:
+    """Written out, these double or worse at each of thirty steps, and would never be compiled."""
+    element_type, step = CHAINS[name]
+
+    def build(x: Instruction) -> Instruction:
+        for _ in range(30):
+            x = step(x)
+        return x
+
+    entry = computation(build, Shape(element_type, (40,)))
+    check(entry, arguments(entry, 1))
