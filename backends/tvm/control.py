@@ -40,15 +40,14 @@ def flat(computation: Computation) -> tuple[list[Instruction], Instruction]:
 class WhileStep:
     """State copied into the results, then condition and body over it until the condition fails.
 
-    ``state`` are the results' owners, one per array; ``changed`` says for each new value that the
-    body makes which of them it replaces.
+    ``state`` are the results' owners, one per array. ``fresh`` is where the body puts the new
+    values it makes, and ``updates`` copies each to the one that it replaces.
     """
 
     start: Sequence[KernelStep]
     condition: Fragment
     body: Fragment
     state: Sequence[Owner]
-    changed: Sequence[int]
     fresh: Sequence[Scratch]
     updates: Sequence[KernelStep]
     predicate: Scratch

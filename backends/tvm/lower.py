@@ -237,7 +237,6 @@ class _Lowering:
             condition=condition,
             body=body,
             state=results,
-            changed=changed,
             fresh=fresh,
             updates=[
                 self.move(results[n].array_shape, scratch, results[n], f"{name}_update{n}")
