@@ -28,7 +28,7 @@ Cotangents = Sequence[Cotangent]
 Nested = Instruction | None | Sequence["Nested"]
 DifferentiateRule = Callable[..., Sequence[Nested]]
 
-differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate")
+differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate", "tracejit.autodiff.rules")
 
 
 def is_differentiable(instruction: Instruction) -> bool:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from tracejit import errors, hlo, lax, nn, numpy, tree
+from typing import TYPE_CHECKING
+
+from tracejit import errors, hlo, tree
 from tracejit.api import compile, interpret
+from tracejit.loading import on_first_use
+from tracejit.trace.table import implemented_in
 from tracejit.transforms import grad, jit, stop_gradient, value_and_grad, vjp
+
+if TYPE_CHECKING:
+    from tracejit import lax, nn, numpy
 
 __all__ = [
     "compile",
@@ -21,3 +28,6 @@ __all__ = [
     "value_and_grad",
     "vjp",
 ]
+
+__getattr__ = on_first_use(__name__, ("lax", "nn", "numpy"))
+implemented_in("tracejit.numpy", "numpy", "math", "cmath")

@@ -1,6 +1,6 @@
 """Rule tables: what a concern (interpret, differentiate, emit …) knows about each op.
 
-interpret = RuleTable("interpret")
+interpret = RuleTable("interpret", "tracejit.backends.numpy")  # a file for each family of ops
 
 @interpret.attach(ADD)
 def add(instruction, lhs, rhs): ...
@@ -14,15 +14,22 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tracejit.graph import OPS, Op
+from tracejit.loading import load
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
 class RuleTable(Generic[Rule]):
-    """At most one rule, or one reason why there is none, for each op."""
+    """At most one rule, or one reason why there is none, for each op.
 
-    def __init__(self, concern: str) -> None:
+    With a ``package``, the rules of a family of ops are in its module of the family's name, which
+    is imported when a rule of the family is first asked for.
+    """
+
+    def __init__(self, concern: str, package: str | None = None) -> None:
         self.concern = concern
+        self.package = package
+        self._families: set[str] = set()
         self._rules: dict[Op, Rule] = {}
         self._declined: dict[Op, str] = {}
 
@@ -48,12 +55,26 @@ class RuleTable(Generic[Rule]):
 
     def get(self, op: Op) -> Rule | None:
         """The rule of ``op``, or None when it is declined or missing."""
-        return self._rules.get(op)
+        rule = self._rules.get(op)
+        if rule is None and op.family not in self._families:
+            self._load(op.family)
+            rule = self._rules.get(op)
+        return rule
 
     def reason(self, op: Op) -> str | None:
         """Why ``op`` has no rule, when that was said."""
+        self._load(op.family)
         return self._declined.get(op)
 
     def missing(self) -> list[str]:
         """The ops of the op table that have neither a rule nor a reason."""
+        for op in OPS.values():
+            self._load(op.family)
         return [n for n, op in OPS.items() if op not in self._rules and op not in self._declined]
+
+    def _load(self, family: str) -> None:
+        if family in self._families:
+            return
+        if self.package is not None:
+            load(f"{self.package}.{family}")
+        self._families.add(family)

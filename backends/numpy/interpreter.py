@@ -23,7 +23,7 @@ from tracejit.traversal import instructions
 Value = Any  # an np.ndarray, or a tuple of Values
 InterpretRule = Callable[..., Value]
 
-interpret: RuleTable[InterpretRule] = RuleTable("interpret")
+interpret: RuleTable[InterpretRule] = RuleTable("interpret", "tracejit.backends.numpy")
 """``rule(instruction, *operand_values) -> value``; arrays may come back as NumPy scalars."""
 
 

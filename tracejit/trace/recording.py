@@ -31,7 +31,7 @@ import numpy as np
 
 from tracejit.sources import is_internal
 from tracejit.trace.indexable import indexable
-from tracejit.trace.table import FUNCTIONS, function_name
+from tracejit.trace.table import find, function_name
 
 RECORDED = (np, np.linalg, np.fft, math, cmath)
 FROZEN = (np.random, random, time)
@@ -87,12 +87,12 @@ def substitute(value: Any) -> Any:
             return Namespace(value)
         return FrozenNamespace(value) if value in FROZEN else value
     if kind is FunctionType:
-        recorded = FUNCTIONS.get(value)
+        recorded = find(value)
         if recorded is None and is_users(value.__code__):
             return copied(value)
         return value if recorded is None else recorded
     if kind in _DISPATCHERS:
-        return FUNCTIONS.get(value, value)
+        return find(value) or value
     return indexable(value) if kind is np.ndarray else value
 
 
@@ -260,7 +260,7 @@ def _seen(cell: CellType, cells: dict[int, CellType]) -> CellType:
     except ValueError:
         # Not assigned yet, and the original cell will be.
         return cell
-    if type(value) is FunctionType and value not in FUNCTIONS and is_users(value.__code__):
+    if type(value) is FunctionType and find(value) is None and is_users(value.__code__):
         made = cells[id(cell)] = CellType()
         made.cell_contents = copied(value, cells)
         return made

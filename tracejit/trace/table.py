@@ -1,6 +1,7 @@
 """Which recorded function stands for which NumPy function or ufunc.
 
-The table is filled by `implements`; Python's operators and NumPy's protocols read it.
+The table is filled by `implements`; Python's operators and NumPy's protocols read it. The modules
+that fill it are imported when a function of theirs is first looked up.
 """
 
 from __future__ import annotations
@@ -8,12 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from tracejit.errors import UnsupportedError
+from tracejit.loading import load
 from tracejit.trace.context import Trace
 
 Function = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Function] = {}
+"""What is implemented so far; `find` looks further."""
+
+_SOURCES: dict[str, str] = {}
+"""The modules still to be imported, by the module of the functions that they implement."""
+
+
+def implemented_in(module: str, *origins: str) -> None:
+    """Says that ``module`` implements the functions of the modules ``origins``: numpy, math."""
+    _SOURCES.update(dict.fromkeys(origins, module))
+
+
+def origin(function: Any) -> str:
+    """The module that a user calls a function from: numpy.fft."""
+    if isinstance(function, np.ufunc):
+        known = getattr(np, function.__name__, None) is function
+        return "numpy" if known else "scipy.special"
+    return getattr(function, "__module__", None) or ""
+
+
+def find(function: Any) -> Function | None:
+    """What records a NumPy function, or None."""
+    found = FUNCTIONS.get(function)
+    if found is None and _SOURCES:
+        name = origin(function)
+        module = _SOURCES.get(name)
+        if module is not None:
+            load(module)
+            _SOURCES.pop(name, None)
+            return FUNCTIONS.get(function)
+    return found
 
 
 class Traced:
@@ -55,7 +89,7 @@ def function_name(function: Any) -> str:
 
 def implementation(function: Any) -> Function:
     """What records ``function``. Raises `UnsupportedError` for one that cannot be traced."""
-    found = FUNCTIONS.get(function)
+    found = find(function)
     if found is None:
         raise UnsupportedError(
             f"{function_name(function)}: cannot be traced; call it on NumPy arrays outside the "

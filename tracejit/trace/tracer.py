@@ -23,7 +23,7 @@ from tracejit.trace.indexing import Indexing
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
-from tracejit.trace.table import FUNCTIONS, call, implementation
+from tracejit.trace.table import call, find, implementation
 from tracejit.trace.views import ComplexPart, Path, Permute, Reshape, Strides, row_major_strides
 from tracejit.tree import flatten, unflatten
 
@@ -286,7 +286,7 @@ class Tracer(Operators, Indexing, Methods):
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        if function not in FUNCTIONS:
+        if find(function) is None:
             known = _known((args, kwargs))
             if known is not None:
                 # Nothing in the call is unknown: it is NumPy's own.

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit import tree
-from tracejit.autodiff import rules as rules  # fills the table of derivatives
 from tracejit.autodiff.reverse import pullback
 from tracejit.errors import ArgumentError, DerivativeError, ShapeError
 from tracejit.graph import Instruction
