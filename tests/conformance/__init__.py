@@ -1,0 +1,1 @@
+"""Test suites of others, run against the product from a path on the command line."""
