@@ -32,6 +32,12 @@ class Kind(enum.Enum):
     PARAMETER_NUMBER = "parameter(0)"
     SHAPE = "f32[2]"
     RESULT_ACCURACY = "{tolerance={atol=0.5,rtol=0.25,ulps=2}}"
+    SHAPE_VALUE = "f32[2]{0}"
+    SHAPES = "{f32[2]{0}, s32[]}"
+    CONFIG = '"text" or {a = 1}'
+    BRACED = '{kind="sharding", entry={replicated}}'
+    STRINGS = '{composite.name="f",composite.version="1"}'
+    ALIASING = "{{}: (0, {1})}"
 
 
 class Required(enum.Enum):
@@ -111,6 +117,20 @@ Window = tuple[WindowDimension, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class OutputAlias:
+    """A part of a result that shares its memory with a part of an operand.
+
+    ``output_index`` and ``operand_index`` say where in nested tuples; () is the whole. ``kind`` is
+    may-alias or must-alias, "" where the text does not say.
+    """
+
+    output_index: tuple[int, ...]
+    operand: int
+    operand_index: tuple[int, ...] = ()
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ConvDimensionNumbers:
     """Which dimension of each operand and of the result of a Conv means what."""
 
@@ -181,6 +201,7 @@ __all__ = [
     "Attribute",
     "ConvDimensionNumbers",
     "Kind",
+    "OutputAlias",
     "PaddingDimension",
     "ResultAccuracy",
     "SliceDimension",

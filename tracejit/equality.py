@@ -52,10 +52,12 @@ class _Pairs:
 
 
 def _compare_computations(left: Computation, right: Computation, pairs: _Pairs) -> None:
-    if len(left.parameters) != len(right.parameters):
+    if len(left.parameters) != len(right.parameters) or len(left.effects) != len(right.effects):
         pairs.agree = False
         return
     for one, other in zip(left.parameters, right.parameters, strict=True):
+        pairs.add(one, other)
+    for one, other in zip(left.effects, right.effects, strict=True):
         pairs.add(one, other)
     pairs.add(left.root, right.root)
 

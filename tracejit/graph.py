@@ -1,7 +1,8 @@
 """The graph: ops, instructions, computations, modules. Frozen data, nothing else.
 
 An instruction names its operands directly, so any instruction is the root of a graph; a
-computation is a root with its parameters in order. What no root reaches does not exist.
+computation is a root with its parameters in order, and the instructions that run for their side
+effects alone. What neither reaches does not exist. Side effects happen in order of creation.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class Op:
     ``name`` is XlaBuilder's (BatchNormTraining), ``opcode`` HLO text's (batch-norm-training),
     ``function`` the builder function's (batch_norm_training). ``shape_rule`` takes the operands'
     shapes in order and the attributes by name, and returns the result's shape or raises.
+    ``side_effect`` says that running the op is noticed elsewhere (a queue, a stream of random
+    numbers), so that it runs exactly once; where an attribute says so, it is that one's name.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Op:
     function: str
     shape_rule: Callable[..., AnyShape]
     attributes: tuple[Attribute, ...] = ()
+    side_effect: bool | str = False
 
     def __repr__(self) -> str:
         return self.name
@@ -43,7 +47,9 @@ class Instruction:
     """One op applied to operands; compared by identity.
 
     ``attributes`` includes the computations that the op calls. ``serial`` grows with
-    creation, so operands always have smaller numbers than their users.
+    creation, so operands always have smaller numbers than their users. ``has_effect`` is whether
+    the op or a computation it calls has a side effect, ``reaches_effect`` whether that is so of
+    the instruction or of anything that it is made from.
     """
 
     op: Op
@@ -52,6 +58,16 @@ class Instruction:
     attributes: Mapping[str, Any]
     source: Source | None = None
     serial: int = field(default_factory=_serial.__next__)
+    has_effect: bool = field(init=False)
+    reaches_effect: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        effect = self.op.side_effect
+        own = effect is True or (effect and self.attributes[effect])
+        own = bool(own) or any(c.has_effect for c in self.computations)
+        object.__setattr__(self, "has_effect", own)
+        reaches = own or any(operand.reaches_effect for operand in self.operands)
+        object.__setattr__(self, "reaches_effect", reaches)
 
     @property
     def array_shape(self) -> Shape:
@@ -81,11 +97,20 @@ class Instruction:
 
 @dataclass(frozen=True, eq=False)
 class Computation:
-    """A function: ``parameters`` (Parameter instructions, in order) and the ``root`` it returns."""
+    """A function: ``parameters`` (Parameter instructions, in order) and the ``root`` it returns.
+
+    ``effects`` are instructions with side effects that run although the root does not need them.
+    """
 
     name: str
     parameters: tuple[Instruction, ...]
     root: Instruction
+    effects: tuple[Instruction, ...] = ()
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether running it has a side effect."""
+        return bool(self.effects) or self.root.reaches_effect
 
     def __repr__(self) -> str:
         inputs = ", ".join(str(p.shape) for p in self.parameters)

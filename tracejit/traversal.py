@@ -21,8 +21,37 @@ def in_order(roots: Iterable[Instruction]) -> list[Instruction]:
 
 
 def instructions(computation: Computation) -> list[Instruction]:
-    """All parameters (used or not), then what the root reaches, in order of creation."""
-    return in_order((*computation.parameters, computation.root))
+    """All parameters (used or not) and what root and effects reach, in order of creation."""
+    return in_order((*computation.parameters, *computation.effects, computation.root))
+
+
+def effects_of(computation: Computation) -> list[Instruction]:
+    """Every instruction with a side effect, whether the root needs it or not, in order."""
+    if not computation.has_effect:
+        return []
+    return [i for i in instructions(computation) if i.has_effect]
+
+
+def unreached(root: Instruction, effects: Iterable[Instruction]) -> tuple[Instruction, ...]:
+    """The ``effects`` that a computation with this root must name, in order of creation.
+
+    Left out are those that the root needs, and those that another one needs.
+    """
+    kept: list[Instruction] = []
+    reached: set[Instruction] = set()
+    latest_first = sorted(set(effects), key=lambda effect: -effect.serial)
+    for start in (root, *latest_first) if latest_first else ():
+        if start in reached:
+            continue
+        if start is not root:
+            kept.append(start)
+        stack = [start]
+        while stack:
+            instruction = stack.pop()
+            if instruction not in reached:
+                reached.add(instruction)
+                stack.extend(instruction.operands)
+    return tuple(reversed(kept))
 
 
 def called_computations(module: Module) -> list[Computation]:
@@ -83,9 +112,11 @@ def transform(
 ) -> list[Instruction]:
     """``roots`` rebuilt bottom-up through ``visit(instruction, new_operands)``.
 
-    ``visit`` returns the replacement, or None to keep the op (rebuilt only if an operand changed).
+    ``visit`` returns the replacement, or None to keep the op (rebuilt only if an operand changed,
+    or if it has a side effect and an earlier one was rebuilt, so that their order stays).
     """
     new: dict[Instruction, Instruction] = dict(replacements or {})
+    moved = False
     for instruction in in_order(roots):
         if instruction in new:
             continue
@@ -93,14 +124,26 @@ def transform(
         made = visit(instruction, operands)
         if made is None:
             changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
+            changed |= moved and instruction.has_effect
             made = rebuild(instruction, operands) if changed else instruction
+        moved |= instruction.has_effect and made is not instruction
         new[instruction] = made
     return [new[root] for root in roots]
 
 
 def inline(computation: Computation, arguments: Sequence[Instruction]) -> Instruction:
-    """The root of ``computation`` with ``arguments`` in place of its parameters."""
+    """The root of ``computation`` with ``arguments`` in place of its parameters.
+
+    Effects that the root does not need are left behind; see `inline_with_effects`.
+    """
+    return inline_with_effects(computation, arguments)[0]
+
+
+def inline_with_effects(
+    computation: Computation, arguments: Sequence[Instruction]
+) -> tuple[Instruction, tuple[Instruction, ...]]:
+    """Root and effects of ``computation`` with ``arguments`` in place of its parameters."""
     assert len(arguments) == len(computation.parameters)
-    return substitute(
-        [computation.root], dict(zip(computation.parameters, arguments, strict=True))
-    )[0]
+    replacements = dict(zip(computation.parameters, arguments, strict=True))
+    root, *effects = substitute([computation.root, *computation.effects], replacements)
+    return root, tuple(effects)

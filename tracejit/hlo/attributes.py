@@ -21,7 +21,9 @@ from tracejit.attributes import (
     WindowDimension,
 )
 from tracejit.graph import Computation
+from tracejit.hlo import calls
 from tracejit.hlo.lexer import Lexer
+from tracejit.hlo.shapes import read_shape, shape_text
 
 
 class ComputationName(str):
@@ -50,11 +52,6 @@ def _braced(items: Sequence[object]) -> str:
 
 def _write_bool(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _write_string(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def _write_window(window: Window) -> str:
@@ -120,7 +117,10 @@ def _write_result_accuracy(accuracy: ResultAccuracy) -> str:
 
 
 _WRITE: dict[Kind, Callable[[Any], str]] = {
+    Kind.ALIASING: calls.write_aliasing,
     Kind.BOOL: _write_bool,
+    Kind.BRACED: str,
+    Kind.CONFIG: calls.write_config,
     Kind.DIM_LABELS: _write_dim_labels,
     Kind.FLOAT: lambda value: str(np.float32(value)),  # XLA holds it as f32
     Kind.INT: str,
@@ -129,8 +129,11 @@ _WRITE: dict[Kind, Callable[[Any], str]] = {
     Kind.PADDING: _write_padding,
     Kind.PRECISIONS: _braced,
     Kind.RESULT_ACCURACY: _write_result_accuracy,
+    Kind.SHAPES: calls.write_shapes,
+    Kind.SHAPE_VALUE: shape_text,
     Kind.SLICE: _write_slice,
-    Kind.STRING: _write_string,
+    Kind.STRING: calls.quoted,
+    Kind.STRINGS: calls.write_strings,
     Kind.WINDOW: _write_window,
 }
 
@@ -275,9 +278,12 @@ def _read_computation(lexer: Lexer) -> ComputationName:
 
 
 _READ: dict[Kind, Callable[[Lexer], Any]] = {
+    Kind.ALIASING: calls.read_aliasing,
     Kind.BOOL: _read_bool,
+    Kind.BRACED: calls.read_braced_text,
     Kind.COMPUTATION: _read_computation,
     Kind.COMPUTATIONS: lambda lexer: _read_braced(lexer, lambda: _read_computation(lexer)),
+    Kind.CONFIG: calls.read_config,
     Kind.DIM_LABELS: _read_dim_labels,
     Kind.FLOAT: lambda lexer: float(np.float32(_read_float(lexer))),
     Kind.INT: lambda lexer: lexer.integer("a number"),
@@ -286,7 +292,10 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.PADDING: _read_padding,
     Kind.PRECISIONS: lambda lexer: _read_braced(lexer, lambda: lexer.word("a precision")),
     Kind.RESULT_ACCURACY: _read_result_accuracy,
+    Kind.SHAPES: calls.read_shapes,
+    Kind.SHAPE_VALUE: read_shape,
     Kind.SLICE: _read_slice,
+    Kind.STRINGS: calls.read_strings,
     Kind.STRING: lambda lexer: lexer.string("the text"),
     Kind.WINDOW: _read_window,
 }

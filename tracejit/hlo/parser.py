@@ -19,6 +19,7 @@ from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
+from tracejit.traversal import unreached
 
 
 def parse(text: str) -> Module:
@@ -90,7 +91,9 @@ class _Builder:
                 block.offset,
             )
         ordered = tuple(parameters[i] for i in range(len(parameters)))
-        return Computation(block.name, ordered, values[block.root])
+        root = values[block.root]
+        effects = unreached(root, [value for value in values.values() if value.has_effect])
+        return Computation(block.name, ordered, root, effects)
 
     def instruction(self, statement: Statement, operands: list[Instruction]) -> Instruction:
         op = statement.op

@@ -12,8 +12,8 @@ from tracejit.attributes import Kind
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ELSEWHERE, write_attribute
 from tracejit.hlo.literals import write_literal
+from tracejit.hlo.shapes import shape_text
 from tracejit.ops.constants import CONSTANT, PARAMETER
-from tracejit.shapes import AnyShape, Layout, Shape, TupleShape
 from tracejit.traversal import called_computations, instructions
 
 
@@ -32,18 +32,6 @@ def to_text(module: Module, *, metadata: bool = False) -> str:
         texts.append(_computation_text(computation, module, names, first, metadata))
         first += len(instructions(computation))
     return "\n\n".join(texts) + "\n"
-
-
-def shape_text(shape: AnyShape, layout: bool = True) -> str:
-    """A shape as XLA prints it, by default with its layout: ``f32[2,3]{1,0}``."""
-    if isinstance(shape, TupleShape):
-        return "(" + ", ".join(shape_text(s, layout) for s in shape.elements) + ")"
-    if not isinstance(shape, Shape):
-        return str(shape)
-    plain = str(shape.with_dimensions(shape.dimensions))
-    if not layout or shape.rank == 0:
-        return plain
-    return f"{plain}{shape.layout or Layout.row_major(shape.rank)}"
 
 
 def _computation_names(computations: list[Computation]) -> dict[Computation, str]:

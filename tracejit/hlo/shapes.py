@@ -6,10 +6,22 @@ Values do not depend on layouts, so they are read past.
 from __future__ import annotations
 
 from tracejit.hlo.lexer import Lexer
-from tracejit.shapes import TOKEN, AnyShape, ElementType, Shape, TupleShape
+from tracejit.shapes import TOKEN, AnyShape, ElementType, Layout, Shape, TupleShape
 
 _MOST_NESTED = 64
 _ELEMENT_TYPES = {t.value: t for t in ElementType}
+
+
+def shape_text(shape: AnyShape, layout: bool = True) -> str:
+    """A shape as XLA prints it, by default with its layout: ``f32[2,3]{1,0}``."""
+    if isinstance(shape, TupleShape):
+        return "(" + ", ".join(shape_text(s, layout) for s in shape.elements) + ")"
+    if not isinstance(shape, Shape):
+        return str(shape)
+    plain = str(shape.with_dimensions(shape.dimensions))
+    if not layout or shape.rank == 0:
+        return plain
+    return f"{plain}{shape.layout or Layout.row_major(shape.rank)}"
 
 
 def read_shape(lexer: Lexer) -> AnyShape:

@@ -204,7 +204,7 @@ class Reader:
             lexer.expect("=")
             if name == "metadata":
                 statement.source = self.tables.source(read_fields(lexer))
-            elif name in _SKIPPED:
+            elif name in _SKIPPED and name not in known:
                 lexer.skip_value()
             elif name not in known:
                 raise lexer.error(f"attribute {name} of {statement.op.opcode} is not known", offset)

@@ -33,11 +33,12 @@ def function_name(name: str) -> str:
 
 
 def define(
-    name: str, opcode: str, *attributes: Attribute
+    name: str, opcode: str, *attributes: Attribute, side_effect: bool | str = False
 ) -> Callable[[Callable[..., AnyShape]], Op]:
     """Enters an op in the op table; decorates its shape rule and stands in its place.
 
-    The family is the name of the module that defines the op. A second definition raises.
+    The family is the name of the module that defines the op. ``side_effect`` is as in `Op`. A
+    second definition raises.
     """
 
     def enter(shape_rule: Callable[..., AnyShape]) -> Op:
@@ -45,7 +46,7 @@ def define(
             raise ValueError(f"op {name} is defined twice")
         family = shape_rule.__module__.rpartition(".")[2]
         function = function_name(name)
-        op = Op(name, opcode, family, function, shape_rule, tuple(attributes))
+        op = Op(name, opcode, family, function, shape_rule, tuple(attributes), side_effect)
         OPS[name] = op
         return op
 
