@@ -1,6 +1,7 @@
 """Element types, shapes and layouts: what every value of a graph is made of.
 
 Shape(ElementType.F32, (2, 3))      prints as f32[2,3]
+Shape(ElementType.F32, (2, 3), Layout((0, 1)))  prints as f32[2,3]{0,1}
 TupleShape((a, b))                  prints as (f32[2,3], s32[])
 TOKEN                               prints as token[]
 """
@@ -10,12 +11,13 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
 
 from tracejit.errors import ArgumentError, DimensionError
+from tracejit.layouts import Layout as Layout
 
 
 class ElementType(enum.Enum):
@@ -122,33 +124,20 @@ def element_type_of(dtype: object) -> ElementType:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """How the dimensions lie in memory: ``minor_to_major[0]`` varies fastest."""
-
-    minor_to_major: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if sorted(self.minor_to_major) != list(range(len(self.minor_to_major))):
-            raise DimensionError(
-                f"layout: minor_to_major must be a permutation of "
-                f"0…{len(self.minor_to_major) - 1}, not {self.minor_to_major}"
-            )
-
-    @staticmethod
-    def row_major(rank: int) -> Layout:
-        return Layout(tuple(range(rank - 1, -1, -1)))
-
-    def __str__(self) -> str:
-        return "{" + ",".join(map(str, self.minor_to_major)) + "}"
-
-
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """An array's element type and dimensions; ``layout`` None means row-major."""
+    """An array's element type and dimensions; ``layout`` None means row-major.
+
+    Shapes are equal when element type and dimensions are: no value depends on a layout, so no
+    shape rule looks at one. `same_layout` compares layouts.
+    """
 
     element_type: ElementType
     dimensions: tuple[int, ...] = ()
-    layout: Layout | None = None
+    layout: Layout | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.layout is not None:
+            self.layout.require_fits(self.dimensions)
 
     @property
     def rank(self) -> int:
@@ -167,6 +156,15 @@ class Shape:
     def nbytes(self) -> int:
         """Bytes in memory; four-bit integers take one byte each, as in NumPy."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def explicit_layout(self) -> Layout:
+        """The layout, row-major where none is given."""
+        return self.layout or Layout.row_major(self.rank)
+
+    def with_layout(self, layout: Layout | None) -> Shape:
+        """The same array laid out otherwise. Raises `ShapeError` for a layout of another rank."""
+        return Shape(self.element_type, self.dimensions, layout)
 
     def with_dimensions(self, dimensions: Sequence[int]) -> Shape:
         return Shape(self.element_type, tuple(dimensions))
@@ -206,23 +204,43 @@ def shape_of(array: np.ndarray) -> Shape:
     return Shape(element_type_of(array.dtype), tuple(array.shape))
 
 
+def same_layout(a: AnyShape, b: AnyShape) -> bool:
+    """Whether equal shapes are laid out alike as well; None is row-major."""
+    if isinstance(a, TupleShape) and isinstance(b, TupleShape):
+        return all(map(same_layout, a.elements, b.elements))
+    if isinstance(a, Shape) and isinstance(b, Shape):
+        return a.explicit_layout == b.explicit_layout
+    return True
+
+
 def linear_index(index: Sequence[int], shape: Shape) -> int:
-    """Where the element at ``index`` lies, counted in elements, under the shape's layout."""
-    layout = shape.layout or Layout.row_major(shape.rank)
-    linear, stride = 0, 1
-    for dimension in layout.minor_to_major:
-        linear += index[dimension] * stride
-        stride *= shape.dimensions[dimension]
-    return linear
+    """Where the element at ``index`` lies, counted in elements, under the shape's layout.
+
+    Raises `DimensionError` for an index outside the shape.
+    """
+    return shape.explicit_layout.linear_index(index, shape.dimensions)
 
 
 def multi_index(linear: int, shape: Shape) -> tuple[int, ...]:
-    """The inverse of `linear_index`."""
-    layout = shape.layout or Layout.row_major(shape.rank)
-    index = [0] * shape.rank
-    for dimension in layout.minor_to_major:
-        linear, index[dimension] = divmod(linear, shape.dimensions[dimension])
-    return tuple(index)
+    """The inverse of `linear_index`. Raises `DimensionError` outside the buffer."""
+    return shape.explicit_layout.multi_index(linear, shape.dimensions)
+
+
+def to_buffer(array: np.ndarray, layout: Layout) -> np.ndarray:
+    """The elements of ``array`` in the order in which they lie in memory, padding included."""
+    layout.require_fits(array.shape)
+    buffer = np.full(layout.buffer_size(array.shape), layout.padding_value).astype(array.dtype)
+    for index in np.ndindex(array.shape):
+        buffer[layout.linear_index(index, array.shape)] = array[index]
+    return buffer
+
+
+def from_buffer(buffer: np.ndarray, shape: Shape) -> np.ndarray:
+    """The array of ``shape``, row-major, whose elements lie in ``buffer`` under its layout."""
+    array = np.empty(shape.dimensions, buffer.dtype)
+    for index in np.ndindex(shape.dimensions):
+        array[index] = buffer[linear_index(index, shape)]
+    return array
 
 
 def canonical_dimension(dimension: int, rank: int, op: str) -> int:

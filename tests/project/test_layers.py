@@ -21,6 +21,7 @@ from tests.project import checkout
 # Lowest first; every unit stands in exactly one layer.
 LAYERS = (
     {"errors", "loading", "sources"},
+    {"layouts"},
     {"shapes"},
     {"attributes", "graph"},
     {"equality", "traversal", "tree"},
