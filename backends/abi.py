@@ -30,6 +30,9 @@ import numpy as np
 
 ENTRY = "tracejit_main"
 
+EVALUATE = "tracejit.evaluate"
+"""The callback that evaluates an op, given as HLO text, on the memory at some addresses."""
+
 C_CONTIGUOUS_AND_ALIGNED = 0x0101
 """NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, of NumPy's C interface."""
 

@@ -73,18 +73,20 @@ def describe(program: Program) -> Artifact:
 
 
 def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Callable[[], Any]]:
-    """Functions that compile one module each: chunks of kernels, about equal, and the entry."""
-    functions, callbacks = [], []
+    """Functions that compile one module each: chunks of kernels, about equal, and the entry.
+
+    Kernels that call back need a pass that slows others down, and have a module of their own.
+    """
+    plain: list[Any] = []
+    calling: list[Any] = []
     for kernel in program.kernels:
         held = contents(kernel.body)
-        functions.append(kernel_function(kernel, held, make))
-        callbacks.append(bool(held.callbacks))
-    rounds = -(-len(functions) // (_CHUNK * target.threads))
-    count = min(len(functions), rounds * target.threads)
-    jobs = [
-        partial(compile_kernels, functions[i::count], target, any(callbacks[i::count]))
-        for i in range(count)
-    ]
+        function = kernel_function(kernel, held, make)
+        (calling if held.callbacks else plain).append(function)
+    rounds = -(-len(plain) // (_CHUNK * target.threads))
+    count = min(len(plain), rounds * target.threads)
+    jobs = [partial(compile_kernels, plain[i::count], target, False) for i in range(count)]
+    jobs += [partial(compile_kernels, calling, target, True)] if calling else []
     entry = entry_function(program, make)
     return [*jobs, partial(compile_entry, entry, target, make is packed_function)]
 

@@ -20,6 +20,7 @@ from tracejit.backends.tvm.cost import (
     SIZE_LIMIT,
     cost_of,
 )
+from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
@@ -170,7 +171,7 @@ class _Fusion:
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
         cost = self.cost[operand]
-        if user.op in (SORT, TOP_K):
+        if user.op in (SORT, TOP_K) or is_library_call(user.op):
             return True
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand

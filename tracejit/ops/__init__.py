@@ -138,6 +138,7 @@ from tracejit.ops.layout import (
     slice_in_dim,
     transpose,
 )
+from tracejit.ops.linalg import cholesky, triangular_solve
 from tracejit.ops.normalisation import (
     batch_norm_grad,
     batch_norm_inference,
@@ -158,6 +159,7 @@ from tracejit.ops.reduction import (
     sort_order,
     top_k,
 )
+from tracejit.ops.spectra import fft
 from tracejit.ops.windows import (
     cumulative,
     reduce_window,
@@ -190,6 +192,7 @@ __all__ = [
     "call",
     "cbrt",
     "ceil",
+    "cholesky",
     "clamp",
     "clz",
     "collapse",
@@ -221,6 +224,7 @@ __all__ = [
     "erf",
     "exp",
     "expm1",
+    "fft",
     "floor",
     "full",
     "full_like",
@@ -296,6 +300,7 @@ __all__ = [
     "tanh",
     "top_k",
     "transpose",
+    "triangular_solve",
     "tuple_",
     "while_",
     "xor",

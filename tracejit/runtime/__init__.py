@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from tracejit.runtime import evaluation
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.callbacks import callback, view
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.imports import importing_tvm
 
-__all__ = ["DiskCache", "Executable", "cache_key", "callback", "importing_tvm", "view"]
+__all__ = [
+    "DiskCache",
+    "Executable",
+    "cache_key",
+    "callback",
+    "evaluation",
+    "importing_tvm",
+    "view",
+]

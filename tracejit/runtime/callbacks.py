@@ -5,8 +5,8 @@
         view(target, (size,), np.float32)[...] = np.sort(view(source, (size,), np.float32))
 
 A kernel calls it with ``tirx.call_packed("tracejit.sort", x.data, y.data, size)``. Pointers arrive
-as addresses, numbers as Python numbers. What the function raises is raised again, as it is, by the
-call of the program; nothing may be called back from inside a parallel loop.
+as addresses, numbers and strings as Python's. What the function raises is raised again, as it is,
+by the call of the program; nothing may be called back from inside a parallel loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracejit.errors import CompilationError
-from tracejit.runtime.library import BOOLEAN, FLOAT, AnyValue, ByteArray, runtime
+from tracejit.runtime.library import BOOLEAN, FLOAT, RAW_STRING, AnyValue, ByteArray, runtime
 
 Callback = Callable[..., None]
 
@@ -91,9 +91,11 @@ def _register(name: str, function: Callback) -> Any:
     return function_pointer
 
 
-def _value(argument: AnyValue) -> int | float | bool:
-    """A number, or a pointer's address."""
+def _value(argument: AnyValue) -> int | float | bool | str:
+    """A number, a string, or a pointer's address."""
     bits = argument.bits
+    if argument.type_index == RAW_STRING:
+        return ctypes.string_at(bits).decode()
     if argument.type_index == FLOAT:
         return ctypes.c_double.from_buffer(ctypes.c_int64(bits)).value
     return bool(bits) if argument.type_index == BOOLEAN else int(bits)

@@ -9,7 +9,9 @@ from tracejit.backends.tvm.emit import (
     elementwise_unary,
     indexing,
     layout,
+    linalg,
     reduction,
+    spectra,
     windows,
 )
 from tracejit.backends.tvm.roots import rooted
@@ -25,8 +27,10 @@ __all__ = [
     "indexed",
     "indexing",
     "layout",
+    "linalg",
     "pointwise",
     "reduction",
     "rooted",
+    "spectra",
     "windows",
 ]
