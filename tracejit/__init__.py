@@ -8,12 +8,13 @@ from tracejit import errors, hlo, tree
 from tracejit.api import compile, interpret
 from tracejit.loading import on_first_use
 from tracejit.trace.table import implemented_in
-from tracejit.transforms import grad, jit, stop_gradient, value_and_grad, vjp
+from tracejit.transforms import grad, jit, stop_gradient, value_and_grad, vjp, vmap
 
 if TYPE_CHECKING:
-    from tracejit import lax, nn, numpy
+    from tracejit import builder, lax, nn, numpy
 
 __all__ = [
+    "builder",
     "compile",
     "errors",
     "grad",
@@ -27,7 +28,8 @@ __all__ = [
     "tree",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 
-__getattr__ = on_first_use(__name__, ("lax", "nn", "numpy"))
+__getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy"))
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")

@@ -28,7 +28,7 @@ LAYERS = (
     {"ops"},
     {"builder", "hlo", "rules", "trace", "verifier"},
     {"lax", "nn", "numpy", "random", "scipy"},
-    {"autodiff", "backends"},
+    {"autodiff", "backends", "batching"},
     {"runtime"},
     {"transforms"},
     {"api"},
@@ -37,7 +37,11 @@ LAYERS = (
 )
 
 # Neighbours that must not know each other at all.
-STRANGERS = {frozenset({"autodiff", "backends"})}
+STRANGERS = {
+    frozenset({"autodiff", "backends"}),
+    frozenset({"autodiff", "batching"}),
+    frozenset({"backends", "batching"}),
+}
 
 # What the product may import from outside the standard library, and below which package only.
 THIRD_PARTY = {

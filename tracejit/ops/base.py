@@ -53,6 +53,11 @@ def define(
     return enter
 
 
+def family(name: str) -> list[Op]:
+    """The ops of one family, which is imported, in the order of the table."""
+    return [op for op in OPS.values() if op.family == name]
+
+
 def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
     """A new instruction, its shape inferred and checked by the op's shape rule.
 

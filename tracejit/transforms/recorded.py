@@ -31,11 +31,17 @@ Known = np.ndarray | Instruction
 
 @dataclass(frozen=True)
 class Input:
-    """An array argument of the run: its parameter, and what it stood for."""
+    """An array argument of the run: its parameter, and what it stood for.
+
+    ``element`` is what the function saw of it: the parameter, or for an argument that is mapped
+    over one of its dimensions, ``axis``, a parameter without it.
+    """
 
     parameter: Instruction
     abstract: Abstract
     known: Known
+    element: Instruction
+    axis: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,11 +92,13 @@ def run(
     kwargs: dict[str, Any],
     wanted: Sequence[int],
     finish: Callable[[Any], Any],
+    axes: Sequence[int | None] | None = None,
 ) -> Run:
     """Runs ``function``; every array among its arguments is a parameter, other things stay.
 
     The positional arguments ``wanted`` are parameters even where they are Python numbers.
-    ``finish`` is applied to the result while the trace is running.
+    ``finish`` is applied to the result while the trace is running. ``axes`` has for each leaf the
+    dimension that the function is mapped over and does not see, or None.
     """
     leaves, structure = tree.flatten((args, kwargs))
     owners = [p for p, argument in enumerate(args) for _ in tree.leaves(argument)]
@@ -98,7 +106,9 @@ def run(
     with Trace(parameters.title) as trace:
         for number, leaf in enumerate(leaves):
             owner = owners[number] if number < len(owners) else None
-            if owner not in wanted and not isinstance(leaf, np.ndarray | Tracer):
+            axis = None if axes is None else axes[number]
+            is_array = isinstance(leaf, np.ndarray | Tracer)
+            if owner not in wanted and not is_array and axis is None:
                 continue
 
             def describe(number: int = number) -> str:
@@ -113,11 +123,20 @@ def run(
                 abstract = abstract_of(leaf)
                 known = np.asarray(leaf, abstract.shape.dtype)
             made = trace.parameter(abstract.shape, describe, known)
-            inputs[number] = Input(made, abstract, known)
-            leaves[number] = Tracer(
-                made, trace, is_weak=abstract.is_weak, is_scalar=abstract.is_scalar
-            )
+            seen, element = abstract, made
+            if axis is not None:
+                seen = _without(abstract, axis)
+                element = trace.parameter(seen.shape, describe)
+            inputs[number] = Input(made, abstract, known, element, axis)
+            leaves[number] = Tracer(element, trace, is_weak=seen.is_weak, is_scalar=seen.is_scalar)
         new_args, new_kwargs = tree.unflatten(structure, leaves)
         recorded = recording(function) if trace.record_numpy else function
         result = finish(recorded(*new_args, **new_kwargs))
     return Run(parameters.title, inputs, owners, result, trace)
+
+
+def _without(abstract: Abstract, axis: int) -> Abstract:
+    """One element of an array along a dimension; of a vector, a NumPy scalar."""
+    sizes = abstract.shape.dimensions
+    shape = abstract.shape.with_dimensions((*sizes[:axis], *sizes[axis + 1 :]))
+    return Abstract(shape, is_scalar=not shape.rank)

@@ -1,0 +1,9 @@
+"""Compare, in every direction and order."""
+
+from __future__ import annotations
+
+from tracejit.batching.batch import batching
+from tracejit.batching.pointwise import pointwise
+from tracejit.ops.base import family
+
+batching.attach(*family("comparison"))(pointwise)

@@ -1,0 +1,183 @@
+"""`vmap`: a function of single arrays becomes one of whole batches.
+
+vmap(f)(xs)                               f of every xs[i], stacked
+vmap(f, in_axes=(None, 1), out_axes=1)    the same first argument for all; columns of the second
+
+The function is recorded once, on one element, and its graph is batched op by op: a product of
+matrices becomes a batched product, not a loop.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from tracejit import tree
+from tracejit.batching.axes import moved
+from tracejit.batching.batch import Batched, batch
+from tracejit.errors import ArgumentError, ShapeError
+from tracejit.trace.tracer import Tracer
+from tracejit.transforms.recorded import Run, run
+from tracejit.transforms.signature import Parameters, title_of
+from tracejit.transforms.staging import Output, outputs_of
+
+Function = Callable[..., Any]
+Axes = Any  # an int, None, or a tree of them
+
+
+def vmap(
+    function: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None
+) -> Function:
+    """``function`` mapped over one dimension of its arguments.
+
+    ``in_axes`` says which: an int for all positional arguments, or a tuple (or list) with one
+    entry for each, which may be an int, None for an argument that is the same for all, or a tree
+    of these that the argument's tree begins with. Keyword arguments are mapped over dimension 0.
+    ``out_axes`` says where the new dimension stands in the results, None for a result that is
+    the same for all. Negative numbers count from the back. ``axis_size`` is needed only when
+    nothing is mapped.
+
+    Raises `ArgumentError` for axes that do not fit the arguments' or results' trees, `ShapeError`
+    for sizes that differ, `UnsupportedError` for an op that cannot be batched, naming its line.
+    """
+    parameters = Parameters(function, title_of(function))
+
+    @functools.wraps(function)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = _axes_of_leaves(in_axes, args, kwargs, parameters)
+        size = _size(axes, args, kwargs, axis_size, parameters)
+        ran = run(
+            function,
+            parameters,
+            args,
+            kwargs,
+            (),
+            lambda result: outputs_of(result, parameters.title),
+            axes,
+        )
+        return _batched(ran, size, out_axes)
+
+    return mapped
+
+
+def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
+    outputs, structure = ran.result
+    wanted = _prefix(out_axes, structure, f"out_axes of {ran.title}")
+    known = {
+        one.element: Batched(moved(one.parameter, one.axis, 0), True)
+        for one in ran.inputs.values()
+        if one.axis is not None
+    }
+    values = batch([output.instruction for output in outputs], known, size)
+    made = [
+        _placed(value, output, axis, size, ran.title)
+        for value, output, axis in zip(values, outputs, wanted, strict=True)
+    ]
+    return tree.unflatten(structure, ran.finish(made))
+
+
+def _placed(value: Batched, output: Output, axis: int | None, size: int, title: str) -> Output:
+    """A result with the batch where ``out_axes`` wants it."""
+    if axis is None:
+        if value.is_batched:
+            raise ArgumentError(
+                f"vmap: out_axes of {title} says None for a result {output.instruction.shape} "
+                f"that is not the same for all"
+            )
+        return Output(value.value, output.is_weak, output.is_scalar)
+    rank = output.instruction.array_shape.rank + 1
+    if not -rank <= axis < rank:
+        raise ArgumentError(
+            f"vmap: out_axes of {title} says {axis} for a result of rank {rank} with the batch"
+        )
+    return Output(moved(value.stretched(size), 0, axis % rank), False, False)
+
+
+def _axes_of_leaves(
+    in_axes: Axes, args: tuple[Any, ...], kwargs: dict[str, Any], parameters: Parameters
+) -> list[int | None]:
+    """The dimension that each leaf of (args, kwargs) is mapped over, counted from the front."""
+    what = f"in_axes of {parameters.title}"
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentError(
+            f"vmap: {what} has {len(in_axes)} entries for {len(args)} positional arguments"
+        )
+    given = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+    axes: list[int | None] = []
+    for position, (argument, entry) in enumerate(zip(args, given, strict=True)):
+        leaves, structure = tree.flatten(argument)
+        name = f"argument {parameters.name_of(position)} of {parameters.title}"
+        entries = _prefix(entry, structure, f"in_axes for {name}")
+        axes += [_axis(leaf, a, name) for leaf, a in zip(leaves, entries, strict=True)]
+    for leaf in tree.leaves(kwargs):
+        axes.append(_axis(leaf, 0, f"a keyword argument of {parameters.title}"))
+    return axes
+
+
+def _axis(leaf: Any, axis: int | None, name: str) -> int | None:
+    if axis is None:
+        return None
+    rank = np.ndim(leaf) if not isinstance(leaf, Tracer) else leaf.ndim
+    if not -rank <= axis < rank:
+        raise ShapeError(
+            f"vmap: {name} has rank {rank} and is to be mapped over dimension {axis}; pass None in "
+            f"in_axes for what is the same for all"
+        )
+    return axis % rank
+
+
+def _prefix(axes: Axes, structure: tree.Structure, what: str) -> list[int | None]:
+    """One entry for each leaf, from a tree that ``structure`` begins with."""
+
+    def is_entry(value: Any) -> bool:
+        return value is None or isinstance(value, int)
+
+    full = tree.unflatten(structure, range(structure.num_leaves))
+    try:
+        entries: list[Any] = optree.broadcast_prefix(
+            axes, full, is_leaf=is_entry, none_is_leaf=True, namespace=tree.NAMESPACE
+        )
+    except ValueError as error:
+        raise ArgumentError(f"vmap: {what} does not fit: {axes!r} for {structure}") from error
+    leaves = optree.tree_leaves(full, none_is_leaf=True, namespace=tree.NAMESPACE)
+    chosen = [e for e, leaf in zip(entries, leaves, strict=True) if leaf is not None]
+    for entry in chosen:
+        if not is_entry(entry) or isinstance(entry, bool):
+            raise ArgumentError(f"vmap: {what} must hold integers and None, not {entry!r}")
+    return chosen
+
+
+def _size(
+    axes: Sequence[int | None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    axis_size: int | None,
+    parameters: Parameters,
+) -> int:
+    """The size of the batch, on which all mapped arguments agree."""
+    leaves, structure = tree.flatten((args, kwargs))
+    sizes = {
+        number: int(np.shape(leaf)[axis] if not isinstance(leaf, Tracer) else leaf.shape[axis])
+        for number, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        if axis is not None
+    }
+    if axis_size is None and not sizes:
+        raise ArgumentError(
+            f"vmap: no argument of {parameters.title} is mapped; pass axis_size, or an axis in "
+            f"in_axes"
+        )
+    found = set(sizes.values()) | ({axis_size} if axis_size is not None else set())
+    if len(found) > 1:
+        listed = ", ".join(
+            f"{parameters.describe(structure, number, range(len(args)))}: {size}"
+            for number, size in sizes.items()
+        )
+        wanted = "" if axis_size is None else f"; axis_size is {axis_size}"
+        raise ShapeError(f"vmap: mapped dimensions must be equally long; {listed}{wanted}")
+    return int(found.pop())
