@@ -1,15 +1,32 @@
-"""Shapes as HLO text writes them: ``f32[2,3]{1,0}``, ``(f32[2], s32[])``, ``token[]``.
+"""Shapes as HLO text writes them: ``f32[2,3]{0,1}``, ``(f32[2], s32[])``, ``token[]``.
 
-Values do not depend on layouts, so they are read past.
+A layout's order, tiles, alignment, element size and memory space are kept: ``{1,0:T(8,128)S(1)}``.
+What only sparse arrays and schedulers have (levels ``D``, index types ``#`` and ``*``, prefixes
+``M``, split points ``SC``, physical shapes ``P``) is read past.
 """
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from tracejit.errors import TracejitError
 from tracejit.hlo.lexer import Lexer
 from tracejit.shapes import TOKEN, AnyShape, ElementType, Layout, Shape, TupleShape
 
 _MOST_NESTED = 64
 _ELEMENT_TYPES = {t.value: t for t in ElementType}
+_PROPERTY = re.compile(r"(T|L|E|S|D|M|SC|P|#|\*)((?:\((?:[^()]|\([^()]*\))*\))+)")
+_NUMBERS = {"L": "tail_padding_alignment", "E": "element_size_in_bits", "S": "memory_space"}
+
+
+def parse_shape(text: str) -> AnyShape:
+    """The shape that ``text`` writes. Raises `HloParseError` when it is none."""
+    lexer = Lexer(text)
+    shape = read_shape(lexer)
+    if lexer.token.kind != "end":
+        raise lexer.error("expected the end of the shape")
+    return shape
 
 
 def shape_text(shape: AnyShape, layout: bool = True) -> str:
@@ -19,13 +36,13 @@ def shape_text(shape: AnyShape, layout: bool = True) -> str:
     if not isinstance(shape, Shape):
         return str(shape)
     plain = str(shape.with_dimensions(shape.dimensions))
-    if not layout or shape.rank == 0:
+    if not layout or (shape.layout is None and not shape.rank):
         return plain
-    return f"{plain}{shape.layout or Layout.row_major(shape.rank)}"
+    return f"{plain}{shape.explicit_layout}"
 
 
 def read_shape(lexer: Lexer) -> AnyShape:
-    """The shape at the lexer, without its layout. Raises `HloParseError`."""
+    """The shape at the lexer; row-major layouts are None. Raises `HloParseError`."""
     open_tuples: list[list[AnyShape]] = []
     while True:
         if lexer.accept("("):
@@ -47,6 +64,23 @@ def read_shape(lexer: Lexer) -> AnyShape:
             open_tuples[-1].append(closed)
 
 
+def read_entry_layout(lexer: Lexer) -> tuple[tuple[AnyShape, ...], AnyShape]:
+    """The shapes of parameters and result in ``{(f32[2,3]{0,1}, s32[])->f32[2]{0}}``."""
+    lexer.expect("{")
+    lexer.expect("(")
+    parameters = []
+    while not lexer.accept(")"):
+        parameters.append(read_shape(lexer))
+        if not lexer.at(")"):
+            lexer.expect(",")
+    if lexer.token.kind != "arrow":
+        raise lexer.error("expected -> and the shape of the result")
+    lexer.advance()
+    result = read_shape(lexer)
+    lexer.expect("}")
+    return tuple(parameters), result
+
+
 def _read_array(lexer: Lexer) -> AnyShape:
     offset = lexer.token.offset
     name = lexer.word("a shape")
@@ -64,16 +98,47 @@ def _read_array(lexer: Lexer) -> AnyShape:
             lexer.expect(",")
     if name == "token":
         return TOKEN
-    _skip_layout(lexer, len(sizes))
-    return Shape(_ELEMENT_TYPES[name], tuple(sizes))
+    layout = _read_layout(lexer, len(sizes))
+    return Shape(_ELEMENT_TYPES[name], tuple(sizes), layout)
 
 
-def _skip_layout(lexer: Lexer, rank: int) -> None:
+def _read_layout(lexer: Lexer, rank: int) -> Layout | None:
     # A brace may also open the body of a computation, which never starts with a number.
     after = lexer.peek().text
     if not lexer.at("{") or not (after.isdecimal() or after in ("}", ":")):
-        return
+        return None
     offset = lexer.token.offset
-    order = lexer.bracketed().partition(":")[0].replace(" ", "")
-    if sorted(order.split(",") if order else []) != sorted(map(str, range(rank))):
+    text = lexer.bracketed().replace(" ", "")
+    order, _, properties = text.partition(":")
+    numbers = order.split(",") if order else []
+    if sorted(numbers) != sorted(map(str, range(rank))):
         raise lexer.error(f"layout {{{order}}} does not fit rank {rank}", offset)
+    known = _properties(properties, lexer, offset)
+    try:
+        layout = Layout(tuple(map(int, numbers)), **known)
+    except TracejitError as error:
+        raise lexer.error(error.message, offset) from error
+    return None if layout == Layout.row_major(rank) else layout
+
+
+def _properties(text: str, lexer: Lexer, offset: int) -> dict[str, Any]:
+    """What stands after the colon of a layout, as arguments of `Layout`."""
+    found: dict[str, Any] = {}
+    while text:
+        matched = _PROPERTY.match(text)
+        if matched is None:
+            raise lexer.error(f"{text!r} is no property of a layout", offset)
+        text = text[matched.end() :]
+        name, values = matched[1], matched[2][1:-1]
+        if name == "T" and "*" not in values:
+            tiles = [tile.split(",") for tile in values.split(")(")]
+            found["tiles"] = tuple(tuple(_sizes(tile, lexer, offset)) for tile in tiles)
+        elif name in _NUMBERS:
+            (found[_NUMBERS[name]],) = _sizes([values], lexer, offset)
+    return found
+
+
+def _sizes(words: list[str], lexer: Lexer, offset: int) -> list[int]:
+    if any(not word.isdecimal() or len(word) > 18 for word in words):
+        raise lexer.error(f"({','.join(words)}) must hold sizes", offset)
+    return list(map(int, words))
