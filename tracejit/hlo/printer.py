@@ -6,7 +6,7 @@ print(to_text(module))
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tracejit.attributes import Kind
 from tracejit.graph import Computation, Instruction, Module
@@ -23,10 +23,10 @@ def to_text(module: Module, *, metadata: bool = False) -> str:
     ``metadata`` adds to each instruction the user's line that made it.
     """
     computations = called_computations(module)
-    names = _computation_names(computations)
+    names = computation_names(computations)
     parameters = ", ".join(shape_text(p.shape) for p in module.entry.parameters)
     layout = f"{{({parameters})->{shape_text(module.entry.root.shape)}}}"
-    texts = [f"HloModule {_identifier(module.name)}, entry_computation_layout={layout}"]
+    texts = [f"HloModule {identifier(module.name)}, entry_computation_layout={layout}"]
     first = 0
     for computation in computations:
         texts.append(_computation_text(computation, module, names, first, metadata))
@@ -34,21 +34,24 @@ def to_text(module: Module, *, metadata: bool = False) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def _computation_names(computations: list[Computation]) -> dict[Computation, str]:
+def computation_names(
+    computations: Iterable[Computation], *reserved: str
+) -> dict[Computation, str]:
+    """A name for each computation, its own where that is free; ``reserved`` ones are not."""
     names: dict[Computation, str] = {}
-    taken: set[str] = set()
+    taken = set(reserved)
+    last: dict[str, int] = {}
     for computation in computations:
-        wanted = name = _identifier(computation.name)
-        number = 0
+        wanted = name = identifier(computation.name)
         while name in taken:
-            number += 1
-            name = f"{wanted}.{number}"
+            last[wanted] = last.get(wanted, 0) + 1
+            name = f"{wanted}.{last[wanted]}"
         taken.add(name)
         names[computation] = name
     return names
 
 
-def _identifier(name: str) -> str:
+def identifier(name: str) -> str:
     """``name`` with every character that HLO text does not allow in names replaced."""
     clean = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
     return clean if re.match(r"[A-Za-z_]", clean) else f"_{clean}"

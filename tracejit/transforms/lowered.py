@@ -7,7 +7,7 @@ from typing import Any
 
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
-from tracejit.hlo import to_text
+from tracejit.hlo import to_stablehlo, to_text
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.staging import Staged
 
@@ -42,10 +42,17 @@ class Lowered:
         return self._staged.module
 
     def as_text(self, dialect: str = "hlo") -> str:
-        """The graph as HLO text that XLA accepts. Raises `ArgumentError` for another dialect."""
-        if dialect != "hlo":
-            raise ArgumentError(f"as_text: the dialect must be 'hlo', not {dialect!r}")
-        return to_text(self.module)
+        """The graph as text that XLA accepts: "hlo" or "stablehlo".
+
+        Raises `ArgumentError` for another dialect, `UnsupportedError` for an op that StableHLO
+        cannot express.
+        """
+        writers = {"hlo": to_text, "stablehlo": to_stablehlo}
+        if dialect not in writers:
+            raise ArgumentError(
+                f"as_text: the dialect must be 'hlo' or 'stablehlo', not {dialect!r}"
+            )
+        return writers[dialect](self.module)
 
     def compile(self) -> Compiled:
         """The compiled function."""
