@@ -24,7 +24,7 @@ from tracejit.ops.constants import (
 from tracejit.ops.layout import broadcast_in_dim, full
 from tracejit.rules import RuleTable
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.traversal import in_order, rebuild
+from tracejit.traversal import effects_of, in_order, rebuild, unreached
 
 Flag = bool | tuple["Flag", ...]
 """Whether a value is batched; for a tuple, whether each of its elements is."""
@@ -129,8 +129,11 @@ def batch_computation(
     )
     given = [Batched(p, flag) for p, flag in zip(parameters, flags, strict=True)]
     known = dict(zip(computation.parameters, given, strict=True))
-    (root,) = batch([computation.root], known, size)
-    return Computation(f"{computation.name}_batched", parameters, root.value), root.flag
+    root, *effects = batch([computation.root, *effects_of(computation)], known, size)
+    values = [value for effect in effects for value in in_order([effect.value])]
+    kept = unreached(root.value, [value for value in values if value.has_effect])
+    made = Computation(f"{computation.name}_batched", parameters, root.value, kept)
+    return made, root.flag
 
 
 def _apply(instruction: Instruction, operands: Sequence[Batched], size: int) -> Batched:
@@ -143,7 +146,8 @@ def _apply(instruction: Instruction, operands: Sequence[Batched], size: int) -> 
     if not any(operand.is_batched for operand in operands):
         values = [operand.value for operand in operands]
         changed = any(a is not b for a, b in zip(values, instruction.operands, strict=True))
-        made = rebuild(instruction, values) if changed else instruction
+        # Side effects happen in order of creation, and others may be made anew.
+        made = rebuild(instruction, values) if changed or instruction.has_effect else instruction
         return Batched(made, uniform(instruction.shape, False))
     if size == 0:
         return Batched(_empty(instruction.shape), uniform(instruction.shape, True))

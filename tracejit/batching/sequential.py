@@ -12,7 +12,7 @@ from tracejit.ops.control import while_
 from tracejit.ops.elementwise import add
 from tracejit.ops.layout import dynamic_slice, dynamic_update_slice, full, reshape
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
-from tracejit.traversal import rebuild
+from tracejit.traversal import rebuild, unreached
 
 
 def one_by_one(instruction: Instruction, operands: Sequence[Batched], size: int) -> Instruction:
@@ -29,11 +29,9 @@ def one_by_one(instruction: Instruction, operands: Sequence[Batched], size: int)
         [_element(v, o.flag, number) for v, o in zip(values, operands, strict=True)],
     )
     following = add(number, constant(1, ElementType.S32))
-    body = Computation(
-        f"{instruction.op.function}_of_one",
-        (state,),
-        tuple_([following, _with_element(made, one, number), *values]),
-    )
+    root = tuple_([following, _with_element(made, one, number), *values])
+    effects = unreached(root, [one] if one.has_effect else [])
+    body = Computation(f"{instruction.op.function}_of_one", (state,), root, effects)
     return elements_of(while_(condition, body, tuple_(carried)))[1]
 
 

@@ -1,4 +1,4 @@
-"""Call, Map, Conditional and While: their computations are batched."""
+"""Call, Map, Conditional, While: their computations are batched. OptimizationBarrier."""
 
 from __future__ import annotations
 
@@ -15,16 +15,28 @@ from tracejit.batching.batch import (
     uniform,
     union,
 )
+from tracejit.batching.passing import passed_on
+from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.comparison import eq
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
-from tracejit.ops.control import CALL, CONDITIONAL, MAP, WHILE, call, while_
+from tracejit.ops.control import (
+    CALL,
+    CONDITIONAL,
+    MAP,
+    OPTIMIZATION_BARRIER,
+    WHILE,
+    call,
+    while_,
+)
 from tracejit.ops.elementwise import select
 from tracejit.ops.layout import broadcast_in_dim
 from tracejit.ops.lifting import lift
 from tracejit.ops.reduction import reduce_or
 from tracejit.shapes import ElementType, TupleShape
+
+batching.attach(OPTIMIZATION_BARRIER)(passed_on)
 
 
 @batching.attach(CALL)
@@ -32,6 +44,12 @@ def call_rule(instruction: Instruction, operands: Sequence[Batched], size: int) 
     flags = [operand.flag for operand in operands]
     computation, flag = batch_computation(instruction.attributes["to_apply"], flags, size)
     return Batched(call(computation, [operand.value for operand in operands]), flag)
+
+
+@batching.attach(OPTIMIZATION_BARRIER)
+def barrier_rule(instruction: Instruction, operands: Sequence[Batched], size: int) -> Batched:
+    (operand,) = operands
+    return Batched(optimization_barrier(operand.value), operand.flag)
 
 
 @batching.attach(MAP)
@@ -55,7 +73,8 @@ def conditional_rule(
     for _, other in made[1:]:
         flag = union(flag, other)
     branches = [
-        Computation(c.name, c.parameters, stretch(c.root, own, flag, size)) for c, own in made
+        Computation(c.name, c.parameters, stretch(c.root, own, flag, size), c.effects)
+        for c, own in made
     ]
     values = [selector.value, *(argument.value for argument in arguments)]
     if selector.value.array_shape.element_type is ElementType.PRED:
@@ -69,6 +88,7 @@ def conditional_rule(
 def _chosen(instruction: Instruction, operands: Sequence[Batched], size: int) -> Instruction:
     """Every branch runs, and each element of the batch takes the result of its own."""
     selector, *arguments = operands
+    require_no_effect(instruction)
     results = []
     for branch, argument in zip(instruction.computations, arguments, strict=True):
         (root,) = batch([branch.root], {branch.parameters[0]: argument}, size)
@@ -81,6 +101,16 @@ def _chosen(instruction: Instruction, operands: Sequence[Batched], size: int) ->
         here = broadcast_in_dim(constant(number, ElementType.S32), (size,), ())
         chosen = select_rows(eq(selector.value, here), result, chosen)
     return chosen
+
+
+def require_no_effect(instruction: Instruction) -> None:
+    """Raises for an effect that would happen to elements of the batch that do not ask for it."""
+    if instruction.has_effect:
+        raise UnsupportedError(
+            f"{instruction.op.function}: cannot be batched, because what it runs has a side effect "
+            "and would run for every element of the batch",
+            instruction.source,
+        )
 
 
 def select_rows(predicate: Instruction, on_true: Instruction, on_false: Instruction) -> Instruction:
@@ -110,8 +140,10 @@ def while_rule(instruction: Instruction, operands: Sequence[Batched], size: int)
     if not own:
         test, _ = batch_computation(condition, [flag], size)
         step, made = batch_computation(body, [flag], size)
-        step = Computation(step.name, step.parameters, stretch(step.root, made, flag, size))
+        stretched = stretch(step.root, made, flag, size)
+        step = Computation(step.name, step.parameters, stretched, step.effects)
         return Batched(while_(test, step, start), flag)
+    require_no_effect(instruction)
     shape = batched_shape(instruction.shape, flag, size)
     state = parameter(0, shape)
     given = Batched(state, flag)

@@ -99,6 +99,8 @@ def dynamic_slice_rule(
 ) -> Instruction:
     operand, *starts = operands
     sizes = instruction.attributes["dynamic_slice_sizes"]
+    if not starts:
+        return operand.value
     if not any(start.is_batched for start in starts):
         first = constant(0, starts[0].value.array_shape.element_type)
         values = [first, *(start.value for start in starts)]
