@@ -19,7 +19,7 @@ from tracejit.ops.spectra import FFT, fft
 def fft_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
     (operand,) = instruction.operands
     kind, lengths = instruction.attributes["fft_type"], instruction.attributes["fft_length"]
-    if not operand.array_shape.size:
+    if not (operand.array_shape.size and cotangent.array_shape.size):
         return (full_like(operand, 0),)
     if kind in ("FFT", "IFFT"):  # the matrix of a transform is symmetric
         return (fft(cotangent, kind, lengths),)

@@ -23,6 +23,8 @@ def cholesky(instruction: Instruction, a: np.ndarray) -> Value:
         factors = np.empty_like(matrices)
         for index in np.ndindex(*a.shape[:-2]):
             factors[index] = _cholesky_or_nan(matrices[index], upper)
+    # As XLA, which spoils a matrix as a whole; LAPACK lets a NaN pass.
+    factors[np.isnan(factors).any((-2, -1))] = np.nan
     return factors.astype(a.dtype)
 
 
