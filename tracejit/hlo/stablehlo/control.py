@@ -1,16 +1,35 @@
-"""Ops that run computations: Call, Map, Conditional, While."""
+"""Ops that run computations (Call, Map, Conditional, While), and OptimizationBarrier."""
 
 from __future__ import annotations
 
 from tracejit.graph import Instruction
-from tracejit.hlo.stablehlo.text import integers
+from tracejit.hlo.stablehlo.text import integer, integers, string
 from tracejit.hlo.stablehlo.writer import Names, Writer, stablehlo
-from tracejit.ops.control import CALL, CONDITIONAL, MAP, WHILE
+from tracejit.ops.control import (
+    CALL,
+    COMPOSITE_ATTRIBUTES,
+    COMPOSITE_NAME,
+    COMPOSITE_VERSION,
+    CONDITIONAL,
+    MAP,
+    OPTIMIZATION_BARRIER,
+    WHILE,
+)
 
 
 @stablehlo.attach(CALL)
 def call(writer: Writer, instruction: Instruction, operands: list[Names]) -> Names:
-    return writer.call(instruction.attributes["to_apply"], operands, instruction.shape)
+    computation = instruction.attributes["to_apply"]
+    if not instruction.attributes["is_composite"]:
+        return writer.call(computation, operands, instruction.shape)
+    given = dict(instruction.attributes["frontend_attributes"])
+    attributes = {
+        "composite_attributes": given.get(COMPOSITE_ATTRIBUTES, "{}"),
+        "decomposition": f"@{writer.function(computation)}",
+        "name": string(given[COMPOSITE_NAME]),
+        "version": integer(int(given.get(COMPOSITE_VERSION, "0")), 32),
+    }
+    return writer.operation(instruction, "stablehlo.composite", operands, attributes)
 
 
 @stablehlo.attach(MAP)
@@ -37,3 +56,8 @@ def while_(writer: Writer, instruction: Instruction, operands: list[Names]) -> N
     values = instruction.attributes
     regions = [writer.region(values["condition"]), writer.region(values["body"])]
     return writer.operation(instruction, "stablehlo.while", operands, regions=regions)
+
+
+@stablehlo.attach(OPTIMIZATION_BARRIER)
+def optimization_barrier(writer: Writer, instruction: Instruction, operands: list[Names]) -> Names:
+    return writer.operation(instruction, "stablehlo.optimization_barrier", operands)
