@@ -1,7 +1,7 @@
 """What one array argument looks like to a trace, and refusing what is none.
 
 The key of an argument holds all that a compiled function depends on: element type, dimensions,
-and whether it was an array, a NumPy scalar or a Python number.
+whether it was an array, a NumPy scalar or a Python number, and how a large array lies in memory.
 """
 
 from __future__ import annotations
@@ -16,18 +16,33 @@ from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.body import Abstract
 from tracejit.trace.convert import PYTHON_SCALARS, plain_array
 from tracejit.trace.promotion import weak_dtype
+from tracejit.transforms.memory_order import Order, order_of_array
+
+COPIED_BYTES = 1 << 16
+"""Up to this size it is quicker to make an array row-major than to compile for how it lies."""
 
 
 def key_of(leaf: Any) -> Any:
     """What a leaf brings to the key of the cache; None for what needs `normalised` first."""
     kind = type(leaf)
     if kind is np.ndarray:
-        return leaf.dtype, leaf.shape
+        order = order_of_argument(leaf)
+        return (leaf.dtype, leaf.shape, order) if order else (leaf.dtype, leaf.shape)
     if kind in PYTHON_SCALARS:
         return kind
     if isinstance(leaf, np.generic):
         return leaf.dtype
     return None
+
+
+def order_of_argument(leaf: Any) -> Order:
+    """The order of dimensions that a leaf is compiled for; None for one that is row-major then.
+
+    A large array that is dense is taken as it lies, others are copied where they are not row-major.
+    """
+    if not isinstance(leaf, np.ndarray) or leaf.flags.c_contiguous or leaf.nbytes <= COPIED_BYTES:
+        return None
+    return order_of_array(leaf)
 
 
 def normalised(leaf: Any, describe: Callable[[], str]) -> Any:

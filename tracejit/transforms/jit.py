@@ -25,9 +25,16 @@ from tracejit.trace.convert import as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
-from tracejit.transforms.arguments import abstract_of, key_of, normalised, static_key
+from tracejit.transforms.arguments import (
+    abstract_of,
+    key_of,
+    normalised,
+    order_of_argument,
+    static_key,
+)
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.lowered import Lowered
+from tracejit.transforms.memory_order import Order, in_memory_order
 from tracejit.transforms.shortcut import Shortcut, shortcut_for
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
@@ -201,8 +208,10 @@ class JitFunction(Generic[P, R]):
     def _compile(self, call: Call) -> Version:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
         staged = self._stage(call, leaves)
-        executable = compile_module(staged.module, self._target, self._check)
-        return Version(staged, executable, call, leaves)
+        orders = [order_of_argument(leaf) for leaf in leaves]
+        module = in_memory_order(staged.module, orders)
+        executable = compile_module(module, self._target, self._check)
+        return Version(staged, executable, call, leaves, orders)
 
     def _inline(self, call: Call) -> R:
         """Records the function into the running trace; its arguments are not written to."""
@@ -231,7 +240,12 @@ class Version:
     """A function compiled for one kind of arguments."""
 
     def __init__(
-        self, staged: Staged, executable: Executable, call: Call, leaves: Sequence[Any]
+        self,
+        staged: Staged,
+        executable: Executable,
+        call: Call,
+        leaves: Sequence[Any],
+        orders: Sequence[Order],
     ) -> None:
         self._staged = staged
         self._executable = executable
@@ -241,6 +255,7 @@ class Version:
             for place, (leaf, dtype) in enumerate(zip(leaves, dtypes, strict=True))
             if not isinstance(leaf, np.ndarray)
         ]
+        self._orders = [(place, order) for place, order in enumerate(orders) if order]
         self._finish = staged.finisher()
         self.shortcut = None
         # A shortcut answers None for arguments of another kind, so a result must not be None.
@@ -250,6 +265,7 @@ class Version:
                 call.structure,
                 call.static_args,
                 self._numbers,
+                self._orders,
                 self._finish,
             )
 
@@ -262,6 +278,8 @@ class Version:
                 raise ValueRangeError(
                     f"{self._staged.module.name}: {leaves[place]} does not fit into {dtype}"
                 ) from error
+        for place, order in self._orders:
+            leaves[place] = leaves[place].transpose(order)
         return self._finish(self._executable(leaves))
 
 

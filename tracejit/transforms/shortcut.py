@@ -26,21 +26,23 @@ def shortcut_for(
     structure: Structure,
     static_args: dict[int, Any],
     scalars: Sequence[Scalar],
+    orders: Sequence[tuple[int, tuple[int, ...]]],
     finish: Finish,
 ) -> Shortcut | None:
     """The shortcut for one compiled version.
 
-    ``structure`` is that of (dynamic arguments, keyword arguments), ``finish`` makes the result of
-    the program's. There is no shortcut for versions with keyword arguments.
+    ``structure`` is that of (dynamic arguments, keyword arguments), ``orders`` has the leaves that
+    are transposed before they are passed, ``finish`` makes the result of the program's. There is no
+    shortcut for versions with keyword arguments.
     """
     positional, keywords = structure.children()
     if keywords.num_leaves or keywords.num_children:
         return None
-    if not static_args and not scalars:
+    if not static_args and not scalars and not orders:
         if all(child.is_leaf() for child in positional.children()):
             return _of_plain_arrays(run, positional.num_children, finish)
         return _of_trees(run, positional, finish)
-    return _of_anything(run, positional, static_args, scalars, finish)
+    return _of_anything(run, positional, static_args, scalars, orders, finish)
 
 
 def _of_plain_arrays(run: Run, count: int, finish: Finish) -> Shortcut:
@@ -74,6 +76,7 @@ def _of_anything(
     positional: Structure,
     static_args: dict[int, Any],
     scalars: Sequence[Scalar],
+    orders: Sequence[tuple[int, tuple[int, ...]]],
     finish: Finish,
 ) -> Shortcut:
     flatten = flattener(positional)
@@ -99,6 +102,11 @@ def _of_anything(
                 leaves[place] = np.asarray(leaves[place], dtype)
             except OverflowError:
                 return None
+        for place, order in orders:
+            leaf = leaves[place]
+            if type(leaf) is not np.ndarray or leaf.ndim != len(order):
+                return None
+            leaves[place] = leaf.transpose(order)
         outputs = run(leaves)
         return None if outputs is None else finish(outputs)
 
