@@ -31,6 +31,7 @@ class Kind(enum.Enum):
     LITERAL = "constant(…)"
     PARAMETER_NUMBER = "parameter(0)"
     SHAPE = "f32[2]"
+    OPERAND_LAYOUT = "{0,1}, at the operand"
     RESULT_ACCURACY = "{tolerance={atol=0.5,rtol=0.25,ulps=2}}"
     SHAPE_VALUE = "f32[2]{0}"
     SHAPES = "{f32[2]{0}, s32[]}"

@@ -77,6 +77,14 @@ class NotFiniteError(TracejitError, FloatingPointError):
     """An operation made NaN or infinity from finite numbers, and was asked to say so."""
 
 
+class QueueTimeoutError(TracejitError, TimeoutError):
+    """Nothing was put into a queue in time."""
+
+
+class UnknownTargetError(TracejitError, LookupError):
+    """A custom call names a target that is not registered in this process."""
+
+
 class CompilationError(TracejitError, RuntimeError):
     """The code generator refused a graph or the linker failed."""
 

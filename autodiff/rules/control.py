@@ -1,4 +1,4 @@
-"""Call, Map, Conditional and While."""
+"""Call, Map, Conditional, While and OptimizationBarrier."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tracejit.ops.control import (
     CALL,
     CONDITIONAL,
     MAP,
+    OPTIMIZATION_BARRIER,
     WHILE,
     call,
     conditional,
@@ -82,10 +83,26 @@ def _refilled(pattern: Sequence[Cotangent], values: Iterator[Instruction]) -> li
     return [None if entry is None else next(values) for entry in pattern]
 
 
+def _require_no_effect(instruction: Instruction, results: Sequence[Cotangent]) -> None:
+    """Raises unless the cotangents are made without doing a side effect a second time."""
+    if any(result is not None and result.reaches_effect for result in results):
+        raise DerivativeError(
+            f"{instruction.op.function}: has no derivative here, because computing it would repeat "
+            "the side effect of an op that it calls",
+            instruction.source,
+        )
+
+
 @differentiate.attach(CALL)
 def call_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
-    computation = instruction.attributes["to_apply"]
-    arriving = _flat(instruction.shape, cotangent)
+    return pullback_of_call(instruction, instruction.attributes["to_apply"], cotangent)
+
+
+def pullback_of_call(
+    instruction: Instruction, computation: Computation, cotangent: Nested
+) -> Sequence[Nested]:
+    """The operands' cotangents where ``instruction`` is ``computation`` applied to them."""
+    arriving = _flat(computation.root.shape, cotangent)
     given = [c for c in arriving if c is not None]
     arguments = [*[leaf for o in instruction.operands for leaf in _leaves(o)], *given]
     parameters = tuple(parameter(i, a.shape) for i, a in enumerate(arguments))
@@ -93,6 +110,7 @@ def call_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
     results = _backward(
         computation, parameters[:count], _refilled(arriving, iter(parameters[count:]))
     )
+    _require_no_effect(instruction, results)
     reached = [r for r in results if r is not None]
     if not reached:
         return [None] * len(instruction.operands)
@@ -117,6 +135,7 @@ def conditional_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Ne
         leaves = elements_of(argument)
         count = len(leaves) - len(given)
         results.append(_backward(branch, leaves[:count], _refilled(arriving, iter(leaves[count:]))))
+    _require_no_effect(instruction, [r for part in results for r in part])
     if all(r is None for part in results for r in part):
         return [None] * len(instruction.operands)
     gradients = []
@@ -139,6 +158,11 @@ def conditional_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Ne
     values = iter(elements_of(chosen))
     filled = [iter(_refilled(part, values)) for part in results]
     return [None, *(_nested(o.shape, f) for o, f in zip(operands, filled, strict=True))]
+
+
+@differentiate.attach(OPTIMIZATION_BARRIER)
+def optimization_barrier(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
+    return [cotangent]
 
 
 @differentiate.attach(MAP)

@@ -1,4 +1,4 @@
-"""Call, Map, Conditional and While, evaluated."""
+"""Call, Map, Conditional, While and OptimizationBarrier, evaluated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
 from tracejit.backends.numpy.scalars import evaluate_elementwise
 from tracejit.graph import Instruction
-from tracejit.ops.control import CALL, CONDITIONAL, MAP, WHILE
+from tracejit.ops.control import CALL, CONDITIONAL, MAP, OPTIMIZATION_BARRIER, WHILE
 
 
 @interpret.attach(CALL)
@@ -37,3 +37,8 @@ def while_(instruction: Instruction, init: Value) -> Value:
     while evaluate(condition, [value]):
         value = evaluate(body, [value])
     return value
+
+
+@interpret.attach(OPTIMIZATION_BARRIER)
+def optimization_barrier(instruction: Instruction, operand: Value) -> Value:
+    return operand

@@ -2,7 +2,8 @@
 
     evaluate(computation, [x, y])
 
-Arrays go in and out as NumPy arrays of the element types' dtypes; a tuple is a Python tuple.
+Arrays go in and out as NumPy arrays of the element types' dtypes; a tuple is a Python tuple, a
+token `shapes.TOKEN`.
 Inputs are never written to.
 """
 

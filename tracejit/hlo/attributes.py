@@ -300,7 +300,8 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.WINDOW: _read_window,
 }
 
-ELSEWHERE = frozenset({Kind.LITERAL, Kind.PARAMETER_NUMBER, Kind.SHAPE})
-"""What is not written as ``name=value``: it stands before the opcode or in the parentheses."""
+ELSEWHERE = frozenset({Kind.LITERAL, Kind.OPERAND_LAYOUT, Kind.PARAMETER_NUMBER, Kind.SHAPE})
+"""What is not written as ``name=value``: it stands before the opcode, in the parentheses, or where
+the operand is made."""
 WRITABLE = ELSEWHERE | {Kind.COMPUTATION, Kind.COMPUTATIONS} | _WRITE.keys()
 READABLE = ELSEWHERE | _READ.keys()

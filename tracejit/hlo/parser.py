@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tracejit.attributes import Kind
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
@@ -103,7 +104,10 @@ class _Builder:
                 f"{op.opcode} does not take {len(operands)} operands", statement.offset
             )
         attributes = {
-            a.name: _resolved(statement.attributes[a.name], self.made) for a in op.attributes
+            a.name: operands[0].array_shape.layout
+            if a.kind is Kind.OPERAND_LAYOUT
+            else _resolved(statement.attributes[a.name], self.made)
+            for a in op.attributes
         }
         try:
             shape = op.shape_rule(*[o.shape for o in operands], **attributes)
@@ -114,7 +118,7 @@ class _Builder:
                 f"{op.opcode} makes {shape} of these operands, not {statement.shape}",
                 statement.offset,
             )
-        return Instruction(op, tuple(operands), shape, attributes, statement.source)
+        return Instruction(op, tuple(operands), statement.shape, attributes, statement.source)
 
 
 def _called(statement: Statement) -> list[str]:

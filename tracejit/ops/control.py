@@ -1,4 +1,4 @@
-"""Ops that run computations: Call, Map, Conditional, While.
+"""Ops that run computations (Call, Map, Conditional, While), and OptimizationBarrier.
 
 conditional(predicate, x, on_true, y, on_false)        two ways
 conditional_indexed(index, [first, second, third], [x, y, z])      N ways
@@ -15,10 +15,34 @@ from tracejit.ops.base import define, make, require_array
 from tracejit.ops.computations import operand_list, require_computation
 from tracejit.shapes import AnyShape, ElementType, Shape
 
+COMPOSITE_NAME = "composite.name"
+COMPOSITE_ATTRIBUTES = "composite.attributes"
+COMPOSITE_VERSION = "composite.version"
 
-@define("Call", "call", Attribute("to_apply", Kind.COMPUTATION))
-def CALL(*operands: AnyShape, to_apply: Computation) -> AnyShape:
+
+@define(
+    "Call",
+    "call",
+    Attribute("to_apply", Kind.COMPUTATION),
+    Attribute("is_composite", Kind.BOOL, False),
+    Attribute("frontend_attributes", Kind.STRINGS, ()),
+)
+def CALL(
+    *operands: AnyShape,
+    to_apply: Computation,
+    is_composite: bool,
+    frontend_attributes: tuple[tuple[str, str], ...],
+) -> AnyShape:
     require_computation("call", "computation", to_apply, operands, to_apply.root.shape)
+    if is_composite:
+        given = dict(frontend_attributes)
+        if not given.get(COMPOSITE_NAME):
+            raise AttributeValueError("composite_call: the composite must have a name")
+        version = given.get(COMPOSITE_VERSION, "0")
+        if not version.isdecimal():
+            raise AttributeValueError(
+                f"composite_call: version must be a number from 0 on, not {version!r}"
+            )
     return to_apply.root.shape
 
 
@@ -28,6 +52,32 @@ def call(computation: Computation, operands: Sequence[Instruction]) -> Instructi
     Raises `ShapeError` unless they are its parameters' shapes.
     """
     return make(CALL, *operands, to_apply=computation)
+
+
+def composite_call(
+    computation: Computation,
+    operands: Sequence[Instruction],
+    name: str,
+    attributes: str | None = None,
+    version: int | None = None,
+) -> Instruction:
+    """``computation`` applied to ``operands``, as the op ``name`` (XLA: CompositeCall).
+
+    A backend that knows the name may do it otherwise. ``attributes`` is the text of a dictionary,
+    ``{n = 1 : i32}``; ``version`` changes with the meaning of the name, None is 0. In HLO text it
+    is a `call` with ``is_composite`` and frontend attributes. Raises `AttributeValueError` for an
+    empty name or a negative version, `ShapeError` when the operands are not the computation's.
+    """
+    given = {COMPOSITE_NAME: name, COMPOSITE_VERSION: str(version or 0)}
+    if attributes:
+        given[COMPOSITE_ATTRIBUTES] = attributes
+    return make(
+        CALL,
+        *operands,
+        to_apply=computation,
+        is_composite=True,
+        frontend_attributes=tuple(sorted(given.items())),
+    )
 
 
 @define(
@@ -178,3 +228,16 @@ def while_(condition: Computation, body: Computation, init: Instruction) -> Inst
     `ShapeError` otherwise.
     """
     return make(WHILE, init, condition=condition, body=body)
+
+
+@define("OptimizationBarrier", "opt-barrier")
+def OPTIMIZATION_BARRIER(operand: AnyShape) -> AnyShape:
+    return operand
+
+
+def optimization_barrier(operand: Instruction) -> Instruction:
+    """``operand``, of any shape, all of it computed before anything that uses the result.
+
+    Nothing is moved across, joined with an equal value or folded (XLA: OptimizationBarrier).
+    """
+    return make(OPTIMIZATION_BARRIER, operand)

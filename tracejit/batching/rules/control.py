@@ -46,12 +46,6 @@ def call_rule(instruction: Instruction, operands: Sequence[Batched], size: int) 
     return Batched(call(computation, [operand.value for operand in operands]), flag)
 
 
-@batching.attach(OPTIMIZATION_BARRIER)
-def barrier_rule(instruction: Instruction, operands: Sequence[Batched], size: int) -> Batched:
-    (operand,) = operands
-    return Batched(optimization_barrier(operand.value), operand.flag)
-
-
 @batching.attach(MAP)
 def map_rule(instruction: Instruction, operands: Sequence[Batched], size: int) -> Instruction:
     values = [operand.stretched(size) for operand in operands]

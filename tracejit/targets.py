@@ -1,0 +1,202 @@
+"""The functions that custom calls call, by the name of their target.
+
+    register_custom_call("scale", lambda x: 2 * x, gradient=lambda x, g: 2 * g)
+
+    @register_custom_call("norm")
+    def norm(x): ...
+
+A function takes one NumPy array for each operand (a tuple operand as a tuple; tokens are left
+out), and ``backend_config=`` where the call has one. It returns an array of exactly the call's
+shape and dtype, or a tuple of arrays where the call's shape is a tuple.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnknownTargetError
+from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
+from tracejit.sources import Source
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is registered for one target.
+
+    ``gradient`` is from operands and cotangents to the operands' cotangents, ``kernel`` TIR that
+    compiled code runs in place of ``function``; see `register_custom_call`.
+    """
+
+    name: str
+    function: Function
+    gradient: Function | None = None
+    kernel: Any = None
+
+
+_targets: dict[str, Target] = {}
+_lock = threading.Lock()
+
+
+@overload
+def register_custom_call(
+    name: str,
+    function: Function,
+    *,
+    gradient: Callable[..., Any] | None = None,
+    kernel: Any = None,
+    replace: bool = False,
+) -> Function: ...
+
+
+@overload
+def register_custom_call(
+    name: str,
+    function: None = None,
+    *,
+    gradient: Callable[..., Any] | None = None,
+    kernel: Any = None,
+    replace: bool = False,
+) -> Callable[[Function], Function]: ...
+
+
+def register_custom_call(
+    name: str,
+    function: Function | None = None,
+    *,
+    gradient: Callable[..., Any] | None = None,
+    kernel: Any = None,
+    replace: bool = False,
+) -> Any:
+    """Registers what a custom call with the target ``name`` runs; also a decorator.
+
+    ``gradient(*operands, *cotangents)``, recorded like any traced function, returns one cotangent
+    for each operand, None for zero; without it the call has no derivative.
+
+    ``kernel`` is a TVM PrimFunc, or a function from the shapes of operands and results (two lists)
+    to one, with a buffer parameter for each array: operands first, then results. Compiled code
+    contains it and does not call ``function``.
+
+    Raises `ArgumentError` for a name that is taken, unless ``replace`` is set.
+    """
+
+    def register(function: Function) -> Function:
+        if not callable(function):
+            raise ArgumentError(f"register_custom_call: {function!r} is no function")
+        with _lock:
+            if name in _targets and not replace:
+                raise ArgumentError(
+                    f"register_custom_call: target {name!r} is registered already; "
+                    "replace=True replaces it"
+                )
+            _targets[name] = Target(name, function, gradient, kernel)
+        return function
+
+    return register if function is None else register(function)
+
+
+def unregister_custom_call(name: str) -> None:
+    """Forgets a target. Raises `UnknownTargetError` for a name that is not registered."""
+    find_target(name)
+    with _lock:
+        _targets.pop(name, None)
+
+
+def find_target(name: str, source: Source | None = None) -> Target:
+    """What is registered for ``name``. Raises `UnknownTargetError`."""
+    found = _targets.get(name)
+    if found is None:
+        raise UnknownTargetError(
+            f"custom_call: target {name!r} is not registered in this process; "
+            "call register_custom_call first",
+            source,
+        )
+    return found
+
+
+def call_target(
+    name: str,
+    operands: Sequence[Any],
+    shape: AnyShape,
+    backend_config: str = "",
+    source: Source | None = None,
+) -> Any:
+    """What the registered function makes of ``operands``, checked against ``shape``.
+
+    Raises `UnknownTargetError`, and `ArgumentError`, `ShapeError` or `ElementTypeError` for a
+    result that is not of ``shape``.
+    """
+    function = find_target(name, source).function
+    arrays = [_readable(o) for o in operands if not isinstance(o, TokenShape)]
+    config = {"backend_config": backend_config} if backend_config else {}
+    with np.errstate(all="warn"):
+        made = function(*arrays, **config)
+    return _checked(name, made, shape, source)
+
+
+def _readable(value: Any) -> Any:
+    """A view of an array, or of each in a tuple, that refuses writes."""
+    if isinstance(value, tuple):
+        return tuple(_readable(v) for v in value if not isinstance(v, TokenShape))
+    view = np.asarray(value).view()
+    view.flags.writeable = False
+    return view
+
+
+def _checked(name: str, made: Any, shape: AnyShape, source: Source | None) -> Any:
+    if shape == TOKEN:
+        return TOKEN
+    if isinstance(shape, TupleShape):
+        wanted = [element for element in shape.elements if element != TOKEN]
+        if not wanted and made is None:
+            made = ()
+        elif len(wanted) == 1 and not isinstance(made, tuple | list):
+            made = (made,)
+        if not isinstance(made, tuple | list) or len(made) != len(wanted):
+            found = f"{len(made)} values" if isinstance(made, tuple | list) else _kind(made)
+            raise ArgumentError(
+                f"custom_call: the function of {name!r} must return {len(wanted)} values for "
+                f"{shape}; it returned {found}",
+                source,
+            )
+        parts = iter(made)
+        return tuple(
+            TOKEN if element == TOKEN else _checked(name, next(parts), element, source)
+            for element in shape.elements
+        )
+    assert isinstance(shape, Shape)
+    return _checked_array(name, made, shape, source)
+
+
+def _checked_array(name: str, made: Any, shape: Shape, source: Source | None) -> np.ndarray:
+    if not isinstance(made, np.ndarray | np.generic | int | float | complex | bool):
+        raise ArgumentError(
+            f"custom_call: the function of {name!r} must return an array {shape}, "
+            f"not {_kind(made)}",
+            source,
+        )
+    is_number = not isinstance(made, np.ndarray | np.generic)
+    array = np.asarray(made, shape.dtype) if is_number else np.asarray(made)
+    if array.shape != shape.dimensions:
+        raise ShapeError(
+            f"custom_call: the function of {name!r} must return an array {shape}; "
+            f"it returned one of dimensions {list(array.shape)}",
+            source,
+        )
+    if element_type_of(array.dtype) is not shape.element_type:
+        raise ElementTypeError(
+            f"custom_call: the function of {name!r} must return an array {shape}; "
+            f"it returned one of dtype {array.dtype}",
+            source,
+        )
+    return array.astype(shape.dtype, copy=False)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"
