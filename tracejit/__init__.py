@@ -8,7 +8,21 @@ from tracejit import errors, hlo, tree
 from tracejit.api import compile, interpret
 from tracejit.loading import on_first_use
 from tracejit.trace.table import implemented_in
-from tracejit.transforms import grad, jit, stop_gradient, value_and_grad, vjp, vmap
+from tracejit.transforms import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jit,
+    jvp,
+    linear_transpose,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
 if TYPE_CHECKING:
     from tracejit import builder, lax, nn, numpy
@@ -18,10 +32,17 @@ __all__ = [
     "compile",
     "errors",
     "grad",
+    "hessian",
     "hlo",
+    "hvp",
     "interpret",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
     "lax",
+    "linear_transpose",
+    "linearize",
     "nn",
     "numpy",
     "stop_gradient",

@@ -68,11 +68,11 @@ def value_and_grad(
 
     @functools.wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        wanted = _positions(numbers, args, parameters)
+        wanted = positions_of(numbers, args, parameters)
 
-        def finish(result: Any) -> tuple[Output, _Aux]:
-            value, aux = _split(result, parameters) if has_aux else (result, None)
-            return _loss(value, holomorphic, parameters), _Aux(aux)
+        def finish(result: Any) -> tuple[Output, Aux]:
+            value, aux = split_aux(result, parameters) if has_aux else (result, None)
+            return _loss(value, holomorphic, parameters), Aux(aux)
 
         ran = run(function, parameters, args, kwargs, wanted, finish)
         chosen = [one for position in wanted for one in ran.inputs_of(position)]
@@ -81,9 +81,9 @@ def value_and_grad(
         loss, aux = ran.result
         seed = constant(1, loss.instruction.array_shape.element_type)
         cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
-        gradients = [_output(one, c) for one, c in zip(chosen, cotangents, strict=True)]
+        gradients = [output_like(one, c) for one, c in zip(chosen, cotangents, strict=True)]
         value, *rest = ran.finish([loss, *gradients, *aux.outputs])
-        gradient = _like_arguments([args[p] for p in wanted], rest[: len(gradients)])
+        gradient = like_arguments([args[p] for p in wanted], rest[: len(gradients)])
         if isinstance(argnums, int):
             (gradient,) = gradient
         return ((value, aux.refilled(rest[len(gradients) :])) if has_aux else value), gradient
@@ -101,26 +101,26 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     parameters = Parameters(function, title_of(function))
     wanted = range(len(primals))
 
-    def finish(result: Any) -> tuple[tuple[Output, ...], tree.Structure, _Aux]:
-        value, aux = _split(result, parameters) if has_aux else (result, None)
-        return *outputs_of(value, parameters.title), _Aux(aux)
+    def finish(result: Any) -> tuple[tuple[Output, ...], tree.Structure, Aux]:
+        value, aux = split_aux(result, parameters) if has_aux else (result, None)
+        return *outputs_of(value, parameters.title), Aux(aux)
 
     ran = run(function, parameters, primals, {}, wanted, finish)
     outputs, structure, aux = ran.result
     chosen = [one for position in wanted for one in ran.inputs_of(position)]
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
-        seeds = _seeds(cotangent, outputs, structure)
+        seeds = seeds_of(cotangent, outputs, structure)
         results = pullback([o.instruction for o in outputs], [o.parameter for o in chosen], seeds)
-        gradients = [_output(one, c) for one, c in zip(chosen, results, strict=True)]
-        return _like_arguments(primals, ran.finish(gradients))
+        gradients = [output_like(one, c) for one, c in zip(chosen, results, strict=True)]
+        return like_arguments(primals, ran.finish(gradients))
 
     values = ran.finish([*outputs, *aux.outputs])
     value = tree.unflatten(structure, values[: len(outputs)])
     return (value, pull, aux.refilled(values[len(outputs) :])) if has_aux else (value, pull)
 
 
-class _Aux:
+class Aux:
     """What a function returns besides: its traced leaves come out as values, others stay."""
 
     def __init__(self, aux: Any) -> None:
@@ -143,7 +143,7 @@ class _Aux:
         return tree.unflatten(self._structure, leaves)
 
 
-def _positions(
+def positions_of(
     numbers: Sequence[int], args: tuple[Any, ...], parameters: Parameters
 ) -> tuple[int, ...]:
     for number in numbers:
@@ -155,7 +155,8 @@ def _positions(
     return tuple(number % len(args) for number in numbers)
 
 
-def _split(result: Any, parameters: Parameters) -> tuple[Any, Any]:
+def split_aux(result: Any, parameters: Parameters) -> tuple[Any, Any]:
+    """(value, aux) as the function returned them. Raises `ArgumentError` for anything else."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise ArgumentError(
             f"{parameters.title} must return (value, aux) for has_aux=True, not "
@@ -208,22 +209,29 @@ def _require_gradient(one: Input, ran: Run, holomorphic: bool, allow_int: bool) 
         )
 
 
-def _output(one: Input, cotangent: Instruction | None) -> Output:
+def output_like(one: Input, cotangent: Instruction | None) -> Output:
     """A gradient, handed out in the form of its argument; zero where there is no path."""
     made = full(one.abstract.shape, 0) if cotangent is None else cotangent
     return Output(made, one.abstract.is_weak, one.abstract.is_scalar)
 
 
-def _like_arguments(arguments: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
+def like_arguments(arguments: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
     """One tree for each argument, of its structure, with the gradients for leaves."""
     structure = tree.structure(tuple(arguments))
     made: tuple[Any, ...] = tree.unflatten(structure, gradients)
     return made
 
 
-def _seeds(
-    cotangent: Any, outputs: Sequence[Output], structure: tree.Structure
+def seeds_of(
+    cotangent: Any,
+    outputs: Sequence[Output],
+    structure: tree.Structure,
+    what: str = "the cotangent of a result",
 ) -> list[Instruction]:
+    """The leaves of a tree of cotangents as instructions, each of its output's shape and type.
+
+    Raises `ArgumentError`, `ShapeError` or `DerivativeError` for a tree that does not fit.
+    """
     leaves, given = tree.flatten(cotangent)
     if given != structure:
         raise ArgumentError(f"vjp: the cotangent must be a tree {structure}, not {given}")
@@ -234,8 +242,8 @@ def _seeds(
         if output.is_weak or type(leaf) in (int, float, complex):
             seed = constant(leaf, shape.element_type) if not isinstance(leaf, Tracer) else seed
         if seed.array_shape.dimensions != shape.dimensions:
-            raise ShapeError(f"vjp: the cotangent of a result {shape} is {seed.shape}")
+            raise ShapeError(f"vjp: {what} {shape} is {seed.shape}")
         if seed.array_shape.element_type is not shape.element_type:
-            raise DerivativeError(f"vjp: the cotangent of a result {shape} is {seed.shape}")
+            raise DerivativeError(f"vjp: {what} {shape} is {seed.shape}")
         seeds.append(seed)
     return seeds
