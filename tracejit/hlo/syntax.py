@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.attributes import REQUIRED, Kind
+from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import HloParseError, TracejitError
 from tracejit.graph import OPS, Op
-from tracejit.hlo.attributes import ELSEWHERE, read_attribute
+from tracejit.hlo.attributes import ELSEWHERE, ComputationName, read_attribute
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal
 from tracejit.hlo.metadata import SourceTables, read_fields, read_tables
 from tracejit.hlo.shapes import read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER
-from tracejit.shapes import AnyShape, Shape
+from tracejit.ops.control import CALL
+from tracejit.ops.dumps import ASYNC_DONE, ASYNC_START, ASYNC_UPDATE
+from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.sources import Source
 
 # Attributes that say how to run an instruction or where it came from, not what it computes.
@@ -29,6 +31,10 @@ _SKIPPED = frozenset(
         "statistics",
     }
 )
+
+
+_ASYNC_PARTS = {"start": ASYNC_START, "update": ASYNC_UPDATE, "done": ASYNC_DONE}
+_THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_thread")
 
 
 @dataclass
@@ -61,6 +67,7 @@ class Program:
     name: str
     blocks: dict[str, Block]
     entry: str
+    devices: dict[str, int]
 
 
 class Reader:
@@ -70,16 +77,24 @@ class Reader:
         self.lexer = lexer
         self.tables = SourceTables()
         self.opcodes = {op.opcode: op for op in OPS.values()}
+        self.wrapped: dict[str, Block] = {}
 
     def program(self) -> Program:
         """Everything in the text, checked for grammar."""
         lexer = self.lexer
         lexer.expect("HloModule")
         name = lexer.word("the name of the module")
+        devices = {"replica_count": 1, "num_partitions": 1}
         while lexer.accept(","):
-            lexer.word("an attribute of the module")
+            offset = lexer.token.offset
+            attribute = lexer.word("an attribute of the module")
             lexer.expect("=")
-            lexer.skip_value()
+            if attribute not in devices:
+                lexer.skip_value()
+                continue
+            devices[attribute] = lexer.integer(f"the {attribute}")
+            if devices[attribute] < 1:
+                raise lexer.error(f"{attribute} must be at least 1", offset)
         self.tables = read_tables(lexer)
         blocks: dict[str, Block] = {}
         entry: str | None = None
@@ -95,9 +110,10 @@ class Reader:
             entry = block.name if is_entry else entry
         if entry is None:
             raise lexer.error("there is no ENTRY computation")
+        blocks |= {name: block for name, block in self.wrapped.items() if name not in blocks}
         for block in blocks.values():
             self.number_elided(block, block.name == entry)
-        return Program(name, blocks, entry)
+        return Program(name, blocks, entry, devices)
 
     def block(self) -> Block:
         lexer = self.lexer
@@ -140,7 +156,7 @@ class Reader:
         opcode = lexer.word("an opcode")
         op = self.opcodes.get(opcode)
         if op is None:
-            raise lexer.error(f"opcode {opcode} is not known", opcode_offset)
+            return self.asynchronous(Statement(name, offset, CALL, shape, [], {}, None), opcode)
         statement = Statement(name, offset, op, shape, [], {}, None)
         if op is CONSTANT:
             self.literal(statement)
@@ -151,6 +167,47 @@ class Reader:
         else:
             self.operands(statement)
         self.attributes(statement)
+        return statement
+
+    def asynchronous(self, statement: Statement, opcode: str) -> Statement:
+        """A part of an async op written short: ``negate-start(x)`` for an async-start.
+
+        What it calls, a computation of the one op, is then nowhere in the text and is made here.
+        """
+        lexer = self.lexer
+        base, _, part = opcode.rpartition("-")
+        op = self.opcodes.get(base)
+        if op is None or part not in _ASYNC_PARTS:
+            raise lexer.error(f"opcode {opcode} is not known", statement.offset)
+        statement.op = _ASYNC_PARTS[part]
+        if part != "start":
+            self.operands(statement)
+            self.attributes(statement)
+            return statement
+        shapes = statement.shape.elements if isinstance(statement.shape, TupleShape) else ()
+        if len(shapes) < 2 or not isinstance(shapes[0], TupleShape):
+            raise lexer.error(f"{opcode} makes a bundle ((operands), result, contexts)")
+        called = f"{statement.name}.wrapped"
+        inner = Statement("result", statement.offset, op, shapes[1], [], {}, None)
+        self.operands(inner)
+        statement.operands, inner.operands = inner.operands, []
+        self.attributes(inner, _THREAD)
+        thread = inner.attributes.pop(_THREAD.name)
+        parameters = []
+        for number, shape in enumerate(shapes[0].elements):
+            attributes = {"parameter_number": number, "shape": shape}
+            name = f"parameter.{number}"
+            parameters.append(
+                Statement(name, statement.offset, PARAMETER, shape, [], attributes, None)
+            )
+            inner.operands.append((name, statement.offset))
+        self.wrapped[called] = Block(called, statement.offset, [*parameters, inner], "result")
+        statement.source = inner.source
+        statement.attributes = {
+            _THREAD.name: thread,
+            "calls": ComputationName(called),
+            "shape": statement.shape,
+        }
         return statement
 
     def literal(self, statement: Statement) -> None:
@@ -194,17 +251,20 @@ class Reader:
             if not lexer.at(")"):
                 lexer.expect(",")
 
-    def attributes(self, statement: Statement) -> None:
+    def attributes(self, statement: Statement, *more: Attribute) -> None:
         lexer = self.lexer
         values = statement.attributes
-        known = {a.name: a for a in statement.op.attributes if a.kind not in ELSEWHERE}
+        written = [a for a in (*statement.op.attributes, *more) if a.kind not in ELSEWHERE]
+        known = {a.name: a for a in written}
         while lexer.accept(","):
             offset = lexer.token.offset
             name = lexer.word("the name of an attribute")
             lexer.expect("=")
             if name == "metadata":
                 statement.source = self.tables.source(read_fields(lexer))
-            elif name in _SKIPPED and name not in known:
+            elif (name in _SKIPPED and name not in known) or (
+                name in ("calls", _THREAD.name) and statement.op in (ASYNC_DONE, ASYNC_UPDATE)
+            ):
                 lexer.skip_value()
             elif name not in known:
                 raise lexer.error(f"attribute {name} of {statement.op.opcode} is not known", offset)
