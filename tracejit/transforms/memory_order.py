@@ -9,6 +9,7 @@ the transposition with what reads it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,4 +77,5 @@ def in_memory_order(
         ]
         is_tuple = isinstance(root.shape, TupleShape)
         root = ops.tuple_(turned_results) if is_tuple else turned_results[0]
-    return Module(module.name, Computation(module.entry.name, tuple(made), root, effects))
+    entry = Computation(module.entry.name, tuple(made), root, effects)
+    return replace(module, entry=entry)
