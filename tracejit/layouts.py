@@ -83,6 +83,14 @@ class Layout:
                 f"layout: minor_to_major {self.minor_to_major} must have one number for each of "
                 f"the dimensions {tuple(dimensions)}"
             )
+        rank = len(dimensions)
+        for tile in self.tiles:
+            if len(tile) > rank:
+                raise ShapeError(
+                    f"layout: tile {tile} must not have more sizes than there are dimensions, "
+                    f"{rank} of {tuple(dimensions)}"
+                )
+            rank += len(tile)
         pairs = zip(self.padded_dimensions, dimensions, strict=False)
         if any(padded < size for padded, size in pairs):
             raise ShapeError(
@@ -98,8 +106,7 @@ class Layout:
         widths = self.padded_dimensions or dimensions
         sizes = [widths[d] for d in self.major_to_minor]
         for tile in self.tiles:
-            start = max(len(sizes) - len(tile), 0)
-            sizes = [1] * (len(tile) - len(sizes)) + sizes
+            start = len(sizes) - len(tile)
             counts = [-(-size // t) for size, t in zip(sizes[start:], tile, strict=True)]
             sizes = [*sizes[:start], *counts, *tile]
         return tuple(sizes)
@@ -120,8 +127,7 @@ class Layout:
             raise DimensionError(f"layout: index {tuple(index)} is not in {tuple(dimensions)}")
         place = [index[d] for d in self.major_to_minor]
         for tile in self.tiles:
-            start = max(len(place) - len(tile), 0)
-            place = [0] * (len(tile) - len(place)) + place
+            start = len(place) - len(tile)
             parts = [divmod(i, t) for i, t in zip(place[start:], tile, strict=True)]
             place = [*place[:start], *(p[0] for p in parts), *(p[1] for p in parts)]
         linear = 0
@@ -132,23 +138,22 @@ class Layout:
     def multi_index(self, linear: int, dimensions: Sequence[int]) -> tuple[int, ...]:
         """The inverse of `linear_index`; at a place that is padding, an index outside.
 
-        Raises `DimensionError` outside the buffer.
+        Raises `DimensionError` outside the buffer, or in its tail.
         """
-        if not 0 <= linear < self.buffer_size(dimensions):
+        if not 0 <= linear < math.prod(self.physical_dimensions(dimensions)):
             raise DimensionError(
                 f"layout: place {linear} is not in the buffer of {tuple(dimensions)}"
             )
         rest = linear
         place: list[int] = []
         for size in reversed(self.physical_dimensions(dimensions)):
-            rest, i = divmod(rest, size) if size else (rest, 0)
+            rest, i = divmod(rest, size)
             place.insert(0, i)
         for tile in reversed(self.tiles):
             count = len(tile)
             outer, inner = place[-2 * count : -count], place[-count:]
             joined = [o * t + i for o, t, i in zip(outer, tile, inner, strict=True)]
             place = [*place[: -2 * count], *joined]
-        place = place[len(place) - len(dimensions) :]
         index = [0] * len(dimensions)
         for dimension, i in zip(self.major_to_minor, place, strict=True):
             index[dimension] = i
