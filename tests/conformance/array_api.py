@@ -57,7 +57,15 @@ def run(given: argparse.Namespace, report: Path) -> None:
     files = [str(folder / name) for name in given.files] or [str(folder)]
     command = [sys.executable, "-m", "pytest", *files, f"--junitxml={report}", "-q", "--tb=short"]
     command += [f"--max-examples={given.max_examples}", "--disable-deadline", "--derandomize"]
-    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", *(["-k", given.k] if given.k else [])]
+    command += [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-W",
+        "ignore",
+        *(["-k", given.k] if given.k else []),
+    ]
     hidden = None if given.verbose else subprocess.DEVNULL
     subprocess.run(command, cwd=given.path, env=environment, stdout=hidden, check=False)
 

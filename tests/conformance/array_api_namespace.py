@@ -90,7 +90,11 @@ def _fill(namespace: dict[str, Any], source: Any) -> None:
 
 
 def _is_function(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type) and value not in map(tnp.__dict__.get, PLAIN)
+    return (
+        callable(value)
+        and not isinstance(value, type)
+        and value not in map(tnp.__dict__.get, PLAIN)
+    )
 
 
 def _extension(name: str) -> Any:

@@ -167,9 +167,9 @@ def test_what_an_array_knows() -> None:
 
 
 def test_functions_that_cannot_be_traced() -> None:
-    with pytest.raises(NotImplementedError, match=r"np\.unique: cannot be traced; call it on"):
-        tj.jit(lambda x: np.unique(x))(X)
+    with pytest.raises(NotImplementedError, match=r"np\.savetxt: cannot be traced; call it on"):
+        tj.jit(lambda x: np.savetxt("x.txt", x))(X)
     known = tj.jit(lambda x: x * np.unique(np.array([1.0, 2.0, 1.0])).sum())
     np.testing.assert_array_equal(known(X), X * 3)
-    with pytest.raises(NotImplementedError, match=r"np\.gcd: cannot be traced"):
-        tj.jit(lambda x: np.gcd(x, 2))(X.astype(int))
+    with pytest.raises(NotImplementedError, match=r"np\.isnat: cannot be traced"):
+        tj.jit(lambda x: np.isnat(x))(X)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import AttributeValueError, ConcretizationError, ShapeError
+from tracejit.errors import ArgumentError, AttributeValueError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import fill, where
 from tracejit.numpy.joining import stack
@@ -36,6 +36,9 @@ def array(
     like: Any = None,
 ) -> Any:
     """A new array from values, which may be traced: ``np.array([t, 2 * t])``."""
+    if copy is not True and isinstance(object, Tracer) and not object.is_scalar:
+        if object.ndim >= ndmin and (dtype is None or object.dtype == np.dtype(dtype)):
+            return object
     value = operand(object)
     made = value.natural if dtype is None else value.to(element_type_of(dtype))
     dimensions = made.array_shape.dimensions
@@ -45,16 +48,38 @@ def array(
     return lift(made, False)
 
 
+def require_cpu(function: str, device: Any) -> None:
+    """Raises `AttributeValueError` for a device other than the CPU."""
+    if device not in (None, "cpu"):
+        raise AttributeValueError(f"{function}: device must be 'cpu', not {device!r}")
+
+
 @implements(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, creates=True)
-def asarray(a: Any, dtype: Any = None, order: str | None = None, **kwargs: Any) -> Any:
-    """The array as it is if it is one of this dtype, else a new one."""
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Any:
+    """The array as it is if it is one of this dtype, else a new one.
+
+    Raises `ArgumentError` for ``copy=False`` when a copy is needed.
+    """
+    require_cpu("asarray", device)
+    if copy:
+        return array(a, dtype)
     if isinstance(a, Tracer) and not a.is_scalar:
         if dtype is None or a.element_type is element_type_of(dtype):
             return a
+    if copy is False:
+        raise ArgumentError("asarray: copy=False, but this value cannot be an array without one")
     return array(a, dtype)
 
 
-asanyarray = ascontiguousarray = asarray
+asanyarray = ascontiguousarray = asfortranarray = asarray
 
 
 @implements(np.copy, creates=True)
@@ -76,26 +101,44 @@ def filled(shape: Any, value: complex, dtype: Any) -> Tracer:
 
 
 @implements(np.zeros, creates=True)
-def zeros(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+def zeros(
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """Filled with 0; float64 by default."""
+    require_cpu("zeros", device)
     return filled(shape, 0, dtype)
 
 
 @implements(np.ones, creates=True)
-def ones(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+def ones(
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """Filled with 1; float64 by default."""
+    require_cpu("ones", device)
     return filled(shape, 1, dtype)
 
 
 @implements(np.empty, creates=True)
-def empty(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+def empty(
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """Filled with 0: a graph has no memory without a value."""
+    require_cpu("empty", device)
     return filled(shape, 0, dtype)
 
 
 @implements(np.full, creates=True)
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """Filled with a value, which may be traced; of its dtype by default."""
+    require_cpu("full", device)
     value = operand(fill_value)
     made = value.natural if dtype is None else value.to(element_type_of(dtype))
     return lift(stretch("full", made, sizes_of(shape)), False)
@@ -114,9 +157,11 @@ def zeros_like(
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
-    **kwargs: Any,
+    *,
+    device: Any = None,
 ) -> Any:
     """Filled with 0, of the array's shape and dtype."""
+    require_cpu("zeros_like", device)
     return filled(_like(a, dtype, shape)[0], 0, _like(a, dtype, shape)[1])
 
 
@@ -127,9 +172,11 @@ def ones_like(
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
-    **kwargs: Any,
+    *,
+    device: Any = None,
 ) -> Any:
     """Filled with 1, of the array's shape and dtype."""
+    require_cpu("ones_like", device)
     return filled(_like(a, dtype, shape)[0], 1, _like(a, dtype, shape)[1])
 
 
@@ -140,9 +187,11 @@ def empty_like(
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
-    **kwargs: Any,
+    *,
+    device: Any = None,
 ) -> Any:
     """Filled with 0, of the array's shape and dtype."""
+    require_cpu("empty_like", device)
     return filled(_like(prototype, dtype, shape)[0], 0, _like(prototype, dtype, shape)[1])
 
 
@@ -154,14 +203,16 @@ def full_like(
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
-    **kwargs: Any,
+    *,
+    device: Any = None,
 ) -> Any:
     """Filled with a value, of the array's shape and dtype."""
+    require_cpu("full_like", device)
     sizes, wanted = _like(a, dtype, shape)
     return full(sizes, fill_value, wanted)
 
 
-def _known(function: str, value: Any) -> Any:
+def known_size(function: str, value: Any) -> Any:
     """A number that must be known while tracing, since a size depends on it."""
     if not isinstance(value, Traced):
         return value
@@ -177,11 +228,20 @@ def _known(function: str, value: Any) -> Any:
 
 
 @implements(np.arange, creates=True)
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """Numbers from ``start`` (0 by default) up to, not with, ``stop``; all three must be known."""
+    require_cpu("arange", device)
     if stop is None:
         start, stop = 0, start
-    bounds = [_known("arange", bound) for bound in (start, stop, 1 if step is None else step)]
+    bounds = [known_size("arange", bound) for bound in (start, stop, 1 if step is None else step)]
     values = np.arange(*bounds) if dtype is None else np.arange(*bounds).astype(dtype)
     element_type = element_type_of(values.dtype)
     if len(values) < 16 or element_type.bits < 32:
@@ -205,7 +265,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """``num`` numbers evenly spaced from ``start`` to ``stop``, which may be arrays and traced."""
-    count = int(_known("linspace", num))
+    count = int(known_size("linspace", num))
     if count < 0:
         raise AttributeValueError(f"linspace: the number of samples must not be negative: {count}")
     ends = operand(start), operand(stop)
@@ -280,21 +340,29 @@ def _diagonal_mask(rows: int, columns: int, k: int, direction: str) -> Instructi
 
 @implements(np.eye, creates=True)
 def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str = "C", **kwargs: Any
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Any:
     """1 on the diagonal number ``k`` and 0 elsewhere."""
+    require_cpu("eye", device)
     mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "EQ")
     return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
 
 
 @implements(np.identity, creates=True)
-def identity(n: int, dtype: Any = None, **kwargs: Any) -> Any:
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
     """The identity matrix."""
     return eye(n, dtype=dtype)
 
 
 @implements(np.tri, creates=True)
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **kwargs: Any) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Any:
     """1 on and below the diagonal number ``k`` and 0 above."""
     mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "LE")
     return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)

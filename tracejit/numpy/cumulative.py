@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import AttributeValueError
+from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic, joining, manipulation
 from tracejit.numpy.building import along, canonical_axis, fill, is_nan, where
@@ -14,7 +14,7 @@ from tracejit.numpy.reducing import accumulator_type
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
 from tracejit.ops.windows import cumulative
-from tracejit.shapes import ElementType
+from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import lift
@@ -126,15 +126,60 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return (width * (later + earlier) / 2.0).sum(position)
 
 
+@implements(np.cumulative_sum)
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Any:
+    """`cumsum` along an axis, which may be left out for one dimension only."""
+    return _with_initial("cumulative_sum", cumsum, x, axis, dtype, out, include_initial, 0)
+
+
+@implements(np.cumulative_prod)
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Any:
+    """`cumprod` along an axis, which may be left out for one dimension only."""
+    return _with_initial("cumulative_prod", cumprod, x, axis, dtype, out, include_initial, 1)
+
+
+def _with_initial(
+    function: str, running: Any, x: Any, axis: Any, dtype: Any, out: Any, include: bool, first: int
+) -> Any:
+    array = manipulation.as_array(x)
+    if array.ndim == 0:
+        raise ShapeError(f"{function}: the array must have a dimension, not {array.shape}")
+    if axis is None and array.ndim != 1:
+        raise ShapeError(f"{function}: for an array {array.shape} axis= must be given")
+    position = canonical_axis(function, 0 if axis is None else axis, array.ndim)
+    made = running(array, position, dtype)
+    if include:
+        sizes = [1 if d == position else size for d, size in enumerate(array.shape)]
+        start = lift(layout.full(Shape(made.element_type, tuple(sizes)), first), False)
+        made = joining.concatenate([start, made], position)
+    return finish(function, made.instruction, out)
+
+
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Central differences inside, one-sided ones at the edges, along each axis.
+    """Second-order differences inside, one-sided ones of ``edge_order`` at the edges.
 
-    Spacings are numbers, one for all axes or one for each. Raises `AttributeValueError` for
-    arrays of coordinates and for ``edge_order`` other than 1.
+    Spacings are numbers, or vectors of coordinates, one for all axes or one for each. Raises
+    `ShapeError` when an axis has fewer than edge_order + 1 elements.
     """
-    if edge_order != 1:
-        raise AttributeValueError("gradient: edge_order must be 1")
+    if edge_order not in (1, 2):
+        raise AttributeValueError(f"gradient: edge_order must be 1 or 2, not {edge_order}")
     x = lift(operand(f).natural, False)
     if not x.element_type.is_inexact:
         x = x.astype(np.float64)
@@ -143,18 +188,71 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     spacings = list(varargs) or [1.0]
     if len(spacings) == 1:
         spacings *= len(positions)
-    if len(spacings) != len(positions) or any(operand(s).dimensions for s in spacings):
-        raise AttributeValueError("gradient: spacings must be numbers, one or one for each axis")
-    made = [_central(x, d, h) for d, h in zip(positions, spacings, strict=True)]
-    return made[0] if len(made) == 1 else tuple(made)
+    if len(spacings) != len(positions):
+        raise AttributeValueError(
+            f"gradient: {len(varargs)} spacings for {len(positions)} axes; give one, or one for "
+            f"each"
+        )
+    made = []
+    for d, spacing in zip(positions, spacings, strict=True):
+        if x.shape[d] < edge_order + 1:
+            raise ShapeError(
+                f"gradient: axis {d} of array {x.shape} must have at least {edge_order + 1} "
+                f"elements"
+            )
+        made.append(_central(x, d, spacing, edge_order))
+    return made[0] if (axis is not None and isinstance(axis, int)) or x.ndim == 1 else tuple(made)
 
 
-def _central(x: Any, axis: int, spacing: Any) -> Any:
+def _steps(spacing: Any, x: Any, axis: int) -> tuple[Any, bool]:
+    """The distances of neighbours, shaped to multiply; a number if there is only one."""
+    given = operand(spacing)
+    if not given.dimensions:
+        return spacing, True
+    points = lift(given.natural, False)
+    if points.ndim != 1 or points.shape[0] != x.shape[axis]:
+        raise ShapeError(
+            f"gradient: coordinates {points.shape} do not match axis {axis} of array {x.shape}"
+        )
+    if points.element_type.is_integral:
+        points = points.astype(np.float64)
+    return diff(points).reshape([-1 if d == axis else 1 for d in range(x.ndim)]), False
+
+
+def _central(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
+    step, even = _steps(spacing, x, axis)
 
     def part(start: int | None, stop: int | None) -> Any:
         return x[along(axis, slice(start, stop))]
 
-    inside = (part(2, None) - part(None, -2)) / (2.0 * spacing)
-    first = (part(1, 2) - part(0, 1)) / spacing
-    last = (part(-1, None) - part(-2, -1)) / spacing
+    def distance(place: int) -> Any:
+        return step if even else step[along(axis, slice(place, place + 1 or None))]
+
+    if even:
+        inside = (part(2, None) - part(None, -2)) / (2.0 * step)
+    else:
+        # The parabola through three points, differentiated in the middle one.
+        before, after = step[along(axis, slice(None, -1))], step[along(axis, slice(1, None))]
+        inside = (
+            -after / (before * (before + after)) * part(None, -2)
+            + (after - before) / (before * after) * part(1, -1)
+            + before / (after * (before + after)) * part(2, None)
+        )
+    if edge_order == 1:
+        first = (part(1, 2) - part(0, 1)) / distance(0)
+        last = (part(-1, None) - part(-2, -1)) / distance(-1)
+    else:
+        # The same parabola, differentiated in its outer point.
+        first = _edge_slope(part(0, 1), part(1, 2), part(2, 3), distance(0), distance(1))
+        ends = part(-1, None), part(-2, -1), part(-3, -2)
+        last = -_edge_slope(*ends, distance(-1), distance(-2))
     return joining.concatenate([first, inside, last], axis)
+
+
+def _edge_slope(outer: Any, middle: Any, inner: Any, near: Any, far: Any) -> Any:
+    """The slope in the outer of three points, ``near`` and ``far`` apart."""
+    return (
+        -(2.0 * near + far) / (near * (near + far)) * outer
+        + (near + far) / (near * far) * middle
+        - near / (far * (near + far)) * inner
+    )

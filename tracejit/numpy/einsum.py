@@ -19,7 +19,7 @@ from tracejit.shapes import element_type_of
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
-from tracejit.trace.tracer import lift
+from tracejit.trace.tracer import Tracer, lift
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -187,3 +187,13 @@ def _dropped(term: Labelled, other: Labelled) -> Labelled:
     if len(kept) == len(labels):
         return term
     return "".join(labels[d] for d in kept), layout.reshape(value, [dimensions[d] for d in kept])
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
+    """The order in which `einsum` would contract, and NumPy's report on it."""
+    shapes: list[Any] = [
+        np.broadcast_to(np.zeros((), item.dtype), item.shape) if isinstance(item, Tracer) else item
+        for item in operands
+    ]
+    return np.einsum_path(*shapes, optimize=optimize)

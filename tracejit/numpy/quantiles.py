@@ -3,46 +3,222 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.errors import AttributeValueError
-from tracejit.numpy import arithmetic, joining, manipulation, products, rounding, selecting, sorting
+from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
+from tracejit.numpy import (
+    arithmetic,
+    cumulative,
+    joining,
+    manipulation,
+    products,
+    rounding,
+    selecting,
+    sorting,
+)
 from tracejit.numpy.building import Axis, axes_of, is_nan
+from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.means import mean
+from tracejit.numpy.reducing import NO_VALUE
+from tracejit.numpy.sizes import known_or_none
 from tracejit.numpy.storing import finish
+from tracejit.shapes import element_type_of
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
 
-
-def _sorted_flat(function: str, a: Any, axis: Axis) -> tuple[Tracer, tuple[int, ...]]:
-    """The array sorted along one last dimension, into which ``axis`` is gathered; of float type."""
-    x = lift(operand(a).natural, False)
-    axes = axes_of(function, axis, x.ndim)
-    kept = [d for d in range(x.ndim) if d not in axes]
-    rows = manipulation.transpose(x, [*kept, *axes])
-    rows = rows.reshape([*(x.shape[d] for d in kept), math.prod(x.shape[a] for a in axes)])
-    if not rows.element_type.is_inexact:
-        rows = rows.astype(np.float64)
-    return sorting.sort(rows, -1), axes
-
-
-_POSITIONS = {
-    # Where in n sorted elements the quantile q lies, counted from 0.
-    "linear": lambda q, n: (n - 1) * q,
-    "weibull": lambda q, n: (n + 1) * q - 1,
+_POSITIONS: dict[str, Callable[[Any, Any], Any]] = {
+    # Where in n sorted elements the quantile q lies, counted from 0 (Hyndman and Fan, 1996).
+    "inverted_cdf": lambda q, n: n * q - 1,
+    "averaged_inverted_cdf": lambda q, n: n * q - 1,
+    "closest_observation": lambda q, n: n * q - 1.5,
+    "interpolated_inverted_cdf": lambda q, n: n * q - 1,
     "hazen": lambda q, n: n * q - 0.5,
+    "weibull": lambda q, n: (n + 1) * q - 1,
+    "linear": lambda q, n: (n - 1) * q,
     "median_unbiased": lambda q, n: n * q + (q + 1) / 3 - 1,
     "normal_unbiased": lambda q, n: n * q + (q / 4 + 3 / 8) - 1,
-    "interpolated_inverted_cdf": lambda q, n: n * q - 1,
     "lower": lambda q, n: (n - 1) * q,
     "higher": lambda q, n: (n - 1) * q,
     "midpoint": lambda q, n: (n - 1) * q,
     "nearest": lambda q, n: (n - 1) * q,
 }
+_DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+"""Methods that answer with an element, of the array's own dtype."""
+
+
+class _Rows(NamedTuple):
+    """An array with the axes of a quantile joined into a last one: outer dimensions, then rows."""
+
+    values: Tracer
+    axes: tuple[int, ...]
+    rank: int
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        return self.values.shape[:-1]
+
+
+def _rows(function: str, a: Any, axis: Axis) -> _Rows:
+    x = as_array(a)
+    if x.element_type.is_complex:
+        raise ElementTypeError(f"{function}: complex numbers have no order here")
+    if x.dtype == np.bool_:
+        x = x.astype(np.uint8) if function == "median" else x
+    axes = axes_of(function, axis, x.ndim)
+    kept = [d for d in range(x.ndim) if d not in axes]
+    joined = manipulation.transpose(x, [*kept, *axes]).reshape(
+        [*(x.shape[d] for d in kept), math.prod(x.shape[d] for d in axes)]
+    )
+    if not joined.shape[-1]:
+        raise ShapeError(f"{function}: no elements along axis {axis} of an array {x.shape}")
+    return _Rows(joined, axes, x.ndim)
+
+
+def _neighbours(position: Any, method: str) -> tuple[Any, Any, Any]:
+    """The places below and above a position, and how far between them it lies."""
+    below = rounding.floor(position)
+    part = position - below
+    if method == "lower":
+        return below, below, part * 0
+    if method == "higher":
+        up = rounding.ceil(position)
+        return up, up, part * 0
+    if method == "nearest":
+        near = rounding.rint(position)
+        return near, near, part * 0
+    if method in ("inverted_cdf", "closest_observation"):
+        stays = part == 0
+        if method == "closest_observation":
+            stays = stays & (below % 2 == 1)
+        chosen = selecting.where(stays, below, below + 1)
+        return chosen, chosen, part * 0
+    if method == "averaged_inverted_cdf":
+        part = selecting.where(part == 0, part * 0 + 0.5, part * 0 + 1)
+    elif method == "midpoint":
+        part = selecting.where(part == 0, part * 0, part * 0 + 0.5)
+    return below, below + 1, part
+
+
+def _at(ranked: Tracer, places: Any, per_row: bool, rank: int) -> Any:
+    """The elements at ``places``, whose dimensions for q stand in front of the outer ones."""
+    if not per_row:
+        found = ranked[..., places]
+        return manipulation.moveaxis(
+            found, list(range(found.ndim - rank, found.ndim)), list(range(rank))
+        )
+    spread = manipulation.moveaxis(places, list(range(rank)), list(range(-rank, 0)))
+    flat = spread.reshape((*ranked.shape[:-1], -1))
+    found = selecting.take_along_axis(ranked, flat, -1).reshape(spread.shape)
+    return manipulation.moveaxis(found, list(range(-rank, 0)), list(range(rank)))
+
+
+def _interpolated(ranked: Tracer, share: Any, count: Any, method: str) -> Any:
+    """The quantiles of sorted rows, of which the first ``count`` elements are looked at."""
+    per_row = isinstance(count, Tracer)
+    rank = share.ndim
+    if per_row:
+        share = share.reshape(share.shape + (1,) * (ranked.ndim - 1))
+        count = count.astype(share.dtype)
+    position = _POSITIONS[method](share, count)
+    low, high, part = _neighbours(position, method)
+    last = count - 1
+    first_place = selecting.clip(low, 0, np.maximum(last, 0)).astype(np.int64)
+    first = _at(ranked, first_place, per_row, rank)
+    if method in _DISCRETE:
+        return first
+    part = selecting.where((position < 0) | (position >= last), part * 0, part)
+    second_place = selecting.clip(high, 0, np.maximum(last, 0)).astype(np.int64)
+    second = _at(ranked, second_place, per_row, rank)
+    if not per_row:
+        part = part.reshape(part.shape + (1,) * (first.ndim - rank))
+    gap = second - first
+    # From the nearer end, so that equal neighbours give themselves.
+    return selecting.where(part >= 0.5, second - gap * (1 - part), first + gap * part)
+
+
+def _weighted(rows: _Rows, share: Any, weights: Any, x: Tracer, drop_nan: bool) -> Any:
+    """The least elements whose cumulative weight reaches the shares of the total weight."""
+    given = as_array(weights)
+    if given.shape != x.shape:
+        if given.ndim != 1 or len(rows.axes) != 1 or given.shape[0] != x.shape[rows.axes[0]]:
+            raise ShapeError(f"quantile: weights {given.shape} do not fit array {x.shape}")
+        wanted = [-1 if d == rows.axes[0] else 1 for d in range(x.ndim)]
+        given = manipulation.broadcast_to(given.reshape(wanted), x.shape)
+    heavy = _rows("quantile", given, rows.axes).values.astype(np.float64)
+    if drop_nan:
+        heavy = selecting.where(is_nan_of(rows.values), 0.0, heavy)
+    order = sorting.argsort(rows.values, -1)
+    ranked = selecting.take_along_axis(rows.values, order, -1)
+    reached = cumulative.cumsum(selecting.take_along_axis(heavy, order, -1), -1)
+    reached = (reached / reached[..., -1:]).astype(share.dtype)
+    reached = selecting.where(reached == 0, -1, reached)
+    wanted_share = share.reshape(share.shape + (1,) * reached.ndim)
+    place = np.minimum((reached < wanted_share).sum(-1), ranked.shape[-1] - 1)
+    return _at(ranked, place, True, share.ndim), ranked
+
+
+def _quantiles(
+    function: str,
+    a: Any,
+    share: Any,
+    axis: Axis,
+    out: Any,
+    method: str,
+    keepdims: Any,
+    weights: Any,
+    drop_nan: bool,
+) -> Any:
+    if method not in _POSITIONS:
+        raise AttributeValueError(
+            f"{function}: {method!r} is not a method; use one of {', '.join(_POSITIONS)}"
+        )
+    if weights is not None and method != "inverted_cdf":
+        raise AttributeValueError(f"{function}: only method 'inverted_cdf' supports weights")
+    values = known_or_none(share)
+    if values is not None and not ((values >= 0) & (values <= 1)).all():
+        raise AttributeValueError(f"{function}: quantiles must be in the range [0, 1]")
+    rows = _rows(function, a, axis)
+    if method not in _DISCRETE and not rows.values.element_type.is_inexact:
+        rows = rows._replace(values=rows.values.astype(np.float64))
+    inexact = rows.values.element_type.is_inexact
+    if weights is not None:
+        made, ranked = _weighted(rows, share, weights, as_array(a), drop_nan)
+    else:
+        ranked = sorting.sort(rows.values, -1)
+        count: Any = ranked.shape[-1]
+        if drop_nan and inexact:
+            count = (~is_nan_of(ranked)).sum(-1)
+            count = as_array(count)
+        made = _interpolated(ranked, share, count, method)
+    if inexact:
+        # NaN is sorted last.
+        bad = is_nan_of(ranked[..., 0] if drop_nan else ranked[..., -1])
+        made = selecting.where(bad, made.dtype.type(np.nan), made)
+    if keepdims is True or (keepdims not in NO_VALUE and keepdims):
+        for d in sorted(rows.axes):
+            made = manipulation.expand_dims(made, share.ndim + d)
+    return finish(function, made.instruction, out)
+
+
+def _share(a: Any, q: Any, hundredths: bool = False) -> Any:
+    """``q`` as an array of the dtype that positions are worked out in."""
+    given, of = operand(q), operand(a).element_type
+    own = of.is_floating and given.is_weak
+    dtype = of.dtype if own else result_dtype([given.type, np.dtype(np.float64)])
+    if given.element_type.is_floating and not given.is_weak:
+        dtype = given.element_type.dtype
+    share = lift(given.to(element_type_of(dtype)), False)
+    return share / dtype.type(100) if hundredths else share
+
+
+def is_nan_of(x: Tracer) -> Tracer:
+    """Which elements are NaN."""
+    return lift(is_nan(x.instruction), False)
 
 
 @implements(np.quantile)
@@ -53,58 +229,16 @@ def quantile(
     out: Any = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: bool = False,
+    keepdims: Any = False,
     *,
     weights: Any = None,
 ) -> Any:
     """The value below which a share ``q`` of the elements lies, NaN if one of them is NaN.
 
-    Methods: linear, lower, higher, midpoint, nearest, weibull, hazen, median_unbiased,
-    normal_unbiased, interpolated_inverted_cdf. Raises `AttributeValueError` for another.
+    Methods are the thirteen of NumPy; weights go with 'inverted_cdf'. Raises
+    `AttributeValueError` for another method, and for a known ``q`` outside [0, 1].
     """
-    if method not in _POSITIONS or weights is not None:
-        raise AttributeValueError(
-            f"quantile: method must be one of {', '.join(_POSITIONS)}, without weights"
-        )
-    rows, axes = _sorted_flat("quantile", a, axis)
-    count = rows.shape[-1]
-    share = lift(operand(q).to(rows.element_type), False)
-    position = _POSITIONS[method](share, count)
-    below = rounding.floor(position)
-    part = arithmetic.subtract(position, below)
-    if method == "lower":
-        part = arithmetic.multiply(part, 0)
-    elif method == "higher":
-        part = rounding.ceil(part)
-    elif method == "midpoint":
-        part = arithmetic.multiply(rounding.ceil(part), 0.5)
-    elif method == "nearest":
-        below, part = rounding.rint(position), arithmetic.multiply(part, 0)
-    last = count - 1
-    low = selecting.clip(below, 0, last).astype(np.int64)
-    high = selecting.clip(arithmetic.add(below, 1), 0, last).astype(np.int64)
-    part = selecting.where(position < 0, 0, part)
-    first, second = rows[..., low], rows[..., high]
-    made = first + (second - first) * part
-    # A NaN is sorted last.
-    bad = selecting.where(is_nan_of(rows[..., -1:]), np.nan, 0)
-    for _ in range(share.ndim - 1):
-        bad = bad[..., None]
-    if share.ndim == 0:
-        bad = bad[..., 0]
-    made = made + bad.astype(made.dtype)
-    made = manipulation.moveaxis(
-        made, list(range(made.ndim - share.ndim, made.ndim)), list(range(share.ndim))
-    )
-    if keepdims:
-        for d in sorted(axes):
-            made = manipulation.expand_dims(made, share.ndim + d)
-    return finish("quantile", made.instruction, out)
-
-
-def is_nan_of(x: Tracer) -> Tracer:
-    """Which elements are NaN."""
-    return lift(is_nan(x.instruction), False)
+    return _quantiles("quantile", a, _share(a, q), axis, out, method, keepdims, weights, False)
 
 
 @implements(np.percentile)
@@ -115,13 +249,54 @@ def percentile(
     out: Any = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: bool = False,
+    keepdims: Any = False,
     *,
     weights: Any = None,
 ) -> Any:
     """`quantile` with ``q`` in hundredths."""
-    share = arithmetic.divide(lift(operand(q).natural, False), 100)
-    return quantile(a, share, axis, out, overwrite_input, method, keepdims, weights=weights)
+    share = _share(a, q, True)
+    return _quantiles("percentile", a, share, axis, out, method, keepdims, weights, False)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """`quantile` of what is not NaN; NaN where all is."""
+    share = _share(a, q)
+    return _quantiles("nanquantile", a, share, axis, out, method, keepdims, weights, True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """`nanquantile` with ``q`` in hundredths."""
+    share = _share(a, q, True)
+    return _quantiles("nanpercentile", a, share, axis, out, method, keepdims, weights, True)
+
+
+def _kept(made: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
+    if keepdims is True or (keepdims not in NO_VALUE and keepdims):
+        for d in sorted(axes):
+            made = manipulation.expand_dims(made, d)
+    return made
 
 
 @implements(np.median)
@@ -130,18 +305,36 @@ def median(
     axis: Axis = None,
     out: Any = None,
     overwrite_input: bool = False,
-    keepdims: bool = False,
+    keepdims: Any = False,
 ) -> Any:
     """The middle element along ``axis``, or the mean of the two middle ones."""
-    rows, axes = _sorted_flat("median", a, axis)
-    count = rows.shape[-1]
-    middle = rows[..., (count - 1) // 2 : count // 2 + 1]
-    made = mean(middle, -1)
-    made = selecting.where(is_nan_of(rows[..., -1]), made.dtype.type(np.nan), made)
-    if keepdims:
-        for d in sorted(axes):
-            made = manipulation.expand_dims(made, d)
-    return finish("median", made.instruction, out)
+    rows = _rows("median", a, axis)
+    ranked = sorting.sort(rows.values, -1)
+    count = ranked.shape[-1]
+    made = mean(ranked[..., (count - 1) // 2 : count // 2 + 1], -1)
+    if ranked.element_type.is_inexact:
+        made = selecting.where(is_nan_of(ranked[..., -1]), made.dtype.type(np.nan), made)
+    return finish("median", _kept(made, rows.axes, keepdims).instruction, out)
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    keepdims: Any = False,
+) -> Any:
+    """The median of what is not NaN; NaN where all is."""
+    rows = _rows("nanmedian", a, axis)
+    if not rows.values.element_type.is_inexact:
+        return median(a, axis, out, overwrite_input, keepdims)
+    ranked = sorting.sort(rows.values, -1)
+    count = as_array((~is_nan_of(ranked)).sum(-1))
+    places = np.stack([np.maximum(count - 1, 0) // 2, np.maximum(count // 2, 0)], -1)
+    places = np.minimum(places, ranked.shape[-1] - 1)
+    made = mean(selecting.take_along_axis(ranked, places, -1), -1)
+    return finish("nanmedian", _kept(made, rows.axes, keepdims).instruction, out)
 
 
 @implements(np.cov)
@@ -157,8 +350,6 @@ def cov(
     dtype: Any = None,
 ) -> Any:
     """The covariance matrix of variables in rows (in columns, if not ``rowvar``)."""
-    if fweights is not None or aweights is not None:
-        raise AttributeValueError("cov: weights are not supported")
     rows = manipulation.atleast_2d(m)
     if not rowvar and rows.shape[0] != 1:
         rows = rows.T
@@ -168,11 +359,40 @@ def cov(
             more = more.T
         rows = joining.concatenate([rows, more], 0)
     rows = rows.astype(dtype or result_dtype([rows.dtype, np.dtype(np.float64)]))
-    freedom = rows.shape[1] - (ddof if ddof is not None else int(not bias))
-    centred = rows - mean(rows, 1, keepdims=True)
-    other = centred.T.conj()
-    made = products.matmul(centred, other) / freedom
+    delta = ddof if ddof is not None else int(not bias)
+    weights = _observations(fweights, aweights, rows)
+    if weights is None:
+        centred = rows - mean(rows, 1, keepdims=True)
+        scale: Any = max(rows.shape[1] - delta, 0)
+        other = centred
+    else:
+        total = weights.sum()
+        centred = rows - ((rows * weights).sum(1) / total)[:, None]
+        other = centred * weights
+        if delta == 0:
+            scale = total
+        elif aweights is None:
+            scale = total - delta
+        else:
+            scale = total - delta * (weights * as_array(aweights)).sum() / total
+        scale = np.maximum(scale, 0)
+    made = products.matmul(centred, other.T.conj()) / scale
     return manipulation.squeeze(made)
+
+
+def _observations(fweights: Any, aweights: Any, rows: Tracer) -> Any:
+    """The weight of each observation, or None when all are equal."""
+    given = [as_array(w) for w in (fweights, aweights) if w is not None]
+    for weights in given:
+        if weights.shape != rows.shape[1:]:
+            raise ShapeError(
+                f"cov: weights {weights.shape} must be as many as observations {rows.shape[1:]}"
+            )
+    if fweights is not None and not as_array(fweights).element_type.is_integral:
+        raise ElementTypeError("cov: fweights must be integers")
+    if not given:
+        return None
+    return given[0] * given[1] if len(given) == 2 else given[0]
 
 
 @implements(np.corrcoef)

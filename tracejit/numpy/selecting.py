@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import (
-    ArgumentError,
-    AttributeValueError,
-    ConcretizationError,
-    DimensionError,
-    ShapeError,
-)
+from tracejit.errors import ArgumentError, AttributeValueError, DimensionError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy import comparison
 from tracejit.numpy.building import along, axes_of, canonical_axis, fill
-from tracejit.numpy.manipulation import as_array, broadcast_to, ravel
+from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, ravel
 from tracejit.numpy.places import take_places
 from tracejit.numpy.reducing import NO_VALUE, reduced
+from tracejit.numpy.sizes import checked_size, known, padded, places_where
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, layout
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import broadcast_together, converted, operand
-from tracejit.trace.evaluation import known_value
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
+
+SIZE_ADVICE = (
+    "write np.where(condition, x, other), or pass size= to fix it "
+    "(tracejit.numpy.nonzero(x, size=n, fill_value=v))"
+)
+MASK_ADVICE = (
+    "write np.where(condition, x, other), reduce with where=condition, or pass size= to fix it"
+)
 
 
 @implements(np.where)
@@ -210,50 +212,93 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     return made if out is None else finish("choose", made.instruction, out)
 
 
-def _known_mask(function: str, condition: Any) -> np.ndarray:
-    mask = operand(condition).natural
-    known = known_value(mask)
-    if known is None:
-        raise ConcretizationError(
-            f"{function}: the result's size depends on {dependence(mask)}, unknown while tracing; "
-            f"write np.where(condition, x, other), or reduce with where=condition"
-        )
-    return known
+def _kept(
+    function: str, x: Tracer, condition: Any, axis: int, size: Any, fill_value: Any
+) -> Instruction:
+    """The slices along ``axis`` for which a vector of truth values holds."""
+    if size is None:
+        listed = np.flatnonzero(known(function, condition, MASK_ADVICE))
+        return take_places(x.instruction, listed, axis)
+    mask = ravel(condition)
+    if mask.shape[0] > x.shape[axis]:
+        raise ShapeError(f"{function}: condition {mask.shape} is longer than the axis of {x.shape}")
+    rows = moveaxis(x, axis, 0)
+    count = checked_size(function, size)
+    kept: Any
+    if not rows.shape[0]:
+        kept = broadcast_to(as_array(fill_value).astype(x.dtype), (count, *rows.shape[1:]))
+    else:
+        places, found = places_where(mask, count, 0)
+        kept = padded(rows[places], found, fill_value)
+    made: Tracer = moveaxis(kept, 0, axis)
+    return made.instruction
 
 
 @implements(np.compress)
-def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
-    """The slices along ``axis`` for which a known condition holds."""
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    out: Any = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """The slices along ``axis`` for which a condition holds.
+
+    The condition must be known while tracing, unless ``size`` says how many slices to return.
+    """
     x = as_array(a)
     if axis is None:
         x, axis = ravel(x), 0
-    places = np.flatnonzero(_known_mask("compress", condition))
     position = canonical_axis("compress", axis, x.ndim)
-    return finish("compress", take_places(x.instruction, places, position), out)
+    return finish("compress", _kept("compress", x, condition, position, size, fill_value), out)
 
 
 @implements(np.extract)
-def extract(condition: Any, arr: Any) -> Any:
-    """The elements of the flat array for which a known condition holds."""
-    return compress(ravel(_known_mask("extract", condition)), arr)
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements of the flat array for which a condition holds; see `compress`."""
+    mask = ravel(as_array(condition).astype(np.bool_))
+    return lift(_kept("extract", ravel(arr), mask, 0, size, fill_value), False)
 
 
 @implements(np.nonzero)
-def nonzero(a: Any) -> Any:
-    """The places of the elements that are not zero, which must be known while tracing."""
-    return tuple(lift(constant(p), False) for p in np.nonzero(_known_mask("nonzero", a)))
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places of the elements that are not zero, one vector for each dimension.
+
+    The elements must be known while tracing, unless ``size`` says how many places to return;
+    missing ones are ``fill_value`` (0 by default), a number or one for each dimension.
+    """
+    x = as_array(a)
+    if not x.ndim:
+        raise ShapeError("nonzero: an array of rank 0 has no places; use np.atleast_1d")
+    if size is None:
+        found = np.nonzero(known("nonzero", x, SIZE_ADVICE))
+        return tuple(lift(constant(places), False) for places in found)
+    flat, count = places_where(ravel(x) != 0, checked_size("nonzero", size), 0)
+    fills = np.broadcast_to(0 if fill_value is None else np.asarray(fill_value), (x.ndim,))
+    made = []
+    for d, missing in enumerate(fills):
+        step = math.prod(x.shape[d + 1 :])
+        along_d = flat // max(step, 1) % max(x.shape[d], 1)
+        made.append(padded(along_d, count, missing))
+    return tuple(made)
 
 
 @implements(np.flatnonzero)
-def flatnonzero(a: Any) -> Any:
-    """The places in the flat array of the elements that are not zero; they must be known."""
-    return nonzero(ravel(a))[0]
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places in the flat array of the elements that are not zero; see `nonzero`."""
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 @implements(np.argwhere)
-def argwhere(a: Any) -> Any:
-    """The places of the elements that are not zero, as rows; they must be known."""
-    return lift(constant(np.argwhere(_known_mask("argwhere", a))), False)
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places of the elements that are not zero, as rows; see `nonzero`."""
+    x = as_array(a)
+    if not x.ndim:
+        count = len(np.argwhere(known("argwhere", x, SIZE_ADVICE))) if size is None else size
+        return lift(constant(np.zeros((count, 0), np.int64)), False)
+    return np.stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
 
 @implements(np.diagonal)

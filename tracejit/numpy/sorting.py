@@ -6,38 +6,54 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import AttributeValueError, ElementTypeError
+from tracejit.errors import AttributeValueError, DimensionError, ElementTypeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy import comparison
-from tracejit.numpy.building import canonical_axis
+from tracejit.numpy.building import canonical_axis, fill
+from tracejit.numpy.joining import flip
 from tracejit.numpy.manipulation import as_array, ravel
 from tracejit.ops.constants import elements_of, iota
 from tracejit.ops.reduction import sort as sort_ops
 from tracejit.shapes import ElementType, Shape
+from tracejit.trace.convert import operand
+from tracejit.trace.evaluation import known_value
+from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
+
+FEW = 32
+"""Up to so many elements are compared with all at once; more are searched by halves."""
 
 
 def _sortable(function: str, a: Any, axis: int | None) -> tuple[Tracer, int]:
     x = as_array(a)
-    if x.element_type.is_complex:
-        raise ElementTypeError(
-            f"{function}: complex numbers cannot be sorted here; sort their parts"
-        )
     if axis is None:
         return ravel(x), 0
     if not x.ndim:
-        return ravel(x), 0
+        raise DimensionError(f"{function}: axis {axis} is out of bounds for array of dimension 0")
     return x, canonical_axis(function, axis, x.ndim)
 
 
 @implements(np.sort)
 def sort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
 ) -> Any:
-    """The elements along ``axis`` in rising order, NaN last."""
+    """The elements along ``axis`` in rising order, NaN last, or ``descending``, NaN first.
+
+    Complex numbers are ordered by their real part, equal ones by their imaginary part.
+    """
     x, position = _sortable("sort", a, axis)
-    return lift(sort_ops(x.instruction, None, position, is_stable=True), False)
+    if x.element_type.is_complex:
+        made: Any = np.take_along_axis(x, argsort(x, position), position)
+    else:
+        made = lift(sort_ops(x.instruction, None, position, is_stable=True), False)
+    return flip(made, position) if descending else made
 
 
 def _argsort(keys: list[Instruction], axis: int) -> Instruction:
@@ -49,10 +65,21 @@ def _argsort(keys: list[Instruction], axis: int) -> Instruction:
 
 @implements(np.argsort)
 def argsort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
 ) -> Any:
     """The places of the elements along ``axis`` in rising order; equal ones keep their order."""
     x, position = _sortable("argsort", a, axis)
+    if descending:
+        # The last of the reversed elements comes first, so that equal ones keep their order.
+        return flip(x.shape[position] - 1 - argsort(flip(x, position), position), position)
+    if x.element_type.is_complex:
+        return lexsort((x.imag, x.real), position)
     return lift(_argsort([x.instruction], position), False)
 
 
@@ -72,8 +99,12 @@ def argpartition(
 
 @implements(np.sort_complex)
 def sort_complex(a: Any) -> Any:
-    """Real numbers in rising order, as complex ones."""
-    return sort(a).astype(np.complex128)
+    """The elements in rising order, as complex numbers."""
+    made = sort(a)
+    if made.element_type.is_complex:
+        return made
+    narrow = made.dtype.char in "bhBHf" or made.dtype == np.float16
+    return made.astype(np.complex64 if narrow else np.complex128)
 
 
 @implements(np.lexsort)
@@ -94,24 +125,58 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if side not in ("left", "right"):
         raise AttributeValueError(f"searchsorted: side must be 'left' or 'right', not {side!r}")
     rows = as_array(a)
+    if rows.ndim != 1:
+        raise ShapeError(f"searchsorted: a {rows.shape} must have one dimension")
     if sorter is not None:
         rows = rows[sorter]
     wanted = as_array(v)
-    # As many elements stand before it as are less (or not greater); NaN is greatest.
-    columns = wanted[..., None]
+    common = result_dtype([rows.dtype, operand(v).type])
+    rows, wanted = rows.astype(common), wanted.astype(common)
+    if rows.element_type.is_complex:
+        raise ElementTypeError("searchsorted: complex numbers cannot be sorted here")
+    count = rows.shape[0]
+    if count <= FEW:
+        # As many elements stand before it as are less (or not greater).
+        return _stands_before(rows, wanted[..., None], side).sum(-1)
+    low = lift(fill(wanted.instruction, 0), False).astype(np.int64)
+    high = low + count
+    for _ in range(count.bit_length()):
+        middle = (low + high) // 2
+        open_ = low < high
+        before = _stands_before(rows[np.minimum(middle, count - 1)], wanted, side)
+        low = lift(operand(np.where(open_ & before, middle + 1, low)).natural, False)
+        high = lift(operand(np.where(open_ & ~before, middle, high)).natural, False)
+    return low[()] if not wanted.ndim and operand(v).is_weak else low
+
+
+def _stands_before(row: Any, wanted: Any, side: str) -> Any:
+    """Whether elements stand before the place of others; NaN is greatest."""
     before = comparison.less if side == "left" else comparison.less_equal
-    stands = before(rows, columns)
-    if rows.element_type.is_floating or wanted.element_type.is_floating:
-        is_last = comparison.isnan(columns)
-        stands = stands | (is_last & (~comparison.isnan(rows) if side == "left" else True))
-    return stands.sum(-1)
+    stands = before(row, wanted)
+    if row.element_type.is_floating:
+        is_last = comparison.isnan(wanted)
+        stands = stands | (is_last & (~comparison.isnan(row) if side == "left" else True))
+    return stands
 
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """Which interval between known, monotonic ``bins`` each element lies in."""
-    edges = np.asarray(bins)
-    if edges.size > 1 and (np.diff(edges) < 0).any():
-        side = "right" if right else "left"
-        return len(edges) - searchsorted(edges[::-1], x, "left" if side == "right" else "right")
-    return searchsorted(edges, x, "left" if right else "right")
+    """Which interval between monotonic ``bins`` each element lies in."""
+    edges = as_array(bins)
+    if edges.ndim != 1:
+        raise ShapeError(f"digitize: bins {edges.shape} must have one dimension")
+    if as_array(x).element_type.is_complex:
+        raise ElementTypeError("digitize: x may not be complex")
+    side = "left" if right else "right"
+    values = known_value(edges.instruction)
+    if values is None:
+        # Falling edges are searched from behind, whichever they are.
+        rising = searchsorted(edges, x, side)
+        falling = edges.shape[0] - searchsorted(edges[::-1], x, side)
+        return np.where(edges[:1].sum() <= edges[-1:].sum(), rising, falling)
+    steps = np.diff(values)
+    if (steps >= 0).all():
+        return searchsorted(edges, x, side)
+    if not (steps <= 0).all():
+        raise AttributeValueError("digitize: bins must be monotonically increasing or decreasing")
+    return edges.shape[0] - searchsorted(edges[::-1], x, side)

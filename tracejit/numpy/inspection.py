@@ -1,0 +1,104 @@
+"""Questions about arrays that are answered while tracing: dtypes, memory, texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import AttributeValueError
+from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.sizes import known_or_none
+from tracejit.trace.convert import operand
+from tracejit.trace.promotion import result_dtype
+from tracejit.trace.public import implements
+from tracejit.trace.tracer import Tracer
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that arrays, dtypes and numbers have in common by NumPy's promotion."""
+    return result_dtype([_type_of(value) for value in arrays_and_dtypes])
+
+
+def _type_of(value: Any) -> Any:
+    if isinstance(value, Tracer) or type(value) in (bool, int, float, complex):
+        return operand(value).type
+    if isinstance(value, str | type | np.dtype):
+        return np.dtype(value)
+    return operand(value).type
+
+
+def min_scalar_type(a: Any) -> np.dtype:
+    """The smallest dtype that holds a known number; for arrays, their dtype."""
+    return a.dtype if isinstance(a, Tracer) else np.min_scalar_type(a)
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """The floating or complex scalar type that all arrays fit into; integers count as float64."""
+    floats = [
+        x.dtype if x.element_type.is_inexact else np.dtype(float) for x in map(as_array, arrays)
+    ]
+    return result_dtype(floats).type
+
+
+@implements(np.isfortran)
+def isfortran(a: Any) -> bool:
+    """False: an array's elements lie in no order until the graph is compiled."""
+    return False
+
+
+def __array_namespace_info__() -> Any:
+    """What the array-API standard asks a namespace about itself: NumPy's answers.
+
+    Shapes that depend on elements need ``size=`` while tracing.
+    """
+    return np.__array_namespace_info__()
+
+
+def _root(x: Any) -> Any:
+    return x._root if isinstance(x, Tracer) else x
+
+
+@implements(np.shares_memory, np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
+    """Whether one array is a view of the other, or both are of a third."""
+    return _root(a) is _root(b)
+
+
+shares_memory = may_share_memory
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """The array, after a look at its elements where they are known while tracing.
+
+    Raises `AttributeValueError` for NaN and infinities; unknown ones are not looked at.
+    """
+    x = as_array(a) if dtype is None else as_array(a).astype(dtype)
+    values = known_or_none(x)
+    if values is not None and x.element_type.is_inexact and not np.isfinite(values).all():
+        raise AttributeValueError("asarray_chkfinite: array must not contain infs or NaNs")
+    return x
+
+
+@implements(np.array_repr)
+def array_repr(
+    arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+) -> str:
+    """The elements as text if they are known, else the shape."""
+    values = known_or_none(arr)
+    if values is None:
+        return repr(arr)
+    return np.array_repr(values, max_line_width, precision, suppress_small)
+
+
+@implements(np.array_str)
+def array_str(
+    a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+) -> str:
+    """The elements as text if they are known, else the shape."""
+    values = known_or_none(a)
+    if values is None:
+        return str(a)
+    return np.array_str(values, max_line_width, precision, suppress_small)
