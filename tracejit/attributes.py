@@ -32,6 +32,7 @@ class Kind(enum.Enum):
     PARAMETER_NUMBER = "parameter(0)"
     SHAPE = "f32[2]"
     OPERAND_LAYOUT = "{0,1}, at the operand"
+    UNWRITTEN = ""
     RESULT_ACCURACY = "{tolerance={atol=0.5,rtol=0.25,ulps=2}}"
     SHAPE_VALUE = "f32[2]{0}"
     SHAPES = "{f32[2]{0}, s32[]}"
@@ -39,6 +40,8 @@ class Kind(enum.Enum):
     BRACED = '{kind="sharding", entry={replicated}}'
     STRINGS = '{composite.name="f",composite.version="1"}'
     ALIASING = "{{}: (0, {1})}"
+    INT_LISTS = "{{0,1},{1,2}}"
+    REPLICA_GROUPS = "{{0,1},{2,3}} or [2,2]<=[4]"
 
 
 class Required(enum.Enum):

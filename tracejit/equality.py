@@ -14,9 +14,11 @@ from tracejit.graph import Computation, Instruction, Module
 def same_graph(a: Module | Computation, b: Module | Computation) -> bool:
     """Whether a one-to-one mapping of instructions and computations takes ``a`` to ``b``.
 
-    Ops, operands, shapes, attributes (constants to the bit), parameters and called computations
-    must agree.
+    Ops, operands, shapes, attributes (constants to the bit), parameters, called computations and
+    the numbers of replicas and partitions must agree.
     """
+    if _devices(a) != _devices(b):
+        return False
     pairs = _Pairs()
     pairs.add(_entry(a), _entry(b))
     while pairs.todo and pairs.agree:
@@ -28,6 +30,10 @@ def same_graph(a: Module | Computation, b: Module | Computation) -> bool:
         else:
             return False
     return pairs.agree
+
+
+def _devices(graph: Module | Computation) -> tuple[int, int]:
+    return (graph.replica_count, graph.num_partitions) if isinstance(graph, Module) else (1, 1)
 
 
 def _entry(graph: Module | Computation) -> Computation:

@@ -81,6 +81,10 @@ class QueueTimeoutError(TracejitError, TimeoutError):
     """Nothing was put into a queue in time."""
 
 
+class DeadlockError(TracejitError, RuntimeError):
+    """Devices that run one program wait for each other for ever."""
+
+
 class UnknownTargetError(TracejitError, LookupError):
     """A custom call names a target that is not registered in this process."""
 

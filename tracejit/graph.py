@@ -119,10 +119,15 @@ class Computation:
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """A whole program: the entry computation and, through its instructions, all it calls."""
+    """A whole program: the entry computation and, through its instructions, all it calls.
+
+    It runs on ``replica_count`` times ``num_partitions`` devices, each with arguments of its own.
+    """
 
     name: str
     entry: Computation
+    replica_count: int = 1
+    num_partitions: int = 1
     formatter: ClassVar[Callable[[Module], str] | None] = None
     """What makes the text; `tracejit.hlo`, which knows how, sets it when it is imported."""
 

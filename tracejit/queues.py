@@ -105,6 +105,19 @@ outfeed = Queue("outfeed")
 """Where Outfeed writes, unless `feeds` says otherwise."""
 
 
+_channels: dict[int | None, Queue] = {}
+_channels_change = threading.Lock()
+
+
+def channel(handle: int | None) -> Queue:
+    """The queue between the host and programs that send or receive through ``handle``.
+
+    `ops.send_to_host` writes to it and `ops.recv_from_host` reads from it.
+    """
+    with _channels_change:
+        return _channels.setdefault(handle, Queue(f"channel {handle}"))
+
+
 class _Current(threading.local):
     def __init__(self) -> None:
         self.feeds = (infeed, outfeed)

@@ -21,7 +21,7 @@ from tracejit.attributes import (
     WindowDimension,
 )
 from tracejit.graph import Computation
-from tracejit.hlo import calls
+from tracejit.hlo import calls, groups
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.shapes import read_shape, shape_text
 
@@ -125,9 +125,11 @@ _WRITE: dict[Kind, Callable[[Any], str]] = {
     Kind.FLOAT: lambda value: str(np.float32(value)),  # XLA holds it as f32
     Kind.INT: str,
     Kind.INTS: _braced,
+    Kind.INT_LISTS: groups.write_groups,
     Kind.NAME: str,
     Kind.PADDING: _write_padding,
     Kind.PRECISIONS: _braced,
+    Kind.REPLICA_GROUPS: groups.write_groups,
     Kind.RESULT_ACCURACY: _write_result_accuracy,
     Kind.SHAPES: calls.write_shapes,
     Kind.SHAPE_VALUE: shape_text,
@@ -288,9 +290,11 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.FLOAT: lambda lexer: float(np.float32(_read_float(lexer))),
     Kind.INT: lambda lexer: lexer.integer("a number"),
     Kind.INTS: _read_ints,
+    Kind.INT_LISTS: groups.read_lists,
     Kind.NAME: lambda lexer: lexer.word("a name"),
     Kind.PADDING: _read_padding,
     Kind.PRECISIONS: lambda lexer: _read_braced(lexer, lambda: lexer.word("a precision")),
+    Kind.REPLICA_GROUPS: groups.read_groups,
     Kind.RESULT_ACCURACY: _read_result_accuracy,
     Kind.SHAPES: calls.read_shapes,
     Kind.SHAPE_VALUE: read_shape,
@@ -300,8 +304,10 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.WINDOW: _read_window,
 }
 
-ELSEWHERE = frozenset({Kind.LITERAL, Kind.OPERAND_LAYOUT, Kind.PARAMETER_NUMBER, Kind.SHAPE})
-"""What is not written as ``name=value``: it stands before the opcode, in the parentheses, or where
-the operand is made."""
+ELSEWHERE = frozenset(
+    {Kind.LITERAL, Kind.OPERAND_LAYOUT, Kind.PARAMETER_NUMBER, Kind.SHAPE, Kind.UNWRITTEN}
+)
+"""What is not written as ``name=value``: it stands before the opcode, in the parentheses, where
+the operand is made, or nowhere."""
 WRITABLE = ELSEWHERE | {Kind.COMPUTATION, Kind.COMPUTATIONS} | _WRITE.keys()
 READABLE = ELSEWHERE | _READ.keys()

@@ -31,7 +31,7 @@ def parse(text: str) -> Module:
     """
     lexer = Lexer(text)
     program = Reader(lexer).program()
-    return Module(program.name, _Builder(lexer, program).entry())
+    return Module(program.name, _Builder(lexer, program).entry(), **program.devices)
 
 
 class _Builder:

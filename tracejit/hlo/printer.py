@@ -26,7 +26,15 @@ def to_text(module: Module, *, metadata: bool = False) -> str:
     names = computation_names(computations)
     parameters = ", ".join(shape_text(p.shape) for p in module.entry.parameters)
     layout = f"{{({parameters})->{shape_text(module.entry.root.shape)}}}"
-    texts = [f"HloModule {identifier(module.name)}, entry_computation_layout={layout}"]
+    devices = "".join(
+        f", {name}={count}"
+        for name, count in (
+            ("replica_count", module.replica_count),
+            ("num_partitions", module.num_partitions),
+        )
+        if count != 1
+    )
+    texts = [f"HloModule {identifier(module.name)}, entry_computation_layout={layout}{devices}"]
     first = 0
     for computation in computations:
         texts.append(_computation_text(computation, module, names, first, metadata))
