@@ -23,6 +23,8 @@ from tracejit.ops.elementwise_unary import rsqrt
 from tracejit.ops.layout import broadcast_in_dim, full_like, pad
 from tracejit.ops.lifting import lift
 from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BATCH_NORM_TRAINING
+from tracejit.ops.random import RNG
+from tracejit.ops.random_expansions import expanded_rng
 from tracejit.ops.reduction import reduce_sum
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.rules import RuleTable
@@ -125,6 +127,13 @@ def _batch_norm_grad(instruction: Instruction) -> Instruction:
 @expansions.attach(MAP)
 def _map(instruction: Instruction) -> Instruction:
     return lift(instruction.attributes["to_apply"], instruction.operands)
+
+
+@expansions.attach(RNG)
+def _rng(instruction: Instruction) -> Instruction:
+    a, b = instruction.operands
+    distribution = instruction.attributes["distribution"]
+    return expanded_rng(a, b, distribution, instruction.array_shape)
 
 
 @expansions.attach(WHILE, CONDITIONAL)

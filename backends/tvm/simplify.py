@@ -54,13 +54,14 @@ def simplify(roots: Sequence[Instruction]) -> list[Instruction]:
             arguments = dict(zip(computation.parameters, operands, strict=True))
             return transform([computation.root], visit, arguments)[0]
         changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
-        new = rebuild(instruction, operands) if changed else instruction
+        # What has a side effect is made anew, so that each call of its computation has its own.
+        new = rebuild(instruction, operands) if changed or instruction.has_effect else instruction
         while True:
             simpler = _simpler(new)
             if simpler is None:
                 break
             new = simpler
-        if new.op is PARAMETER:
+        if new.op is PARAMETER or new.has_effect:
             return new
         # A rewrite may have made operands of its own, which are looked up here as well.
         return known.setdefault(_key(new), new)
@@ -85,6 +86,7 @@ def _simpler(instruction: Instruction) -> Instruction | None:
 def _is_foldable(instruction: Instruction) -> bool:
     return (
         bool(instruction.operands)
+        and not instruction.has_effect
         and isinstance(instruction.shape, Shape)
         and instruction.shape.size <= FOLD_LIMIT
         and instruction.op not in (BROADCAST_IN_DIM, RESHAPE)

@@ -158,6 +158,13 @@ from tracejit.ops.normalisation import (
     batch_norm_inference,
     batch_norm_training,
 )
+from tracejit.ops.random import (
+    rng,
+    rng_bit_generator,
+    rng_get_and_update_state,
+    rng_normal,
+    rng_uniform,
+)
 from tracejit.ops.reduction import (
     argmax,
     argmin,
@@ -306,6 +313,11 @@ __all__ = [
     "replace_computation",
     "reshape",
     "rev",
+    "rng",
+    "rng_bit_generator",
+    "rng_get_and_update_state",
+    "rng_normal",
+    "rng_uniform",
     "round",
     "round_nearest_afz",
     "round_nearest_even",

@@ -29,10 +29,14 @@ def _attach(
     op: Op,
     *,
     real: Callable[[Expr, Expr], Expr],
+    wrapping: Callable[[Expr, Expr, str], Expr] | None = None,
     pred: Callable[[Expr, Expr], Expr] | None = None,
     complex: Callable[[Complex, Complex, str], Value] | None = None,
 ) -> None:
-    """A rule that computes alike on all integers and floats, and otherwise on pred and complex."""
+    """A rule that computes alike on integers and floats, and otherwise on pred and complex.
+
+    ``wrapping`` is for the integers that TVM would not let wrap, those of 32 bits and more.
+    """
 
     @pointwise.attach(op)
     def rule(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
@@ -41,6 +45,8 @@ def _attach(
             return pred(lhs, rhs)
         if element_type.is_complex and complex is not None:
             return complex(lhs, rhs, register_dtype(element_type.real))
+        if element_type.is_integral and element_type.bits >= 32 and wrapping is not None:
+            return wrapping(lhs, rhs, register_dtype(element_type))
         return real(lhs, rhs)
 
 
@@ -48,9 +54,27 @@ def _xor_pred(lhs: Expr, rhs: Expr) -> Expr:
     return tirx.Select(lhs, tirx.Not(rhs), rhs)
 
 
-_attach(ops.ADD, real=lambda x, y: x + y, pred=tirx.Or, complex=complex_mathematics.add)
-_attach(ops.SUB, real=lambda x, y: x - y, pred=_xor_pred, complex=complex_mathematics.sub)
-_attach(ops.MUL, real=lambda x, y: x * y, pred=tirx.And, complex=complex_mathematics.mul)
+_attach(
+    ops.ADD,
+    real=lambda x, y: x + y,
+    wrapping=mathematics.wrapping_add,
+    pred=tirx.Or,
+    complex=complex_mathematics.add,
+)
+_attach(
+    ops.SUB,
+    real=lambda x, y: x - y,
+    wrapping=mathematics.wrapping_sub,
+    pred=_xor_pred,
+    complex=complex_mathematics.sub,
+)
+_attach(
+    ops.MUL,
+    real=lambda x, y: x * y,
+    wrapping=mathematics.wrapping_mul,
+    pred=tirx.And,
+    complex=complex_mathematics.mul,
+)
 _attach(ops.AND, real=lambda x, y: x & y, pred=tirx.And)
 _attach(ops.OR, real=lambda x, y: x | y, pred=tirx.Or)
 _attach(ops.XOR, real=lambda x, y: x ^ y, pred=_xor_pred)

@@ -15,6 +15,8 @@ from tracejit.backends.tvm.mathematics import (
     bits,
     error_function,
     exponential,
+    generators,
+    integers,
     inverse_hyperbolic,
     inverse_trigonometric,
     logarithm,
@@ -24,7 +26,7 @@ from tracejit.backends.tvm.mathematics import (
     rounding,
     trigonometric,
 )
-from tracejit.backends.tvm.mathematics.operations import binary, link, unary
+from tracejit.backends.tvm.mathematics.operations import binary, link, operation, unary
 
 exp = unary("exp", exponential.exp)
 expm1 = unary("expm1", exponential.expm1)
@@ -61,6 +63,12 @@ max = binary("max", rounding.max_)
 min = binary("min", rounding.min_)
 population_count = unary("population_count", bits.population_count)
 clz = unary("clz", bits.clz)
+wrapping_add = binary("wrapping_add", integers.add)
+wrapping_sub = binary("wrapping_sub", integers.sub)
+wrapping_mul = binary("wrapping_mul", integers.mul)
+threefry = operation("threefry", generators.threefry, arity=4, returns="uint64")
+philox_low = operation("philox_low", generators.philox_low, arity=6, returns="uint64")
+philox_high = operation("philox_high", generators.philox_high, arity=6, returns="uint64")
 
 __all__ = [
     "acos",
@@ -87,6 +95,8 @@ __all__ = [
     "logistic",
     "max",
     "min",
+    "philox_high",
+    "philox_low",
     "population_count",
     "pow",
     "rem",
@@ -99,4 +109,8 @@ __all__ = [
     "sqrt",
     "tan",
     "tanh",
+    "threefry",
+    "wrapping_add",
+    "wrapping_mul",
+    "wrapping_sub",
 ]

@@ -1,0 +1,149 @@
+"""RngBitGenerator, Rng and RngGetAndUpdateState, evaluated."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
+from tracejit.backends.numpy.streams import current_stream
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import parameter
+from tracejit.ops.random import (
+    RNG,
+    RNG_BIT_GENERATOR,
+    RNG_GET_AND_UPDATE_STATE,
+    THREE_FRY,
+    Halves,
+    counters,
+)
+from tracejit.ops.random_expansions import expanded_rng
+from tracejit.ops.random_words import philox_4x32, threefry_2x32
+from tracejit.shapes import ElementType, Shape, TupleShape
+
+# Counters worked on at once, so that they stay in the processor's cache.
+BLOCK = 1 << 13
+
+Generate = Callable[[np.ndarray], Sequence[np.ndarray]]
+
+
+class _Arrays:
+    """Words as arrays of uint32."""
+
+    def number(self, value: int) -> Any:
+        return np.asarray(value, np.uint32)
+
+    def add(self, lhs: Any, rhs: Any) -> Any:
+        return np.add(lhs, rhs)
+
+    def xor(self, lhs: Any, rhs: Any) -> Any:
+        return np.bitwise_xor(lhs, rhs)
+
+    def rotate(self, word: Any, by: int) -> Any:
+        return np.bitwise_or(word << np.uint32(by), word >> np.uint32(32 - by))
+
+    def product(self, word: Any, factor: int) -> tuple[Any, Any]:
+        low, high = halves(np.multiply(word, np.uint64(factor), dtype=np.uint64))
+        return high, low
+
+
+ARRAYS = _Arrays()
+
+
+def halves(wide: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper 32 bits of 64."""
+    return wide.astype(np.uint32), (wide >> np.uint64(32)).astype(np.uint32)
+
+
+def _counted(count: int, words: int, generate: Generate) -> list[np.ndarray]:
+    """``generate`` for the counters 0 … count - 1, block by block: ``words`` arrays."""
+    made = [np.empty(count, np.uint32) for _ in range(words)]
+    for start in range(0, count, BLOCK):
+        end = min(start + BLOCK, count)
+        for target, part in zip(
+            made, generate(np.arange(start, end, dtype=np.uint64)), strict=True
+        ):
+            target[start:end] = part
+    return made
+
+
+def _joined(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    joined: np.ndarray = low | high.astype(np.uint64) << np.uint64(32)
+    return joined
+
+
+def _three_fry(state: np.ndarray, shape: Shape) -> np.ndarray:
+    key = halves(state[0])
+
+    def generate(count: np.ndarray) -> Sequence[np.ndarray]:
+        return threefry_2x32(ARRAYS, key, halves(state[1] + count))
+
+    first, second = _counted(counters(THREE_FRY, shape), 2, generate)
+    if shape.element_type.bits == 64:
+        return _joined(first, second)
+    if not shape.size:
+        return first
+    by = Halves.of(shape.dimensions)
+    pairs = np.stack([part.reshape(-1, by.half, by.inner) for part in (first, second)], 2)
+    return pairs.reshape(-1, 2 * by.half, by.inner)[:, : by.size]
+
+
+def _philox(algorithm: str, state: np.ndarray, shape: Shape) -> np.ndarray:
+    key = halves(state[0])
+    upper = state[-1] if len(state) == 3 else state[0]
+
+    def generate(count: np.ndarray) -> Sequence[np.ndarray]:
+        low = state[1] + count
+        high = upper + (low < count)
+        return philox_4x32(ARRAYS, key, (*halves(low), *halves(high)))
+
+    words = _counted(counters(algorithm, shape), 4, generate)
+    if shape.element_type.bits == 64:
+        pairs = np.stack([_joined(*words[:2]), _joined(*words[2:])], 1)
+        return pairs.reshape(-1)[: shape.size]
+    return np.stack(words, 1).reshape(-1)[: shape.size]
+
+
+def _as_type(bits: np.ndarray, shape: Shape) -> np.ndarray:
+    """Random words as elements of which every bit is random."""
+    element_type = shape.element_type
+    if element_type.bits == 4:
+        nibbles = (bits & 15).astype(np.int8)
+        signed = (nibbles ^ 8) - 8 if element_type is ElementType.S4 else nibbles
+        return signed.astype(shape.dtype).reshape(shape.dimensions)
+    narrow = bits.astype(np.dtype(f"u{shape.dtype.itemsize}"))
+    return narrow.reshape(-1).view(shape.dtype).reshape(shape.dimensions)
+
+
+@interpret.attach(RNG_BIT_GENERATOR)
+def rng_bit_generator(instruction: Instruction, state: np.ndarray) -> Value:
+    assert isinstance(instruction.shape, TupleShape)
+    shape = instruction.shape.elements[1]
+    assert isinstance(shape, Shape)
+    algorithm = instruction.attributes["algorithm"]
+    moved = state.copy()
+    moved[1] += np.uint64(counters(algorithm, shape))
+    if len(state) == 3:
+        moved[2] += moved[1] < state[1]
+    made = _three_fry(state, shape) if algorithm == THREE_FRY else _philox(algorithm, state, shape)
+    return moved, _as_type(made, shape)
+
+
+@functools.lru_cache(maxsize=256)
+def _expanded(shape: Shape, distribution: str) -> Computation:
+    a, b = (parameter(i, Shape(shape.element_type)) for i in range(2))
+    return Computation(distribution, (a, b), expanded_rng(a, b, distribution, shape))
+
+
+@interpret.attach(RNG)
+def rng(instruction: Instruction, a: np.ndarray, b: np.ndarray) -> Value:
+    distribution = instruction.attributes["distribution"]
+    return evaluate(_expanded(instruction.array_shape, distribution), [a, b])
+
+
+@interpret.attach(RNG_GET_AND_UPDATE_STATE)
+def rng_get_and_update_state(instruction: Instruction) -> Value:
+    return np.array(current_stream().take(instruction.attributes["delta"]), np.uint64)
