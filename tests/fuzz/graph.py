@@ -34,6 +34,9 @@ class Graph:
     given: new values are constants, as a computation called by others needs them.
     """
 
+    is_single = False
+    """Whether only one op is wanted, all of whose element types and values may be met."""
+
     def __init__(
         self,
         choices: Choices,
@@ -131,9 +134,14 @@ class Graph:
         elif self.closed or kind == 4:
             made = self.constant(shape)
         else:
-            made = ops.parameter(len(self.parameters), shape)
-            self.parameters.append(made)
+            made = self.parameter(shape)
         self.values.append(made)
+        return made
+
+    def parameter(self, shape: Shape) -> Instruction:
+        """A new parameter."""
+        made = ops.parameter(len(self.parameters), shape)
+        self.parameters.append(made)
         return made
 
     def constant(self, shape: Shape) -> Instruction:

@@ -8,46 +8,16 @@ makes. What nothing uses becomes a result, so that the rest can be fused away.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.fuzz.choices import Choices
 from tests.fuzz.graph import Graph
-from tests.fuzz.steps import (
-    contraction,
-    control,
-    elementwise,
-    indexing,
-    layout,
-    normalisation,
-    reduction,
-    windows,
-)
+from tests.fuzz.table import grow
 from tracejit import ops
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.verifier import verify
-
-Step = Callable[[Graph], Instruction | None]
-
-FAMILIES = (elementwise, layout, reduction, indexing, windows, contraction, normalisation)
-WEIGHTED: list[Step] = [
-    step for family in FAMILIES for step, weight in family.STEPS.items() for _ in range(weight)
-]
-# Steps whose own computations grow by steps again.
-NESTING = list(control.STEPS)
-
-
-def grow(graph: Graph, count: int) -> None:
-    """Adds what ``count`` steps make; a step that finds no room adds nothing."""
-    for _ in range(count):
-        if graph.depth < control.NESTED and graph.choices.chance(20):
-            made: Instruction | None = graph.choices.pick(NESTING)(graph, grow)
-        else:
-            made = graph.choices.pick(WEIGHTED)(graph)
-        if made is not None:
-            graph.add(made)
 
 
 def results(graph: Graph) -> list[Instruction]:
@@ -62,14 +32,19 @@ def results(graph: Graph) -> list[Instruction]:
     return found
 
 
-def drawn(choices: Choices, graphs: int, steps: int, elements: int = 1500) -> Module:
-    """A verified module of ``graphs`` graphs of 1 to ``steps`` steps; the root is a tuple."""
+def drawn(
+    choices: Choices, graphs: int, steps: int, elements: int = 1500, least: int = 1
+) -> Module:
+    """A verified module of ``graphs`` graphs of ``least`` to ``steps`` steps; its root is a tuple.
+
+    Half of the graphs have ``steps`` steps.
+    """
     parameters: list[Instruction] = []
     outputs: list[Instruction] = []
     for _ in range(graphs):
         graph = Graph(choices, elements)
         graph.parameters = parameters
-        grow(graph, choices.integer(1, steps) if choices.chance(2) else steps)
+        grow(graph, choices.integer(least, steps) if choices.chance(2) else steps)
         if graph.values:
             outputs += results(graph)
     entry = Computation("entry", tuple(parameters), ops.tuple_(outputs))

@@ -4,8 +4,8 @@ Rounding errors grow through a graph in ways that no fixed tolerance knows: the 
 several times, every floating-point result a few units in the last place off, and the results may
 differ by a multiple of what that did. Where it turned a comparison, an index or an infinity
 round, nothing can be said, and the element is left out; likewise where terms so large were summed
-that some ways of doing it overflow, and of convolutions of infinities and NaN, since the zeros of
-padding may or may not be multiplied with them. The sign of a NaN says nothing.
+that some ways of doing it overflow, and where `tests.fuzz.known` says so. The sign of a NaN says
+nothing.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tests.fuzz import known
 from tests.tolerances import RELATIVE
 from tracejit.backends.numpy.interpreter import evaluate_instruction
-from tracejit.graph import Computation
+from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import PARAMETER
-from tracejit.ops.contraction import CONV_GENERAL_DILATED
-from tracejit.shapes import element_type_of
+from tracejit.shapes import Shape, element_type_of
 from tracejit.traversal import instructions
 
 # Families whose results are exact copies of operands' elements.
 _EXACT = {"constants", "layout", "comparison"}
 # Ops that add terms up: also the terms are off, all in the direction of their sign at once.
 _SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing", "control"}
+# Ops that return one of their operands' elements, or nothing that is rounded.
+_CHOOSING = {"Max", "Min", "And", "Or", "Xor", "Select", "Clamp"}
 _ULPS = 4
 _RUNS = 4
 _FACTOR = 8
@@ -77,16 +79,34 @@ def noisy(entry: Computation, arguments: Sequence[np.ndarray], run: int) -> list
         if instruction.op is PARAMETER:
             continue
         operands = [values[o] for o in instruction.operands]
-        family = instruction.op.family
-        if family in _SUMMING:
+        differing = known.differing(instruction, operands)
+        summing = is_summing(instruction)
+        if summing:
             operands = [_moved(o, rng, run) for o in operands]
         made = evaluate_instruction(instruction, operands)
-        if family in _SUMMING and any(_is_large(leaf) for o in operands for leaf in leaves(o)):
+        factors = 6 if instruction.op.family == "normalisation" else 3
+        if summing and any(_is_large(leaf, factors) for o in operands for leaf in leaves(o)):
             made = _replaced(made, run)
-        if instruction.op is CONV_GENERAL_DILATED and not all(map(_is_finite, operands)):
-            made = _replaced(made, run)
-        values[instruction] = made if family in _EXACT else _moved(made, rng, run)
+        if np.any(differing):
+            made = _replaced(made, run, differing)
+        exact = instruction.op.family in _EXACT
+        values[instruction] = made if exact else _moved(made, rng, run)
     return leaves(values[entry.root])
+
+
+def is_summing(instruction: Instruction) -> bool:
+    """Whether the op adds up terms that may be rounded in any order."""
+    if instruction.op.family not in _SUMMING:
+        return False
+    inside = [i for called in instruction.computations for i in instructions(called)]
+    if not inside or instruction.op.family == "control":
+        return True
+    return any(
+        i.op.family not in _EXACT
+        and i.op.name not in _CHOOSING
+        and any(s.element_type.is_inexact for s in i.element_shapes if isinstance(s, Shape))
+        for i in inside
+    )
 
 
 def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
@@ -109,26 +129,24 @@ def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
         return moved.astype(array.dtype)
 
 
-def _is_large(array: np.ndarray) -> bool:
-    """Whether products of three such elements can overflow."""
+def _is_large(array: np.ndarray, factors: int) -> bool:
+    """Whether products of so many such elements can overflow."""
     element_type = element_type_of(array.dtype)
     if not element_type.is_inexact:
         return False
     most = float(ml_dtypes.finfo(element_type.real.dtype).max)  # type: ignore[no-untyped-call]
     sizes = np.abs(_wide(array))
-    return bool(np.any(np.isfinite(sizes) & (sizes > most ** (1 / 3))))
+    return bool(np.any(np.isfinite(sizes) & (sizes > most ** (1 / factors))))
 
 
-def _is_finite(array: np.ndarray) -> bool:
-    return not element_type_of(array.dtype).is_inexact or bool(np.all(np.isfinite(_wide(array))))
-
-
-def _replaced(value: Any, run: int) -> Any:
-    """The same number everywhere, another one in each run."""
+def _replaced(value: Any, run: int, where: np.ndarray | bool = True) -> Any:
+    """The same number in all those places, another one in each run, NaN in one of them."""
     if isinstance(value, tuple):
-        return tuple(_replaced(element, run) for element in value)
+        return tuple(_replaced(element, run, where) for element in value)
     array = np.asarray(value)
-    return np.full(array.shape, run % 3 + 1).astype(array.dtype)
+    inexact = element_type_of(array.dtype).is_inexact
+    number = np.array(np.nan if inexact and run == 1 else run % 3 + 1).astype(array.dtype)
+    return np.where(where, number, array)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
@@ -157,6 +175,26 @@ def _same(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
 
 
+def apart(
+    actual: np.ndarray, expected: np.ndarray, relative: float, noise: np.ndarray | float = 0
+) -> np.ndarray:
+    """Where numbers of one type are further apart than that; the smallest ones equal zero.
+
+    Complex numbers are compared by parts, relative to the size of the whole.
+    """
+    left, right = _wide(actual), _wide(expected)
+    real = element_type_of(expected.dtype).real.dtype
+    tiny = float(ml_dtypes.finfo(real).tiny)  # type: ignore[no-untyped-call]
+    with np.errstate(all="ignore"):
+        size = np.abs(right)
+        allowed = tiny + relative * np.where(np.isfinite(size), size, 0) + noise
+        parts = [(left, right)]
+        if left.dtype.kind == "c":
+            parts = [(left.real, right.real), (left.imag, right.imag)]
+        close = [_same(a, b) | (np.abs(a - b) <= allowed) for a, b in parts]
+    return np.asarray(~np.logical_and.reduce(close))
+
+
 def _different(
     actual: np.ndarray, expected: np.ndarray, noise: np.ndarray, stable: np.ndarray
 ) -> str:
@@ -166,12 +204,7 @@ def _different(
     if not element_type.is_inexact:
         wrong = (actual != expected) & stable
     else:
-        left, right = _wide(actual), _wide(expected)
-        tiny = float(ml_dtypes.finfo(element_type.real.dtype).tiny)  # type: ignore[no-untyped-call]
-        with np.errstate(all="ignore"):
-            size = np.where(np.isfinite(right), np.abs(right), 0)
-            close = np.abs(left - right) <= tiny + 2 * RELATIVE[element_type] * size + noise
-        wrong = ~(close | _same(left, right)) & stable
+        wrong = apart(actual, expected, 2 * RELATIVE[element_type], noise) & stable
     places = np.argwhere(wrong)
     if not len(places):
         return ""

@@ -28,19 +28,36 @@ def dot_general(graph: Graph) -> Instruction | None:
     numbers = ops.DotDimensionNumbers(
         tuple(summed), tuple(where[len(batch) :]), tuple(batch), tuple(where[: len(batch)])
     )
-    preferred = None
-    if shape.element_type in (ElementType.BF16, ElementType.F16) and choices.chance(2):
-        preferred = ElementType.F32
+    preferred = _preferred(graph, shape.element_type)
     free = [size for d, size in enumerate(shape.dimensions) if d not in summed]
     if not graph.whole([*free, *others]):
         return None
-    return ops.dot_general(lhs, rhs, numbers, preferred_element_type=preferred)
+    return ops.dot_general(lhs, rhs, numbers, _precision(graph), preferred)
+
+
+def _preferred(graph: Graph, element_type: ElementType) -> ElementType | None:
+    """A wider type for the result, now and then."""
+    wider = {
+        ElementType.BF16: ElementType.F32,
+        ElementType.F16: ElementType.F32,
+        ElementType.F8E5M2: ElementType.F32,
+        ElementType.F8E4M3FN: ElementType.BF16,
+        ElementType.S8: ElementType.S32,
+        ElementType.U8: ElementType.U32,
+        ElementType.S4: ElementType.S8,
+        ElementType.F32: ElementType.F64,
+    }
+    return wider.get(element_type) if graph.choices.chance(2) else None
+
+
+def _precision(graph: Graph) -> str | None:
+    return graph.choices.pick((None, None, "high", "highest", "default"))
 
 
 def conv(graph: Graph) -> Instruction | None:
     """A convolution with labels in any order, groups, dilations and padding."""
     choices = graph.choices
-    letters = choices.pick(("HW", "W", "DHW"))
+    letters = choices.pick(("HW", "W", "DHW", ""))
     groups = choices.pick((1, 1, 2, 3))
     by_batch = choices.chance(5)
     inputs, outputs, batch = (choices.pick((1, 2, 3)) for _ in range(3))
@@ -49,7 +66,7 @@ def conv(graph: Graph) -> Instruction | None:
     for letter in letters:
         base[letter], kernel[letter] = choices.pick((4, 1, 5, 7)), choices.pick((1, 2, 3))
     lhs, rhs, out = (_shuffled(graph, axes + letters) for axes in ("NC", "OI", "NC"))
-    element_type = graph.element_type(INEXACT)
+    element_type = graph.element_type(ALL if graph.is_single else INEXACT)
     operands = [
         Shape(element_type, tuple(sizes[label] for label in labels))
         for sizes, labels in ((base, lhs), (kernel, rhs))
@@ -69,6 +86,8 @@ def conv(graph: Graph) -> Instruction | None:
         ConvDimensionNumbers.from_labels(lhs, rhs, out),
         feature_group_count=1 if by_batch else groups,
         batch_group_count=groups if by_batch else 1,
+        precision_config=_precision(graph),
+        preferred_element_type=_preferred(graph, element_type),
         window_reversal=[choices.chance(4) for _ in letters],
     )
     return made if graph.whole(made.array_shape.dimensions) else None
@@ -78,4 +97,4 @@ def _shuffled(graph: Graph, labels: str) -> str:
     return "".join(labels[d] for d in graph.choices.permutation(len(labels)))
 
 
-STEPS = {dot_general: 3, conv: 2}
+STEPS = {"DotGeneral": (dot_general,), "ConvGeneralDilated": (conv,)}

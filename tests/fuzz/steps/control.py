@@ -12,10 +12,9 @@ from tracejit.ops.base import NUMERIC
 from tracejit.shapes import AnyShape, ElementType, Shape
 
 S32 = ElementType.S32
-NESTED = 2
 
 Grow = Callable[[Graph, int], None]
-"""Adds some steps to a graph; `tests.fuzz.graphs` gives it, which knows all steps."""
+"""Adds some steps to a graph; `tests.fuzz.table` gives it, which knows all steps."""
 
 
 def _inside(
@@ -55,7 +54,7 @@ def map_(graph: Graph, grow: Grow) -> Instruction:
             root = ops.add(root, ops.mul(other, root))
         elif other.array_shape.element_type is ElementType.PRED:
             root = ops.select(other, root, ops.scalar_like(root, 1))
-    root = ops.neg(root) if root.array_shape.element_type in accepted("Neg", 1) else root
+    root = ops.neg(root) if root.array_shape.element_type in accepted("Neg", 1, True) else root
     return ops.map_(operands, Computation("mapped", parameters, root))
 
 
@@ -104,4 +103,9 @@ def while_(graph: Graph, grow: Grow) -> Instruction:
     return ops.tuple_([counted, *ops.elements_of(pair)])
 
 
-STEPS = {call: 1, map_: 1, conditional: 1, while_: 1}
+STEPS = {
+    "Call": (call,),
+    "Map": (map_,),
+    "Conditional": (conditional,),
+    "While": (while_,),
+}

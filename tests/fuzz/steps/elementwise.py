@@ -1,27 +1,33 @@
-"""Steps of one, two and three operands that keep every element in its place."""
+"""Steps of two and three operands that keep every element in its place."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import partial
 
 from tests.fuzz.graph import Graph
 from tracejit import ops
 from tracejit.errors import ElementTypeError
 from tracejit.graph import OPS, Instruction
-from tracejit.ops.base import ALL, FLOATING, NUMERIC, ORDERED
+from tracejit.ops.base import ORDERED
 from tracejit.shapes import ElementType, Shape
 
-# Complex functions have branch cuts, where a zero's sign decides: only these go along.
+# Complex functions have branch cuts, where a zero's sign decides: in graphs, only these go along.
 _COMPLEX = {"Add", "Sub", "Mul", "Neg", "Conj", "Real", "Imag", "Abs", "Exp", "Complex"}
+BINARY = [
+    name
+    for name, op in OPS.items()
+    if op.family == "elementwise" and name not in ("Clamp", "Select")
+]
 
 
 @functools.cache
-def accepted(name: str, operands: int) -> frozenset[ElementType]:
+def accepted(name: str, operands: int, all_complex: bool) -> frozenset[ElementType]:
     """The element types that an op takes, asked of its shape rule."""
     found = set()
     for element_type in ElementType:
-        if element_type.is_complex and name not in _COMPLEX:
+        if element_type.is_complex and not all_complex and name not in _COMPLEX:
             continue
         attributes = {a.name: a.default for a in OPS[name].attributes}
         try:
@@ -32,14 +38,6 @@ def accepted(name: str, operands: int) -> frozenset[ElementType]:
     return frozenset(found)
 
 
-BINARY = [
-    name
-    for name, op in OPS.items()
-    if op.family == "elementwise" and name not in ("Clamp", "Select")
-]
-UNARY = [name for name, op in OPS.items() if op.family == "elementwise_unary"]
-
-
 def builder(name: str) -> Callable[..., Instruction]:
     """The function that builds an op."""
     function = OPS[name].function
@@ -48,26 +46,26 @@ def builder(name: str) -> Callable[..., Instruction]:
     return found
 
 
-def binary(graph: Graph) -> Instruction:
-    name = graph.choices.pick(BINARY)
-    lhs = graph.value(accepted(name, 2))
+def binary(name: str, graph: Graph) -> Instruction:
+    """Operands of one shape, or one of them a scalar, a vector, or with sizes 1 that stretch."""
+    choices = graph.choices
+    lhs = graph.value(accepted(name, 2, graph.is_single))
     shape = lhs.array_shape
-    if graph.choices.chance(4):
+    kind = choices.integer(0, 7)
+    if kind == 5:
         rhs = graph.scalar(shape.element_type)
-    elif shape.rank > 1 and graph.choices.chance(4):
-        dimension = graph.choices.integer(0, shape.rank - 1)
+    elif kind == 6 and shape.rank > 1:
+        dimension = choices.integer(0, shape.rank - 1)
         rhs = graph.like(shape.with_dimensions([shape.dimensions[dimension]]))
         return builder(name)(lhs, rhs, (dimension,))
+    elif kind == 7:
+        narrow = [1 if choices.chance(2) else size for size in shape.dimensions]
+        rhs = graph.like(shape.with_dimensions(narrow))
     else:
         rhs = graph.like(shape)
-    if graph.choices.chance(4):
+    if choices.chance(4):
         lhs, rhs = rhs, lhs
     return builder(name)(lhs, rhs)
-
-
-def unary(graph: Graph) -> Instruction:
-    name = graph.choices.pick(UNARY)
-    return builder(name)(graph.value(accepted(name, 1)))
 
 
 def clamp(graph: Graph) -> Instruction:
@@ -87,50 +85,8 @@ def select(graph: Graph) -> Instruction:
     return ops.select(graph.like(pred), on_true, graph.like(shape))
 
 
-def compare(graph: Graph) -> Instruction:
-    lhs = graph.value()
-    element_type = lhs.array_shape.element_type
-    directions = ["EQ", "NE"] if element_type.is_complex else ["LT", "EQ", "NE", "GE", "GT", "LE"]
-    total = element_type.is_floating and graph.choices.chance(4)
-    direction = graph.choices.pick(directions)
-    return ops.compare(lhs, graph.like(lhs.array_shape), direction, "TOTALORDER" if total else None)
-
-
-def convert(graph: Graph) -> Instruction:
-    operand = graph.value()
-    complex_only = operand.array_shape.element_type.is_complex
-    accepts = [t for t in ElementType if t.is_complex] if complex_only else ALL
-    return ops.convert_element_type(operand, graph.element_type(accepts))
-
-
-def bitcast(graph: Graph) -> Instruction | None:
-    real = [t for t in NUMERIC if not t.is_complex]
-    operand = graph.value(real)
-    shape = operand.array_shape
-    old = shape.element_type
-    same = [t for t in ElementType if t in real and t.bits == old.bits]
-    narrower = [t for t in ElementType if t in real and t.bits < old.bits]
-    wider = [t for t in ElementType if t in real and shape.rank and t.bits > old.bits]
-    wider = [t for t in wider if t.bits == old.bits * shape.dimensions[-1]]
-    new = graph.choices.pick([*same, *narrower, *wider])
-    if shape.size * old.bits // new.bits > graph.elements:
-        return None
-    return ops.bitcast_convert_type(operand, new)
-
-
-def reduce_precision(graph: Graph) -> Instruction:
-    operand = graph.value(FLOATING)
-    exponent, mantissa = graph.choices.integer(2, 9), graph.choices.integer(1, 12)
-    return ops.reduce_precision(operand, exponent, mantissa)
-
-
 STEPS = {
-    binary: 8,
-    unary: 8,
-    clamp: 1,
-    select: 2,
-    compare: 2,
-    convert: 3,
-    bitcast: 1,
-    reduce_precision: 1,
+    **{name: (partial(binary, name),) for name in BINARY},
+    "Clamp": (clamp,),
+    "Select": (select,),
 }

@@ -80,7 +80,7 @@ def gather(graph: Graph) -> Instruction | None:
         found.batching,
         found.indices_batching,
     )
-    return ops.gather(operand, found.indices, numbers, found.sizes)
+    return ops.gather(operand, found.indices, numbers, found.sizes, _rise(graph, found))
 
 
 def scatter(graph: Graph) -> Instruction | None:
@@ -109,7 +109,13 @@ def scatter(graph: Graph) -> Instruction | None:
         combine = _both(shape.element_type, second.array_shape.element_type)
         return ops.scatter([operand, second], found.indices, [updates, more], combine, numbers)
     combine = _combination(graph, shape.element_type)
-    return ops.scatter(operand, found.indices, updates, combine, numbers)
+    rise = _rise(graph, found)
+    return ops.scatter(operand, found.indices, updates, combine, numbers, rise, rise)
+
+
+def _rise(graph: Graph, found: Windows) -> bool:
+    """A promise about the indices that holds, as there is but one."""
+    return math.prod(found.batch) <= 1 and graph.choices.chance(2)
 
 
 def _combination(graph: Graph, element_type: ElementType) -> Computation:
@@ -121,7 +127,7 @@ def _combination(graph: Graph, element_type: ElementType) -> Computation:
     return ops.scalar_computation(name, element_type)
 
 
-_COMBINE = {"add": ALL, "mul": ALL, "max": ORDERED, "min": ORDERED, "xor": LOGICAL, "sub": NUMERIC}
+_COMBINE = {"add": ALL, "mul": ALL, "max": ORDERED, "min": ORDERED, "xor": LOGICAL, "sub": NUMERIC, "div": NUMERIC}
 
 
 def _both(first: ElementType, second: ElementType) -> Computation:
@@ -133,4 +139,4 @@ def _both(first: ElementType, second: ElementType) -> Computation:
     return Computation("both", parameters, root)
 
 
-STEPS = {gather: 3, scatter: 2}
+STEPS = {"Gather": (gather,), "Scatter": (scatter,)}

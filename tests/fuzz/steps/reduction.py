@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from tests.fuzz.graph import Graph
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.base import ALL, LOGICAL, NUMERIC, ORDERED
+from tracejit.ops.base import ALL, INTEGRAL, LOGICAL, NUMERIC, ORDERED
 from tracejit.shapes import ElementType, Shape
 
 MONOIDS = {
@@ -20,10 +22,13 @@ MONOIDS = {
 
 
 def reduce(graph: Graph) -> Instruction:
+    """By one of the usual monoids, over some dimensions, all or none, from any value."""
     name = graph.choices.pick([*MONOIDS])
     operand = graph.value(MONOIDS[name])
     shape = operand.array_shape
-    over = graph.choices.some(range(shape.rank)) or list(range(shape.rank))
+    over = graph.choices.some(range(shape.rank))
+    if not over and not graph.choices.chance(4):
+        over = list(range(shape.rank))
     element_type = shape.element_type
     if graph.choices.chance(4):
         init = graph.scalar(element_type)
@@ -60,15 +65,62 @@ def position(graph: Graph) -> Instruction | None:
 
 
 def sort(graph: Graph) -> Instruction:
-    """Stable, since the order of equal elements is otherwise free."""
-    key = graph.ranked(ORDERED)
+    """By the first operand; stable, since the order of equal elements is otherwise free."""
+    operands, types = _sorted_together(graph)
+    comparator = ops.sort_order(*types, descending=graph.choices.chance(2))
+    return _sort(graph, operands, comparator)
+
+
+def sort_totally(graph: Graph) -> Instruction:
+    """By the total order of the first operand, or of the last."""
+    operands, types = _sorted_together(graph)
+    pairs = _pairs(types)
+    key = graph.choices.pick([n for n, t in enumerate(types) if t in ORDERED])
+    lhs, rhs = pairs[2 * key : 2 * key + 2]
+    before = graph.choices.pick((ops.lt_total_order, ops.gt_total_order))
+    return _sort(graph, operands, Computation("total", tuple(pairs), before(lhs, rhs)))
+
+
+def sort_by_several(graph: Graph) -> Instruction:
+    """By the first operand and, where it is equal, by the second, each up or down."""
+    operands, types = _sorted_together(graph, 1)
+    pairs = _pairs(types)
+    before = [graph.choices.pick((ops.lt_total_order, ops.gt_total_order)) for _ in range(2)]
+    first, second = (before[n](*pairs[2 * n : 2 * n + 2]) for n in range(2))
+    root = ops.select(ops.eq_total_order(*pairs[:2]), second, first)
+    return _sort(graph, operands, Computation("several", tuple(pairs), root))
+
+
+def sort_by_remainder(graph: Graph) -> Instruction:
+    """Integers by their low bits."""
+    operands, types = _sorted_together(graph, accepts=INTEGRAL)
+    pairs = _pairs(types)
+    low = [ops.and_(p, ops.constant(3, types[0])) for p in pairs[:2]]
+    return _sort(graph, operands, Computation("remainder", tuple(pairs), ops.lt(*low)))
+
+
+def _sorted_together(
+    graph: Graph, more: int = 0, accepts: Collection[ElementType] = ORDERED
+) -> tuple[list[Instruction], list[ElementType]]:
+    """Operands of one size to be sorted, ``more`` of them at least besides the first."""
+    key = graph.ranked(accepts)
     shape = key.array_shape
     operands = [key]
-    for _ in range(graph.choices.pick((0, 0, 1, 2))):
-        operands.append(graph.like(Shape(graph.element_type(ALL), shape.dimensions)))
-    types = [o.array_shape.element_type for o in operands]
-    comparator = ops.sort_order(*types, descending=graph.choices.chance(2))
-    return ops.sort(operands, comparator, graph.choices.integer(0, shape.rank - 1), True)
+    for number in range(max(more, graph.choices.pick((0, 0, 1, 2)))):
+        kinds = ORDERED if number < more else ALL
+        operands.append(graph.like(Shape(graph.element_type(kinds), shape.dimensions)))
+    return operands, [o.array_shape.element_type for o in operands]
+
+
+def _pairs(types: Sequence[ElementType]) -> list[Instruction]:
+    return [ops.parameter(n, Shape(types[n // 2])) for n in range(2 * len(types))]
+
+
+def _sort(
+    graph: Graph, operands: Sequence[Instruction], comparator: Computation
+) -> Instruction:
+    rank = operands[0].array_shape.rank
+    return ops.sort(operands, comparator, graph.choices.integer(0, rank - 1), True)
 
 
 def top_k(graph: Graph) -> Instruction:
@@ -77,4 +129,8 @@ def top_k(graph: Graph) -> Instruction:
     return ops.top_k(operand, graph.choices.integer(0, size), not graph.choices.chance(3))
 
 
-STEPS = {reduce: 6, moments: 1, position: 1, sort: 1, top_k: 1}
+STEPS = {
+    "Reduce": (reduce, reduce, reduce, moments, position),
+    "Sort": (sort, sort_totally, sort_by_several, sort_by_remainder),
+    "TopK": (top_k,),
+}

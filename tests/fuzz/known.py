@@ -1,0 +1,202 @@
+"""Where XLA's CPU backend and ours are known to differ, each with the reason.
+
+differing(instruction, operands)     for each result, where nothing can be said
+
+An element that is listed here is not compared; everything else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from tracejit.backends.numpy import evaluate_instruction
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT
+from tracejit.shapes import ElementType, element_type_of
+
+COMPLEX_FUNCTIONS = {
+    *("Acos", "Acosh", "Asin", "Asinh", "Atanh", "Cos", "Cosh", "Exp", "Expm1", "Log", "Log1p"),
+    *("Logistic", "Rsqrt", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "Sign", "Abs"),
+    *("Atan2", "Div", "Mul", "Pow"),
+}
+
+_WITH_CUTS = {
+    *("Acos", "Acosh", "Asin", "Asinh", "Atanh", "Atan2", "Log", "Log1p", "Pow", "Rsqrt", "Sqrt"),
+}
+
+Where = Callable[..., "np.ndarray | bool"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``where`` takes an instruction and its operands, and says which elements of results differ.
+
+    It returns an array that broadcasts to each result, or True for all elements.
+    """
+
+    ops: Collection[str]
+    reason: str
+    where: Where
+
+
+def _any_not_finite(instruction: Instruction, *operands: np.ndarray) -> bool:
+    return not all(finite(o).all() for o in operands)
+
+
+def finite(array: np.ndarray) -> np.ndarray:
+    """Where there is neither an infinity nor a NaN."""
+    element_type = element_type_of(array.dtype)
+    if not element_type.is_inexact:
+        return np.ones(array.shape, bool)
+    wide = np.complex128 if element_type.is_complex else np.float64
+    return np.asarray(np.isfinite(array.astype(wide)))
+
+
+def without_denormals(array: np.ndarray) -> np.ndarray:
+    """Denormal numbers as zeros of their sign, in the types whose arithmetic XLA does so in."""
+    element_type = element_type_of(array.dtype)
+    if element_type.is_complex:
+        made = np.empty_like(array)
+        made.real, made.imag = without_denormals(array.real), without_denormals(array.imag)
+        return made
+    if element_type not in (ElementType.BF16, ElementType.F32, ElementType.F64):
+        return array
+    tiny = float(ml_dtypes.finfo(array.dtype).tiny)  # type: ignore[no-untyped-call]
+    wide = array.astype(np.float64)
+    small = (np.abs(wide) < tiny) & (wide != 0)
+    return np.where(small, np.copysign(0.0, wide).astype(array.dtype), array)
+
+
+def _any_denormal(instruction: Instruction, *operands: np.ndarray) -> bool:
+    return any((without_denormals(o) != o).any() for o in operands if o.dtype.kind not in "biu")
+
+
+def _not_finite(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    """Complex elements with an infinite or undefined part, of operands or of the result."""
+    if not any(o.dtype.kind == "c" for o in operands):
+        return False
+    result = evaluate_instruction(instruction, operands)
+    found = ~finite(result)
+    for operand in operands:
+        found = found | ~finite(operand)
+    return found
+
+
+def _on_a_cut(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    """Complex operands with a part that is zero, or taken for zero."""
+    found: np.ndarray | bool = False
+    for operand in operands:
+        if operand.dtype.kind == "c":
+            flat = without_denormals(operand)
+            found = found | (flat.real == 0) | (flat.imag == 0)
+    return found
+
+
+def _complex_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    found: np.ndarray | bool = False
+    for operand in operands:
+        found = found | (~finite(operand) if operand.dtype.kind == "c" else False)
+    return found
+
+
+def _complex_not_finite(instruction: Instruction, *operands: np.ndarray) -> bool:
+    return any(not finite(o).all() for o in operands if o.dtype.kind == "c")
+
+
+def _large_exponent(
+    instruction: Instruction, base: np.ndarray, exponent: np.ndarray
+) -> np.ndarray | bool:
+    element_type = element_type_of(exponent.dtype)
+    if not element_type.is_integral:
+        return False
+    holder = np.int8 if element_type.bits == 4 else exponent.dtype
+    return np.asarray(exponent.astype(holder) >= element_type.bits)
+
+
+def _folded(instruction: Instruction, *operands: np.ndarray) -> bool:
+    return all(o.op is CONSTANT for o in instruction.operands)
+
+
+def _negative_s4(instruction: Instruction, operand: np.ndarray) -> np.ndarray | bool:
+    is_s4 = element_type_of(operand.dtype) is ElementType.S4
+    return is_s4 and operand.astype(np.int8) < 0
+
+
+def _over_nothing(instruction: Instruction, *operands: np.ndarray) -> bool:
+    return not instruction.attributes["dimensions"]
+
+
+KNOWN: list[Difference] = [
+    Difference(
+        ["ConvGeneralDilated"],
+        "XLA multiplies the zeros of padding and holes with infinities and NaN, which makes NaN; "
+        "here they take no part",
+        _any_not_finite,
+    ),
+    Difference(
+        ["Sort", "TopK"],
+        "XLA compares denormal numbers as zeros, so their order is the one they came in",
+        _any_denormal,
+    ),
+    Difference(
+        COMPLEX_FUNCTIONS,
+        "XLA leaves open which part of a complex result is infinite or NaN where an operand or "
+        "the result is, and its formulas overflow in places of their own",
+        _not_finite,
+    ),
+    Difference(
+        _WITH_CUTS,
+        "XLA does not let the sign of a complex number's zero part decide on which side of a "
+        "branch cut it lies; here it does, as in C99 and NumPy",
+        _on_a_cut,
+    ),
+    Difference(
+        ["Max", "Min", "Compare"],
+        "XLA orders complex numbers that have NaN in a part in ways of its own",
+        _complex_nan,
+    ),
+    Difference(
+        ["DotGeneral", "Reduce", "ReduceWindow", "Scatter"],
+        "which part of a product of complex infinities is NaN depends on the order of the sums",
+        _complex_not_finite,
+    ),
+    Difference(
+        ["Pow"],
+        "XLA looks at the lowest bits of an integer's exponent only, those that count its width",
+        _large_exponent,
+    ),
+    Difference(
+        ["Clz", "PopulationCount"],
+        "XLA folds the counts of narrow constants in 64 bits, sign and all",
+        _folded,
+    ),
+    Difference(
+        ["PopulationCount"],
+        "XLA counts the bits of a negative s4 after widening it",
+        _negative_s4,
+    ),
+    Difference(
+        ["Reduce"],
+        "XLA drops a reduction over no dimensions, and the initial value with it",
+        _over_nothing,
+    ),
+]
+
+# What XLA refuses to compile, though it is well-typed, with the reason.
+REFUSED = {
+    "mixed precision is disallowed": "its pass for bf16 and fp8 leaves Map half converted",
+    "custom element sizes on non-sub-byte types": "its pass for s4 leaves Conv half converted",
+}
+
+
+def differing(instruction: Instruction, operands: Sequence[np.ndarray]) -> np.ndarray | bool:
+    """Where results of the instruction are known to differ."""
+    found: np.ndarray | bool = False
+    for difference in KNOWN:
+        if instruction.op.name in difference.ops:
+            found = found | difference.where(instruction, *operands)
+    return found

@@ -1,0 +1,83 @@
+"""The steps for every op of the op table, and how graphs grow by them.
+
+STEPS["Reduce"]        the functions that apply Reduce to values of a graph
+ELSEWHERE              the ops that no step makes, with the tests that judge them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+
+from tests.fuzz.graph import Graph
+from tests.fuzz.steps import (
+    comparison,
+    constants,
+    contraction,
+    control,
+    element_types,
+    elementwise,
+    elementwise_unary,
+    indexing,
+    layout,
+    normalisation,
+    reduction,
+    windows,
+)
+from tracejit.graph import Instruction
+
+Step = Callable[[Graph], Instruction | None]
+
+# The families, and how often a graph takes a step of each.
+WEIGHTS: dict[ModuleType, int] = {
+    layout: 24,
+    elementwise: 11,
+    elementwise_unary: 8,
+    reduction: 10,
+    windows: 6,
+    element_types: 5,
+    indexing: 5,
+    contraction: 5,
+    normalisation: 3,
+    comparison: 2,
+    constants: 1,
+}
+NESTED = 2
+"""How deep computations that are graphs themselves may lie in each other."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Why random single ops cannot judge an op, and the test, path::name, that does."""
+
+    reason: str
+    test: str
+
+
+ELSEWHERE: dict[str, Elsewhere] = {}
+
+
+def grow(graph: Graph, count: int) -> None:
+    """Adds what ``count`` steps make; a step that finds no room adds nothing."""
+    for _ in range(count):
+        if graph.depth < NESTED and graph.choices.chance(20):
+            steps = NESTING[graph.choices.pick([*NESTING])]
+        else:
+            family = graph.choices.pick(_FAMILIES)
+            steps = family.STEPS[graph.choices.pick([*family.STEPS])]
+        made = graph.choices.pick(steps)(graph)
+        if made is not None:
+            graph.add(made)
+
+
+# Steps whose own computations grow by steps again.
+NESTING: dict[str, Sequence[Step]] = {
+    name: [partial(step, grow=grow) for step in steps] for name, steps in control.STEPS.items()
+}
+STEPS: dict[str, Sequence[Step]] = {
+    name: steps for family in WEIGHTS for name, steps in family.STEPS.items()
+} | NESTING
+
+_FAMILIES = [family for family, weight in WEIGHTS.items() for _ in range(weight)]

@@ -1,0 +1,137 @@
+"""Whether two evaluations of a single op agree.
+
+Moves and roundings must agree in every bit, a NaN's sign and payload counting only where elements
+are moved; integers and pred exactly; other numbers within a few units in the last place, and sums
+by what rounding does to them (`tests.fuzz.noise`). XLA's CPU backend takes denormal operands for
+zeros, and makes zeros of denormal results: either is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz import known
+from tests.fuzz.known import without_denormals
+from tests.fuzz.noise import apart, disagreements, is_summing, leaves
+from tests.tolerances import RELATIVE
+from tracejit.backends.numpy import evaluate, evaluate_instruction
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import PARAMETER
+from tracejit.shapes import ElementType, element_type_of
+from tracejit.traversal import instructions
+
+# Elements are copied, NaN and all.
+MOVES = {
+    *("Parameter", "Tuple", "GetTupleElement", "BroadcastInDim", "Reshape", "Transpose", "Rev"),
+    *("Pad", "Concatenate", "Slice", "DynamicSlice", "DynamicUpdateSlice", "Gather", "Select"),
+    *("Imag", "Real", "BitcastConvertType"),
+}
+# Every number has one right result, down to the sign of zero.
+EXACT = {
+    *("Abs", "Ceil", "Complex", "ConvertElementType", "Constant", "Floor", "Iota", "Neg"),
+    *("ReducePrecision", "RoundNearestAfz", "RoundNearestEven", "Sign", "Sort", "TopK"),
+}
+# Relative tolerances that are not the element type's usual one, and whose fault it is.
+TOLERANCES: dict[tuple[str, ElementType], float] = {}
+# The bit of a NaN that is set when it passes through a conversion to f32 and back.
+_QUIET = {ElementType.F16: 1 << 9, ElementType.F8E5M2: 1 << 1}
+# Functions of complex numbers that are composed of real ones: small parts are as exact as one.
+_COMPOSED = known.COMPLEX_FUNCTIONS - {"Abs", "Div", "Mul", "Sign"}
+
+
+def verdict(
+    entry: Computation,
+    name: str,
+    arguments: Sequence[np.ndarray],
+    results: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    flushing: bool,
+) -> str:
+    """How results differ from the interpreter's; nothing where they agree.
+
+    The module's one op is ``name``. With ``flushing``, denormal operands may have been zeros.
+    """
+    if name in ("Abs", "Sign") and any(a.dtype.kind == "c" for a in arguments):
+        name = f"complex {name}"  # not exact
+    wrong = [_wrong(name, a, b) for a, b in zip(results, expected, strict=True)]
+    if flushing and any(w.any() for w in wrong):
+        flushed = leaves(evaluate(entry, [without_denormals(a) for a in arguments]))
+        wrong = [
+            w & _wrong(name, a, b) for w, a, b in zip(wrong, results, flushed, strict=True)
+        ]
+    if any(w.any() for w in wrong):
+        unknown = ~np.asarray(_known(entry, arguments))
+        wrong = [w & unknown for w in wrong]
+    if not any(w.any() for w in wrong):
+        return ""
+    if any(is_summing(i) for i in instructions(entry) if i.op is not PARAMETER):
+        found = disagreements(entry, arguments, results, expected)
+        return "; ".join(f"result {n}: {text}" for n, text in found.items())
+    return "; ".join(
+        f"result {n}: {_described(w, results[n], expected[n])}"
+        for n, w in enumerate(wrong)
+        if w.any()
+    )
+
+
+def _wrong(name: str, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return np.ones(theirs.shape or (1,), bool)
+    element_type = element_type_of(theirs.dtype)
+    if name in MOVES or name in EXACT:
+        if element_type.is_complex:
+            return _wrong(name, ours.real, theirs.real) | _wrong(name, ours.imag, theirs.imag)
+        both_nan = _nan(ours) & _nan(theirs)
+        quiet = _QUIET.get(element_type, 0)
+        wrong = (_bits(ours) ^ _bits(theirs)) & ~np.where(both_nan, quiet, 0).astype(
+            _bits(ours).dtype
+        )
+        return np.asarray((wrong != 0) & ~(both_nan & (name in EXACT)))
+    if not element_type.is_inexact:
+        return np.asarray(ours != theirs)
+    tolerance = TOLERANCES.get((name, element_type), RELATIVE[element_type])
+    scale = tolerance if element_type.is_complex and name in _COMPOSED else 0
+    return apart(ours, theirs, tolerance, scale)
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """The bits of each element."""
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8)
+    if element_type_of(array.dtype).bits == 4:
+        return array.astype(np.int8)
+    whole = np.array(array, order="C")
+    return whole.view(f"u{array.dtype.itemsize}").reshape(array.shape)
+
+
+def _nan(array: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(array != array)
+
+
+def _known(entry: Computation, arguments: Sequence[np.ndarray]) -> np.ndarray | bool:
+    """Where results are known to differ; anywhere, when an operand of the root's does."""
+    values: dict[Instruction, Any] = dict(zip(entry.parameters, arguments, strict=True))
+    found: np.ndarray | bool = False
+    for instruction in instructions(entry):
+        if instruction.op is PARAMETER:
+            continue
+        operands = [values[o] for o in instruction.operands]
+        values[instruction] = evaluate_instruction(instruction, operands)
+        differing = known.differing(instruction, operands)
+        found = found | (differing if instruction is entry.root else bool(np.any(differing)))
+    return found
+
+
+def _described(wrong: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> str:
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return f"{ours.dtype}{ours.shape} instead of {theirs.dtype}{theirs.shape}"
+    places = np.argwhere(wrong)
+    first = tuple(int(i) for i in places[0])
+    return (
+        f"{len(places)} of {theirs.size} elements differ, first at {list(first)}: "
+        f"{ours[first]} instead of {theirs[first]}"
+    )
