@@ -26,6 +26,7 @@ from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BA
 from tracejit.ops.random import RNG
 from tracejit.ops.random_expansions import expanded_rng
 from tracejit.ops.reduction import reduce_sum
+from tracejit.ops.scanning import SCAN, scan_as_while
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.rules import RuleTable
 from tracejit.shapes import ElementType, TupleShape
@@ -134,6 +135,11 @@ def _rng(instruction: Instruction) -> Instruction:
     a, b = instruction.operands
     distribution = instruction.attributes["distribution"]
     return expanded_rng(a, b, distribution, instruction.array_shape)
+
+
+@expansions.attach(SCAN)
+def _scan(instruction: Instruction) -> Instruction:
+    return scan_as_while(instruction)
 
 
 @expansions.attach(WHILE, CONDITIONAL)

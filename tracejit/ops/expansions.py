@@ -1,10 +1,11 @@
 """Ops that not every compiler knows, as compositions of ones that all know.
 
-expand(computation)     no Acos Acosh Asin Asinh Atanh Cosh Sinh left in it, nor in what it calls
+expand(computation)     none of these left in it, nor in what it calls
 
-XLA parses their opcodes, but its CPU client has no code for them. Narrow floating types go
-through f32. The complex forms are those of W. Kahan, "Branch Cuts for Complex Elementary
-Functions, or Much Ado About Nothing's Sign Bit" (1987).
+They are Acos Acosh Asin Asinh Atanh Cosh Sinh and Scan. XLA parses their opcodes, but its CPU
+client has no code for them. Narrow floating types go through f32. The complex forms are those of
+W. Kahan, "Branch Cuts for Complex Elementary Functions, or Much Ado About Nothing's Sign Bit"
+(1987).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from tracejit.ops.elementwise_unary import (
     sqrt,
 )
 from tracejit.ops.layout import full_like
+from tracejit.ops.scanning import SCAN, scan_as_while
 from tracejit.shapes import ElementType
 from tracejit.traversal import transform
 
@@ -197,9 +199,10 @@ def expand(computation: Computation) -> Computation:
         if not instruction.computations:
             return None
         attributes = {n: expand_attribute(v) for n, v in instruction.attributes.items()}
-        return Instruction(
+        made = Instruction(
             instruction.op, operands, instruction.shape, attributes, instruction.source
         )
+        return scan_as_while(made) if made.op is SCAN else made
 
     (root,) = transform([computation.root], visit)
     return Computation(computation.name, computation.parameters, root)

@@ -1,0 +1,202 @@
+"""Scan: the derivative is a Scan in the other direction.
+
+Each of its steps takes the slices and the carries that the forward step took, the cotangents of the
+step's outputs, and carries the cotangents of the carries. What a forward step made on the way it
+computes again; the carries are kept by a Scan with more outputs, which compilers join with the
+first one. A carry that no step changes (a value from outside) is not kept at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tracejit.autodiff.composition import pullback_through
+from tracejit.autodiff.reverse import (
+    Cotangent,
+    Cotangents,
+    differentiate,
+    is_differentiable,
+    pullback,
+    zero_cotangent,
+)
+from tracejit.errors import DerivativeError
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import elements_of, parameter, tuple_
+from tracejit.ops.layout import transpose
+from tracejit.ops.scanning import SCAN, scan, scan_length
+from tracejit.traversal import in_order, substitute
+
+
+@differentiate.attach(SCAN)
+def scan_rule(instruction: Instruction, cotangent: Cotangents) -> Cotangents:
+    if instruction.attributes["dimensions"] != (0,):
+        return pullback_through(
+            lambda *operands: _leading(instruction, operands), instruction.operands, cotangent
+        )
+    return _Reversed(instruction, cotangent).cotangents()
+
+
+def _leading(instruction: Instruction, operands: Sequence[Instruction]) -> list[Instruction]:
+    """The results of a Scan, by way of one over the first dimension."""
+    attributes = instruction.attributes
+    (dimension,) = attributes["dimensions"]
+    carried = attributes["num_carries"]
+    count = len(operands) - carried
+    made = scan(
+        [_moved(o, dimension, 0) for o in operands[:count]],
+        operands[count:],
+        attributes["to_apply"],
+        is_reverse=attributes["is_reverse"],
+        length=scan_length(instruction),
+    )
+    results = elements_of(made)
+    stacked = len(results) - carried
+    return [*(_moved(r, 0, dimension) for r in results[:stacked]), *results[stacked:]]
+
+
+def _moved(array: Instruction, source: int, target: int) -> Instruction:
+    order = [d for d in range(array.array_shape.rank) if d != source]
+    order.insert(target, source)
+    return transpose(array, order)
+
+
+@dataclass(frozen=True)
+class _Backward:
+    """One step back: cotangents of the slices and carries, made of ``outputs`` and ``carries``.
+
+    These are the parameters that stand for the cotangents of the step's results, None where there
+    is none.
+    """
+
+    outputs: Sequence[Cotangent]
+    carries: Sequence[Cotangent]
+    of_slices: Sequence[Cotangent]
+    of_carries: Sequence[Cotangent]
+
+
+class _Reversed:
+    def __init__(self, instruction: Instruction, arriving: Sequence[Cotangent]) -> None:
+        self.instruction = instruction
+        self.step: Computation = instruction.attributes["to_apply"]
+        carried = instruction.attributes["num_carries"]
+        self.count = len(instruction.operands) - carried
+        self.slices = self.step.parameters[: self.count]
+        self.carries = self.step.parameters[self.count :]
+        results = elements_of(self.step.root)
+        self.stacked = len(results) - carried
+        self.outputs, self.next = results[: self.stacked], results[self.stacked :]
+        self.inputs = instruction.operands[: self.count]
+        self.inits = instruction.operands[self.count :]
+        self.of_outputs = arriving[: self.stacked]
+        self.of_finals = arriving[self.stacked :]
+        self.length = scan_length(instruction)
+
+    def cotangents(self) -> list[Cotangent]:
+        back = self._fixpoint()
+        wanted = [c for c in (*back.of_slices, *back.of_carries) if c is not None]
+        if not wanted:
+            return [None] * len(self.instruction.operands)
+        if any(c.reaches_effect for c in wanted):
+            raise DerivativeError(
+                "scan: has no derivative here, because computing it would repeat the side effect "
+                "of an op that it calls",
+                self.instruction.source,
+            )
+        needed = set(in_order(wanted))
+        fixed = [self.next[i] is c for i, c in enumerate(self.carries)]
+        kept = [c for c, same in zip(self.carries, fixed, strict=True) if c in needed and not same]
+        constant = [
+            (c, init)
+            for c, init, same in zip(self.carries, self.inits, fixed, strict=True)
+            if c in needed and same
+        ]
+        used = [
+            (s, array) for s, array in zip(self.slices, self.inputs, strict=True) if s in needed
+        ]
+        given = [
+            (p, c)
+            for p, c in zip(back.outputs, self.of_outputs, strict=True)
+            if p is not None and c is not None
+        ]
+        history = zip(kept, self._history(kept), strict=True)
+        inputs = [*used, *history, *given]
+        states = [
+            (p, zero_cotangent(p.array_shape) if c is None else c)
+            for p, c in zip(back.carries, self.of_finals, strict=True)
+            if p is not None
+        ]
+        following = [
+            zero_cotangent(p.array_shape) if c is None else c
+            for p, c in zip(back.carries, back.of_carries, strict=True)
+            if p is not None
+        ]
+        of_slices = [c for c in back.of_slices if c is not None]
+        root = tuple_([*of_slices, *following, *(c for c, _ in constant)])
+        parameters = [p for p, _ in (*inputs, *states, *constant)]
+        made = scan(
+            [array for _, array in inputs],
+            [value for _, value in (*states, *constant)],
+            _closed(f"{self.step.name}_gradient", parameters, root),
+            is_reverse=not self.instruction.attributes["is_reverse"],
+            length=self.length,
+        )
+        results = iter(elements_of(made))
+        of_inputs = [None if c is None else next(results) for c in back.of_slices]
+        return [*of_inputs, *(None if p is None else next(results) for p in back.carries)]
+
+    def _fixpoint(self) -> _Backward:
+        """One step back, with a cotangent for every carry that one can reach."""
+        active = [c is not None for c in self.of_finals]
+        while True:
+            back = self._backward(active)
+            reached = [
+                known or c is not None for known, c in zip(active, back.of_carries, strict=True)
+            ]
+            if reached == active:
+                return back
+            active = reached
+
+    def _backward(self, active: Sequence[bool]) -> _Backward:
+        outputs: list[Cotangent] = [
+            None if c is None else _like(o)
+            for c, o in zip(self.of_outputs, self.outputs, strict=True)
+        ]
+        carries: list[Cotangent] = [
+            _like(c) if carries_on and is_differentiable(c) else None
+            for carries_on, c in zip(active, self.carries, strict=True)
+        ]
+        results = pullback(
+            [*self.outputs, *self.next], [*self.slices, *self.carries], [*outputs, *carries]
+        )
+        return _Backward(outputs, carries, results[: self.count], results[self.count :])
+
+    def _history(self, kept: Sequence[Instruction]) -> Iterator[Instruction]:
+        """What each of these carries was at every step, stacked."""
+        if not kept:
+            return iter(())
+        attributes = self.instruction.attributes
+        root = tuple_([*self.outputs, *kept, *self.next])
+        step = Computation(self.step.name, self.step.parameters, root, self.step.effects)
+        made = scan(
+            self.inputs,
+            self.inits,
+            step,
+            is_reverse=attributes["is_reverse"],
+            is_associative=attributes["is_associative"],
+            length=self.length,
+        )
+        return iter(elements_of(made)[self.stacked : self.stacked + len(kept)])
+
+
+def _like(value: Instruction) -> Instruction:
+    """A parameter that stands for a cotangent; `_closed` numbers it."""
+    return parameter(0, value.shape)
+
+
+def _closed(name: str, parameters: Sequence[Instruction], root: Instruction) -> Computation:
+    """The computation of ``parameters``, numbered in this order."""
+    fresh = [parameter(i, p.shape) for i, p in enumerate(parameters)]
+    replacements: Mapping[Instruction, Instruction] = dict(zip(parameters, fresh, strict=True))
+    (new,) = substitute([root], replacements)
+    return Computation(name, tuple(fresh), new)
