@@ -24,9 +24,11 @@ Cotangent = Instruction | None
 Cotangents = Sequence[Cotangent]
 # rule(instruction, cotangent) -> one cotangent (or None for zero) per operand. For an op whose
 # result is a tuple the second argument is a sequence with one cotangent or None per element, and
-# for an operand that is a tuple the rule returns such a sequence; tuples in tuples nest.
+# for an operand that is a tuple the rule returns such a sequence; tuples in tuples nest. An error
+# in a cotangent's place is raised if the operand is on the path.
 Nested = Instruction | None | Sequence["Nested"]
-DifferentiateRule = Callable[..., Sequence[Nested]]
+Found = Nested | DerivativeError
+DifferentiateRule = Callable[..., Sequence[Found]]
 
 differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate", "tracejit.autodiff.rules")
 
@@ -64,9 +66,11 @@ def pullback(
 
     sums: dict[Instruction, Nested] = {}
 
-    def accumulate(target: Instruction, cotangent: Nested) -> None:
+    def accumulate(target: Instruction, cotangent: Found) -> None:
         if target not in active or _is_zero(cotangent):
             return
+        if isinstance(cotangent, DerivativeError):
+            raise cotangent
         if isinstance(cotangent, Instruction):
             if not is_differentiable(target):
                 return
@@ -88,8 +92,8 @@ def pullback(
     return [cast(Cotangent, sums.get(i)) for i in inputs]
 
 
-def _is_zero(cotangent: Nested) -> bool:
-    if isinstance(cotangent, Instruction):
+def _is_zero(cotangent: Found) -> bool:
+    if isinstance(cotangent, Instruction | DerivativeError):
         return False
     return cotangent is None or all(_is_zero(c) for c in cotangent)
 
@@ -105,7 +109,7 @@ def _sum(known: Nested, new: Nested) -> Nested:
     return [_sum(a, b) for a, b in zip(known, new, strict=True)]
 
 
-def _apply(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
+def _apply(instruction: Instruction, cotangent: Nested) -> Sequence[Found]:
     if instruction.op is TUPLE:
         assert isinstance(cotangent, Sequence)
         return cotangent

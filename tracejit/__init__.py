@@ -9,6 +9,10 @@ from tracejit.api import compile, interpret
 from tracejit.loading import on_first_use
 from tracejit.trace.table import implemented_in
 from tracejit.transforms import (
+    checkpoint,
+    checkpoint_policies,
+    custom_jvp,
+    custom_vjp,
     grad,
     hessian,
     hvp,
@@ -18,6 +22,7 @@ from tracejit.transforms import (
     jvp,
     linear_transpose,
     linearize,
+    remat,
     stop_gradient,
     value_and_grad,
     vjp,
@@ -29,7 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "builder",
+    "checkpoint",
+    "checkpoint_policies",
     "compile",
+    "custom_jvp",
+    "custom_vjp",
     "errors",
     "grad",
     "hessian",
@@ -45,6 +54,7 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "remat",
     "stop_gradient",
     "tree",
     "value_and_grad",

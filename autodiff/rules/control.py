@@ -8,6 +8,7 @@ from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,
+    Found,
     Nested,
     differentiate,
     pullback,
@@ -94,7 +95,10 @@ def _require_no_effect(instruction: Instruction, results: Sequence[Cotangent]) -
 
 
 @differentiate.attach(CALL)
-def call_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
+def call_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Found]:
+    own = instruction.attributes["derivative"]
+    if own is not None:
+        return own(instruction, cotangent)  # type: ignore[no-any-return]
     return pullback_of_call(instruction, instruction.attributes["to_apply"], cotangent)
 
 

@@ -16,11 +16,11 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops import control, elementwise
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.body import Abstract, Body, record_body
+from tracejit.trace.body import Abstract, Body, record_body, with_kinds
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.promotion import Promotable, common_element_type, weak_type
 from tracejit.trace.public import public
-from tracejit.trace.tracer import Tracer, lift
+from tracejit.trace.tracer import lift
 
 Function = Callable[..., Any]
 
@@ -43,15 +43,6 @@ def _closed(
     results = body.rebuilt(dict(zip(given, elements, strict=True)))
     kept = elements[len(body.parameters) :] if keep_captured else ()
     return Computation(name, (argument,), tuple_([*results, *kept]))
-
-
-def with_kinds(values: Sequence[Instruction], abstract: Sequence[Abstract]) -> list[Tracer]:
-    made = []
-    for value, kind in zip(values, abstract, strict=True):
-        tracer = lift(value, kind.is_scalar)
-        tracer.is_weak = kind.is_weak
-        made.append(tracer)
-    return made
 
 
 def _branches(

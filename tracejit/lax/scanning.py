@@ -12,11 +12,11 @@ from typing import Any
 from tracejit import tree
 from tracejit.errors import ArgumentError, ShapeError
 from tracejit.graph import Computation, Instruction
-from tracejit.lax.control import as_carried, carried_body, with_kinds
+from tracejit.lax.control import as_carried, carried_body
 from tracejit.ops import comparison, control, elementwise, layout
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
 from tracejit.shapes import Shape
-from tracejit.trace.body import Abstract, Body, record_body
+from tracejit.trace.body import Abstract, Body, record_body, with_kinds
 from tracejit.trace.convert import operand
 from tracejit.trace.convert import stacked as stack
 from tracejit.trace.index_basic import INDEX_TYPE

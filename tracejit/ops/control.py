@@ -6,7 +6,8 @@ conditional_indexed(index, [first, second, third], [x, y, z])      N ways
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
@@ -14,6 +15,12 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import define, make, require_array
 from tracejit.ops.computations import operand_list, require_computation
 from tracejit.shapes import AnyShape, ElementType, Shape
+
+Derivative = Callable[[Instruction, Any], Sequence[Any]]
+"""``derivative(instruction, cotangent)``: a cotangent or None for each operand.
+
+Cotangents are as rules of differentiation take and give them: of a tuple, a sequence.
+"""
 
 COMPOSITE_NAME = "composite.name"
 COMPOSITE_ATTRIBUTES = "composite.attributes"
@@ -26,12 +33,14 @@ COMPOSITE_VERSION = "composite.version"
     Attribute("to_apply", Kind.COMPUTATION),
     Attribute("is_composite", Kind.BOOL, False),
     Attribute("frontend_attributes", Kind.STRINGS, ()),
+    Attribute("derivative", Kind.UNWRITTEN, None),
 )
 def CALL(
     *operands: AnyShape,
     to_apply: Computation,
     is_composite: bool,
     frontend_attributes: tuple[tuple[str, str], ...],
+    derivative: Derivative | None,
 ) -> AnyShape:
     require_computation("call", "computation", to_apply, operands, to_apply.root.shape)
     if is_composite:
@@ -46,12 +55,17 @@ def CALL(
     return to_apply.root.shape
 
 
-def call(computation: Computation, operands: Sequence[Instruction]) -> Instruction:
+def call(
+    computation: Computation,
+    operands: Sequence[Instruction],
+    derivative: Derivative | None = None,
+) -> Instruction:
     """``computation`` applied to ``operands``, of any shapes (XLA: Call).
 
-    Raises `ShapeError` unless they are its parameters' shapes.
+    ``derivative`` stands in place of the computation's own; text does not hold it. Raises
+    `ShapeError` unless the operands are of the parameters' shapes.
     """
-    return make(CALL, *operands, to_apply=computation)
+    return make(CALL, *operands, to_apply=computation, derivative=derivative)
 
 
 def composite_call(

@@ -20,7 +20,7 @@ from tracejit.shapes import Shape
 from tracejit.trace.context import Trace
 from tracejit.trace.convert import operand
 from tracejit.trace.recording import recording
-from tracejit.trace.tracer import Tracer
+from tracejit.trace.tracer import Tracer, lift
 from tracejit.traversal import rebuild
 
 
@@ -107,6 +107,16 @@ def record_body(
             raise ArgumentError(f"{title}: {error.message}") from None
         results = tuple(operand(leaf).natural for leaf in leaves)
     return Body(tuple(parameters), results, abstract, structure, trace)
+
+
+def with_kinds(values: Sequence[Instruction], kinds: Sequence[Abstract]) -> list[Tracer]:
+    """The values as tracers of the running trace, handed out as ``kinds`` say."""
+    made = []
+    for value, kind in zip(values, kinds, strict=True):
+        tracer = lift(value, kind.is_scalar)
+        tracer.is_weak = kind.is_weak
+        made.append(tracer)
+    return made
 
 
 def _own_instructions(results: Sequence[Instruction], trace: Trace) -> list[Instruction]:

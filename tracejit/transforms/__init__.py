@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
+from tracejit.transforms.custom import custom_jvp, custom_vjp
 from tracejit.transforms.forward import jvp, linear_transpose, linearize
 from tracejit.transforms.gradient import grad, value_and_grad, vjp
 from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacrev
@@ -11,6 +13,10 @@ from tracejit.transforms.vmap import vmap
 
 __all__ = [
     "JitFunction",
+    "checkpoint",
+    "checkpoint_policies",
+    "custom_jvp",
+    "custom_vjp",
     "grad",
     "hessian",
     "hvp",
@@ -20,6 +26,7 @@ __all__ = [
     "jvp",
     "linear_transpose",
     "linearize",
+    "remat",
     "stop_gradient",
     "value_and_grad",
     "vjp",

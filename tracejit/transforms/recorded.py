@@ -43,6 +43,11 @@ class Input:
     element: Instruction
     axis: int | None = None
 
+    @property
+    def value(self) -> Instruction:
+        """What it stood for, as an instruction."""
+        return self.known if isinstance(self.known, Instruction) else constant(self.known)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -70,10 +75,7 @@ class Run:
             known = {i.parameter: i.known for i in self.inputs.values()}
             values = evaluate(instructions, known)
             return [o.handed_out(np.array(v)) for o, v in zip(outputs, values, strict=True)]
-        replacements = {
-            i.parameter: i.known if isinstance(i.known, Instruction) else constant(i.known)
-            for i in self.inputs.values()
-        }
+        replacements = {i.parameter: i.value for i in self.inputs.values()}
         moved = substitute(instructions, replacements)
         return [
             Tracer(instruction, running, is_weak=o.is_weak, is_scalar=o.is_scalar)

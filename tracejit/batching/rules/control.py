@@ -15,6 +15,7 @@ from tracejit.batching.batch import (
     uniform,
     union,
 )
+from tracejit.batching.derivative import BatchedDerivative
 from tracejit.batching.passing import passed_on
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction
@@ -43,7 +44,11 @@ batching.attach(OPTIMIZATION_BARRIER)(passed_on)
 def call_rule(instruction: Instruction, operands: Sequence[Batched], size: int) -> Batched:
     flags = [operand.flag for operand in operands]
     computation, flag = batch_computation(instruction.attributes["to_apply"], flags, size)
-    return Batched(call(computation, [operand.value for operand in operands]), flag)
+    values = [operand.value for operand in operands]
+    derivative = instruction.attributes["derivative"]
+    if derivative is not None:
+        derivative = BatchedDerivative(instruction, flags, flag, size)
+    return Batched(call(computation, values, derivative), flag)
 
 
 @batching.attach(MAP)
