@@ -2,7 +2,7 @@
 
 Four-bit integers lie in the low half of a byte whose high half is clear.
 bf16 and the 8-bit floats are decoded to f32 exactly and encoded with one rounding to nearest
-even; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no infinity).
+even, a NaN keeping its sign and the top of its payload; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no infinity).
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
     if element_type is ElementType.BF16:
         bits = _bits(value)
         rounded = (bits + _u32(0x7FFF) + ((bits >> _u32(16)) & _u32(1))) >> _u32(16)
-        nan = (bits >> _u32(16)) | _u32(0x0040)
+        # A NaN keeps what fits of its payload; where nothing does, it gets one.
+        high = bits >> _u32(16)
+        nan = tirx.Select((high & _u32(0x7F)) == _u32(0), high | _u32(0x40), high)
         return tirx.Cast("uint16", tirx.Select(_is_nan(bits), nan, rounded))
     if element_type is ElementType.F8E5M2:
         return _encode_f8(value, mantissa=2, bias=15, overflow=0x7C, nan=0x7E)
@@ -94,7 +96,8 @@ def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int
     is_small = magnitude < _u32((128 - bias) << 23)
     code = tirx.Select(is_small, subnormal, tirx.min(normal, _u32(overflow)))
     code = tirx.Select(magnitude >= _u32(0x7F800000), _u32(overflow), code)
-    code = tirx.Select(_is_nan(bits), _u32(nan), code)
+    payload = (magnitude >> _u32(dropped)) & _u32(0x7F ^ nan)
+    code = tirx.Select(_is_nan(bits), _u32(nan) | payload, code)
     return tirx.Cast("uint8", code | sign)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tracejit.attributes import ConvDimensionNumbers, Window
+from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
 from tracejit.backends.tvm.kernels import ConvolutionShape, convolution, gemm
 from tracejit.backends.tvm.roots import Results, rooted
@@ -179,7 +179,9 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
     out = results[0][0].array_shape.dimensions
     attributes = instruction.attributes
     numbers: ConvDimensionNumbers = attributes["dim_labels"]
-    window: Window = attributes["window"]
+    # The kernels want a spatial dimension: where there is none, one of size 1.
+    window: Window = attributes["window"] or (WindowDimension(1),)
+    spare = [] if attributes["window"] else [1]
     lhs_dims = (
         numbers.input_batch_dimension,
         numbers.input_feature_dimension,
@@ -196,13 +198,14 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         *numbers.output_spatial_dimensions,
     )
     # Every dimension of every array counts by itself: padding keeps them apart.
-    lhs_groups = [Group([lhs[d]]) for d in lhs_dims]
-    rhs_groups = [Group([rhs[d]]) for d in rhs_dims]
-    out_groups = [Group([out[d]]) for d in out_dims]
+    lhs_groups, rhs_groups, out_groups = (
+        [Group([size]) for size in (*(sizes[d] for d in dims), *spare)]
+        for sizes, dims in ((lhs, lhs_dims), (rhs, rhs_dims), (out, out_dims))
+    )
 
     def at(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
         def indices() -> list[Index]:
-            placed = {d: g.space.indices[0] for d, g in zip(dims, groups, strict=True)}
+            placed = {d: g.space.indices[0] for d, g in zip(dims, groups, strict=False)}
             return [placed[d] for d in sorted(placed)]
 
         return indices
@@ -219,7 +222,7 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         batch=lhs[lhs_dims[0]],
         in_features=lhs[lhs_dims[1]],
         out_features=rhs[rhs_dims[0]],
-        in_sizes=tuple(lhs[d] for d in lhs_dims[2:]),
+        in_sizes=tuple(g.extent for g in lhs_groups[2:]),
         window=tuple(w.size for w in window),
         strides=tuple(w.stride for w in window),
         padding=tuple((w.padding_low, w.padding_high) for w in window),
