@@ -182,7 +182,7 @@ def histogramdd(
         points = points if points.ndim > 1 else points.reshape((-1, 1))
         columns = [points[:, d] for d in builtin_range(points.shape[1])]
     rank = len(columns)
-    each = [bins] * rank if np.ndim(bins) == 0 and not isinstance(bins, list | tuple) else bins
+    each = [bins] * rank if not isinstance(bins, list | tuple) and np.ndim(bins) == 0 else bins
     if len(each) != rank:
         raise AttributeValueError(f"histogramdd: {len(each)} bins for points of {rank} coordinates")
     ranges = [None] * rank if range is None else range
@@ -226,10 +226,9 @@ def histogram2d(
     if first.shape != second.shape:
         raise ShapeError(f"histogram2d: x {first.shape} and y {second.shape} must be equally long")
     both = bins
-    if np.ndim(bins) == 1 and len(bins) not in (1, 2):
-        both = [bins, bins]
-    elif np.ndim(bins) == 1 and len(bins) == 1:
-        both = [bins[0], bins[0]]
+    if isinstance(bins, list | tuple | np.ndarray | Tracer) and len(bins) != 2:
+        # One list of edges, or one number in a list, counts for both directions.
+        both = [bins, bins] if len(bins) > 1 else [bins[0], bins[0]]
     counts, edges = histogramdd([first, second], both, range, density, weights)
     return counts, edges[0], edges[1]
 

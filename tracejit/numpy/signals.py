@@ -71,26 +71,26 @@ def _slid(x: Instruction, kernel: Instruction, low: int, high: int) -> Instructi
 
 
 def _convolved(function: str, a: Any, v: Any, mode: str) -> Tracer:
+    """The sums of products; `correlate` has its second vector reversed already."""
     first, second = as_array(a), as_array(v)
     if first.ndim > 1 or second.ndim > 1:
         raise ShapeError(f"{function}: {first.shape} and {second.shape} must have one dimension")
     first, second = first.reshape(-1), second.reshape(-1)
     if not first.size or not second.size:
         raise ShapeError(f"{function}: an array is empty; {first.shape}, {second.shape}")
-    if second.size > first.size:
+    swapped = second.size > first.size
+    if swapped:
         first, second = second, first
     element_type = common_element_type(operand(x).type for x in (first, second))
     small = element_type is ElementType.PRED
     work = ElementType.S32 if small else element_type
     longer, shorter = operand(first).to(work), operand(second).to(work)
     n, m = first.size, second.size
-    edges = {"full": (m - 1, m - 1), "same": (m // 2, (m - 1) // 2), "valid": (0, 0)}
+    # Of a correlation whose first vector is the shorter one NumPy takes the middle from behind.
+    low = m - 1 - m // 2 if swapped and function == "correlate" else m // 2
+    edges = {"full": (m - 1, m - 1), "same": (low, m - 1 - low), "valid": (0, 0)}
     if mode not in edges:
         raise AttributeValueError(f"{function}: mode must be full, same or valid, not {mode!r}")
-    if mode == "same":
-        # The middle n of the full result.
-        low = m - 1 - (m - 1) // 2
-        edges["same"] = (low, m - 1 - low)
     made = _slid(longer, layout.rev(shorter, [0]), *edges[mode])
     assert made.array_shape.size == {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
     return lift(converted(made, element_type), False)

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError, DimensionError, ShapeError, UnsupportedError
 from tracejit.graph import Instruction
-from tracejit.numpy.building import Axis, along, canonical_axis
-from tracejit.numpy.reducing import accumulator_type, reduced
+from tracejit.lax.scanning import scan
+from tracejit.numpy.building import Axis, along, axes_of, canonical_axis
+from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.reducing import NO_VALUE, accumulator_type, mask_of, reduced
 from tracejit.numpy.storing import finish
-from tracejit.ops import elementwise_unary
+from tracejit.ops import elementwise_unary, layout
 from tracejit.ops.computations import scalar_computation
 from tracejit.ops.layout import concatenate
 from tracejit.ops.windows import cumulative
@@ -28,6 +30,9 @@ from tracejit.trace.index_parse import parse_index
 from tracejit.trace.promotion import ufunc_dtypes
 from tracejit.trace.public import enter, public
 from tracejit.trace.tracer import Tracer, lift
+
+FEW = 32
+"""Up to so many steps of a fold are recorded one by one, which gives them a derivative."""
 
 Kernel = Callable[..., Instruction | tuple[Instruction, ...]]
 
@@ -117,12 +122,21 @@ class Ufunc:
         initial: Any = None,
         where: Any = True,
     ) -> Any:
-        """The elements along ``axis`` combined into one."""
+        """The elements along ``axis`` combined into one.
+
+        Ufuncs that are no reduction of XLA's are folded from the first element on.
+        """
+        if self.reducer is None:
+            made = Fold(self, array, axis, dtype, initial, where).reduced(keepdims)
+            return finish(f"{self.__name__}.reduce", made, out)
         return reduced(self._reducer("reduce"), array, axis, dtype, out, keepdims, initial, where)
 
     def _accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Each element combined with all before it along ``axis``."""
-        name = self._reducer("accumulate")
+        if self.reducer is None:
+            made = Fold(self, array, axis, dtype, None, True).accumulated()
+            return finish(f"{self.__name__}.accumulate", made, out)
+        name = self.reducer
         value = operand(array)
         wanted = accumulator_type(name, value, dtype)
         made = value.to(wanted)
@@ -172,7 +186,100 @@ class Ufunc:
     def _reducer(self, method: str) -> str:
         if self.reducer is None:
             raise UnsupportedError(
-                f"np.{self.__name__}.{method}: cannot be traced, only add, multiply, maximum, "
-                f"minimum and the logical and bitwise ones can"
+                f"np.{self.__name__}.{method}: cannot be traced where an index may repeat, only "
+                f"add, subtract, multiply, maximum, minimum and the logical and bitwise ones can"
             )
         return self.reducer
+
+
+class Fold:
+    """A ufunc of two arguments applied from the first element of an axis to the last.
+
+    Raises `ArgumentError` for ufuncs of other arguments, `DimensionError` for several axes,
+    since the order of the elements counts.
+    """
+
+    def __init__(
+        self, ufunc: Ufunc, array: Any, axis: Axis, dtype: Any, initial: Any, where: Any
+    ) -> None:
+        if (ufunc.nin, ufunc.nout) != (2, 1):
+            raise UnsupportedError(
+                f"np.{ufunc.__name__}.reduce: only for two arguments, one result"
+            )
+        self._ufunc = ufunc
+        value = operand(array)
+        kinds = (value.element_type.dtype,) * 2
+        wanted = None if dtype is None else element_type_of(dtype).dtype
+        inputs, outputs = ufunc_dtypes(ufunc.like, kinds, wanted)
+        x = lift(value.to(element_type_of(inputs[0])), False)
+        axes = axes_of(f"{ufunc.__name__}.reduce", axis, x.ndim)
+        if len(axes) != 1:
+            raise DimensionError(
+                f"{ufunc.__name__}.reduce: the order counts, so one axis must be given, not {axis}"
+            )
+        self._axis = axes[0]
+        self._shape = x.shape
+        self._result = element_type_of(outputs[0])
+        self._rows = x.transpose([axes[0], *(d for d in range(x.ndim) if d != axes[0])])
+        mask = mask_of(ufunc.__name__, where, x.shape)
+        self._mask = None
+        if mask is not None:
+            self._mask = lift(mask, False).transpose(
+                [axes[0], *(d for d in range(x.ndim) if d != axes[0])]
+            )
+        self._start = initial
+        if initial in NO_VALUE and ufunc.identity is not None and (mask is not None or not len(x)):
+            self._start = ufunc.identity
+
+    def _steps(self) -> tuple[Any, Any]:
+        """The first value, and the rows that are still to come with their masks."""
+        rows, mask = self._rows, self._mask
+        if self._start not in NO_VALUE:
+            first = stretch("reduce", operand(self._start).to(self._result), rows.shape[1:])
+            return lift(first, False), (rows, mask)
+        if not rows.shape[0] or mask is not None:
+            raise ShapeError(
+                f"{self._ufunc.__name__}.reduce: no identity; an array {self._shape} of which "
+                f"nothing may be left needs initial="
+            )
+        first = rows[0].astype(self._result.dtype)
+        return first, (rows[1:], None)
+
+    def _step(self, carry: Any, row: Any, holds: Any) -> Any:
+        made = self._ufunc(carry, row).astype(self._result.dtype)
+        return made if holds is None else np.where(holds, made, carry)
+
+    def reduced(self, keepdims: Any) -> Instruction:
+        """The last value."""
+        first, (rows, mask) = self._steps()
+        given = rows if mask is None else (rows, mask)
+
+        def step(carry: Any, row: Any) -> Any:
+            pair = (row, None) if mask is None else row
+            return self._step(carry, *pair), ()
+
+        last, _ = scan(step, first, given, unroll=rows.shape[0] <= FEW)
+        made = as_array(last)
+        if keepdims is True or (keepdims not in NO_VALUE and keepdims):
+            made = made.reshape([1 if d == self._axis else s for d, s in enumerate(self._shape)])
+        result: Instruction = made.instruction
+        return result
+
+    def accumulated(self) -> Instruction:
+        """All values on the way."""
+        if not self._rows.shape[0]:
+            result: Instruction = self._rows.astype(self._result.dtype).instruction
+            return layout.reshape(result, self._shape)
+        first, (rows, _) = self._steps()
+
+        def step(carry: Any, row: Any) -> Any:
+            made = self._step(carry, row, None)
+            return made, made
+
+        _, rest = scan(step, first, rows, unroll=rows.shape[0] <= FEW)
+        column = layout.reshape(first.instruction, (1, *first.shape))
+        parts = [column, as_array(rest).instruction] if rows.shape[0] else [column]
+        made = lift(concatenate(parts, 0), False)
+        order = [*range(1, self._axis + 1), 0, *range(self._axis + 1, made.ndim)]
+        turned: Instruction = made.transpose(order).instruction
+        return turned

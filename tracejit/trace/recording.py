@@ -40,6 +40,11 @@ FROZEN = (np.random, random, time)
 _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platlib", "purelib")}
 )
+RECORDED_BY_NAME = ("scipy", "scipy.special")
+"""Modules that are recorded if the user has imported them."""
+
+_CLASSES = (np.vectorize, np.ndenumerate)
+_BRACKETS = (type(np.r_), type(np.c_), type(np.mgrid), type(np.ogrid))
 _DISPATCHERS = (BuiltinFunctionType, np.ufunc, type(np.sum))
 
 
@@ -83,7 +88,7 @@ def substitute(value: Any) -> Any:
     """What a name that stands for ``value`` shows to a traced function."""
     kind = type(value)
     if kind is ModuleType:
-        if value in RECORDED or is_users_module(value):
+        if value in RECORDED or value.__name__ in RECORDED_BY_NAME or is_users_module(value):
             return Namespace(value)
         return FrozenNamespace(value) if value in FROZEN else value
     if kind is FunctionType:
@@ -91,8 +96,13 @@ def substitute(value: Any) -> Any:
         if recorded is None and is_users(value.__code__):
             return copied(value)
         return value if recorded is None else recorded
-    if kind in _DISPATCHERS:
+    if kind in _DISPATCHERS or kind in _BRACKETS or (kind is type and value in _CLASSES):
         return find(value) or value
+    if kind is np.vectorize:
+        made = find(np.vectorize)
+        assert made is not None, "np.vectorize is implemented"
+        function = substitute(value.pyfunc)
+        return made(function, value.otypes, None, value.excluded, False, value.signature)
     return indexable(value) if kind is np.ndarray else value
 
 

@@ -34,7 +34,12 @@ def origin(function: Any) -> str:
     if isinstance(function, np.ufunc):
         known = getattr(np, function.__name__, None) is function
         return "numpy" if known else "scipy.special"
-    return getattr(function, "__module__", None) or ""
+    name = getattr(function, "__module__", None) or ""
+    for package in ("scipy.special", "numpy.lib"):
+        # Their functions say in which private module they were written.
+        if name.startswith(package):
+            return package.removesuffix(".lib")
+    return name
 
 
 def find(function: Any) -> Function | None:
