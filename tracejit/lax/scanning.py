@@ -1,7 +1,7 @@
 """Loops over the slices of arrays: `scan` and `map`.
 
-Recorded as one While, whose body takes a slice, applies the function, and writes a row of the
-results.
+Recorded as one Scan, which has a derivative; what the function uses of the trace around it becomes
+a carry that stays the same.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from tracejit import tree
 from tracejit.errors import ArgumentError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.lax.control import as_carried, carried_body
-from tracejit.ops import comparison, control, elementwise, layout
-from tracejit.ops.constants import constant, elements_of, parameter, tuple_
+from tracejit.ops import layout, scanning
+from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.shapes import Shape
 from tracejit.trace.body import Abstract, Body, record_body, with_kinds
 from tracejit.trace.convert import operand
 from tracejit.trace.convert import stacked as stack
-from tracejit.trace.index_basic import INDEX_TYPE
 from tracejit.trace.public import public
 from tracejit.trace.tracer import Tracer, lift
 
@@ -38,8 +37,8 @@ def scan(
     """(carry, ys): ``carry, y = f(carry, x)`` for every slice x of ``xs``, the ys stacked.
 
     ``xs`` is a tree of arrays with first dimensions of one length, or None with ``length``.
-    ``unroll=True`` records every step by itself, which gives the result a derivative; a number
-    is a hint. Raises `ShapeError` when lengths differ.
+    ``unroll=True`` records every step by itself; a number is a hint. Raises `ShapeError` when
+    lengths differ.
     """
     columns, spec = tree.flatten(xs)
     slices = [operand(column).natural for column in columns]
@@ -136,77 +135,36 @@ def _scanned(
     captured = body.captured
     outputs = body.abstract[len(carry) :]
     values = [operand(v).to(kind.shape.element_type) for v, kind in zip(leaves, carry, strict=True)]
-    buffers = [layout.full(_rows(kind, count), 0) for kind in outputs]
-    given = tuple_([constant(0, INDEX_TYPE), *values, *buffers, *slices, *captured])
     made = elements_of(
-        control.while_(
-            _counts_to(count, given),
-            _scan_body(body, len(values), len(buffers), captured, given, count, reverse),
-            given,
+        scanning.scan(
+            slices,
+            [*values, *captured],
+            _closed(body, len(values), captured),
+            is_reverse=reverse,
+            length=count,
         )
     )
-    final = with_kinds(made[1 : 1 + len(values)], carry)
-    stacked = [lift(m, False) for m in made[1 + len(values) : 1 + len(values) + len(buffers)]]
+    stacked = [lift(m, False) for m in made[: len(outputs)]]
+    final = with_kinds(made[len(outputs) : len(outputs) + len(values)], carry)
     ys = body.structure.children()[1]
     return tree.unflatten(structure, final), tree.unflatten(ys, stacked)
 
 
-def _counts_to(count: int, given: Instruction) -> Computation:
-    argument = parameter(0, given.shape)
-    counter = elements_of(argument)[0]
-    return Computation(
-        "condition", (argument,), comparison.lt(counter, constant(count, INDEX_TYPE))
-    )
-
-
-def _scan_body(
-    body: Body,
-    carried: int,
-    stacked: int,
-    captured: Sequence[Instruction],
-    given: Instruction,
-    count: int,
-    reverse: bool,
-) -> Computation:
-    """(counter, carry, buffers, xs, captured) after one step."""
-    argument = parameter(0, given.shape)
-    counter, *elements = elements_of(argument)
-    carry, buffers = elements[:carried], elements[carried : carried + stacked]
-    width = len(body.parameters) - carried
-    slices = elements[carried + stacked : carried + stacked + width]
-    kept = elements[carried + stacked + width :]
-    last = constant(count - 1, INDEX_TYPE)
-    place = elementwise.sub(last, counter) if reverse else counter
-    rows = [_row(s, place) for s in slices]
-    replaced = dict(zip([*body.parameters, *captured], [*carry, *rows, *kept], strict=True))
-    results = body.rebuilt(replaced)
-    written = [
-        _written(buffer, y, place) for buffer, y in zip(buffers, results[carried:], strict=True)
-    ]
-    following = elementwise.add(counter, constant(1, INDEX_TYPE))
-    root = tuple_([following, *results[:carried], *written, *slices, *kept])
-    return Computation("body", (argument,), root)
+def _closed(body: Body, carried: int, captured: Sequence[Instruction]) -> Computation:
+    """From slices, carries and captured values to outputs, carries and the captured values."""
+    carries, rows = body.parameters[:carried], body.parameters[carried:]
+    given = [*rows, *carries, *captured]
+    parameters = [parameter(i, value.shape) for i, value in enumerate(given)]
+    results = body.rebuilt(dict(zip(given, parameters, strict=True)))
+    kept = parameters[len(rows) + carried :]
+    root = tuple_([*results[carried:], *results[:carried], *kept])
+    return Computation("body", tuple(parameters), root)
 
 
 def _pair(result: Any) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
         raise ArgumentError(f"scan: the body must return (carry, y), not {tree.structure(result)}")
     return result
-
-
-def _starts(array: Instruction, place: Instruction) -> list[Instruction]:
-    return [place] + [constant(0, INDEX_TYPE)] * (array.array_shape.rank - 1)
-
-
-def _row(array: Instruction, place: Instruction) -> Instruction:
-    sizes = array.array_shape.dimensions
-    made = layout.dynamic_slice(array, _starts(array, place), (1, *sizes[1:]))
-    return layout.reshape(made, sizes[1:])
-
-
-def _written(buffer: Instruction, value: Instruction, place: Instruction) -> Instruction:
-    update = layout.reshape(value, (1, *value.array_shape.dimensions))
-    return layout.dynamic_update_slice(buffer, update, _starts(buffer, place))
 
 
 @public
