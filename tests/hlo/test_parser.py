@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.judge import parse_xla
+from tests.judge import parse_xla, run_xla
 from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.numpy import evaluate
 from tracejit.equality import same_graph
 from tracejit.errors import HloParseError
+from tracejit.graph import Module
 from tracejit.hlo import parse, to_text
 from tracejit.shapes import TOKEN, ElementType, Shape, TupleShape
 from tracejit.sources import Source
@@ -121,6 +124,100 @@ def test_elided_constants_become_parameters() -> None:
     assert shapes == ["f32[1000]", "f32[1000]", "f32[2,500]"]
 
 
+def elided_everywhere(text: str) -> tuple[Module, list[np.ndarray]]:
+    """The module without its long constants, and these."""
+    literals: list[np.ndarray] = []
+
+    def leave_out(matched: re.Match[str]) -> str:
+        numbers = [float(number) for number in matched[1].split(",")]
+        literals.append(np.array(numbers, np.float32))
+        return "constant({...})"
+
+    return verify(parse(re.sub(r"constant\(\{([^}]*)\}\)", leave_out, text))), literals
+
+
+def test_constants_left_out_in_what_is_called() -> None:
+    def body(name: str, *lines: str, parameter: str = "f32[3] parameter(0)") -> str:
+        listed = "\n".join(f"  {line}" for line in (f"p = {parameter}", *lines))
+        return f"{name} {{\n{listed}\n}}\n"
+
+    state = "(s32[], f32[3])"
+    before = (
+        body("inner", "c = f32[3] constant({1, 2, 3})", "ROOT r = f32[3] multiply(p, c)")
+        + body(
+            "outer",
+            "c = f32[3] constant({4, 5, 6})",
+            "i = f32[3] fusion(p), kind=kLoop, calls=inner",
+            "ROOT r = f32[3] add(i, c)",
+        )
+        + body("low", "c = f32[3] constant({-1, 0, 1})", "ROOT r = f32[3] maximum(p, c)")
+        + body("high", "ROOT r = f32[3] call(p), to_apply=outer")
+        + body(
+            "more",
+            "n = s32[] get-tuple-element(p), index=0",
+            "k = s32[] constant(3)",
+            "ROOT r = pred[] compare(n, k), direction=LT",
+            parameter=f"{state} parameter(0)",
+        )
+        + body(
+            "step",
+            "n = s32[] get-tuple-element(p), index=0",
+            "one = s32[] constant(1)",
+            "m = s32[] add(n, one)",
+            "x = f32[3] get-tuple-element(p), index=1",
+            "c = f32[3] constant({7, 8, 9})",
+            "y = f32[3] add(x, c)",
+            f"ROOT r = {state} tuple(m, y)",
+            parameter=f"{state} parameter(0)",
+        )
+    )
+    text = entry(
+        "x = f32[3] parameter(0)",
+        "flag = pred[] parameter(1)",
+        "a = f32[3] call(x), to_apply=outer",
+        "b = f32[3] conditional(flag, a, x), true_computation=low, false_computation=high",
+        "w = f32[3] constant({10, 20, 30})",
+        "zero = s32[] constant(0)",
+        f"t = {state} tuple(zero, b)",
+        f"u = {state} while(t), condition=more, body=step",
+        "v = f32[3] get-tuple-element(u), index=1",
+        "which = s32[] convert(flag)",
+        "z = f32[3] conditional(which, v, w), branch_computations={low, inner}",
+        "ROOT y = (f32[3], f32[3]) tuple(z, w)",
+        before=before,
+    )
+    module, literals = elided_everywhere(text)
+    assert len(module.entry.parameters) == 2 + 5  # each once, in the order of the text
+    assert [list(literal) for literal in literals][:3] == [[1, 2, 3], [4, 5, 6], [-1, 0, 1]]
+    whole = parse(text)
+    for flag in (True, False):
+        arrays = [np.array([-3, 0.5, 2], np.float32), np.array(flag)]
+        expected = evaluate(whole.entry, arrays)
+        actual = evaluate(module.entry, [*arrays, *literals])
+        for one, other in zip(actual, expected, strict=True):
+            assert_array_equal(one, other)
+        for one, other in zip(run_xla(module, *arrays, *literals), expected, strict=True):
+            assert_array_equal(one, other)
+
+
+def test_without_header_and_entry() -> None:
+    body = "{\n  x = f32[] parameter(0)\n  ROOT y = f32[] negate(x)\n}\n"
+    assert parse(f"ENTRY main {body}").name == "module_main"
+    module = parse(f"f {body}\n%g (x: f32[]) -> f32[] {body}")
+    assert (module.name, module.entry.name) == ("module_g", "g")
+
+
+def test_shapes_that_follow_from_operands() -> None:
+    text = entry(
+        "x = f32[2,3] parameter(0)",
+        "y = add(x, x)",
+        "z = transpose(y), dimensions={1,0}",
+        "ROOT t = tuple(z, x)",
+    )
+    module = verify(parse(text))
+    assert str(module.entry.root.shape) == "(f32[3,2], f32[2,3])"
+
+
 def test_a_constant_that_xla_elides_by_default() -> None:
     numbers = ", ".join(str(i) for i in range(40))
     text = entry(f"ROOT c = s32[40] constant({{{numbers}}})")
@@ -144,10 +241,33 @@ def test_every_sample_printed_by_xla_is_read_without_its_percents_and_layouts() 
 
 
 WRONG = [
-    ("", 1, 1, "expected 'HloModule', found the end"),
+    ("", 1, 1, "expected 'HloModule' or a computation"),
+    ("a b c", 1, 1, "expected 'HloModule' or a computation"),
     ("HloModule", 1, 10, "expected the name of the module, found the end"),
-    ("HloModule m", 1, 12, "there is no ENTRY computation"),
-    ("HloModule m\nf {\n x = f32[] parameter(0)\n}\n", 5, 1, "there is no ENTRY computation"),
+    ("HloModule m", 1, 12, "a module needs at least one computation"),
+    ("HloModule m, color=red", 1, 14, "attribute color of the module is not known"),
+    ("HloModule m, replica_count=0", 1, 28, "replica_count must be at least 1"),
+    ("HloModule m, is_scheduled=true, is_scheduled=true", 1, 33, "is given twice"),
+    (
+        entry("x = f32[] parameter(0)") + ", color=red",
+        6,
+        3,
+        "attribute color of a computation is not known",
+    ),
+    (
+        entry("x = f32[2] parameter(0)", "y = f32[2] negate(f32[3] x)"),
+        5,
+        28,
+        "operand x is f32[2], not f32[3]",
+    ),
+    (
+        entry("x = f32[2] parameter(0)").replace("%main {", "%main (x: f32[2]) -> f32[3] {"),
+        3,
+        7,
+        "computation main returns f32[2], not f32[3]",
+    ),
+    (entry("x = f32[2] parameter(0)", "y = iota(), iota_dimension=0"), 5, 3, "needs the shape of"),
+    (entry("x = constant(1)"), 4, 3, "a constant needs its shape"),
     (entry("x = f33[] parameter(0)"), 4, 7, "element type f33 is not known"),
     (entry("x = f32[2 parameter(0)"), 4, 13, "expected ',', found 'parameter'"),
     (entry("x = f32[-2] parameter(0)"), 4, 13, "size -2 is negative"),
@@ -235,12 +355,14 @@ WRONG = [
     (
         entry(
             "x = f32[9] parameter(0)",
-            "ROOT y = f32[9] call(x), to_apply=f",
-            before="f {\n p = f32[9] parameter(0)\n ROOT c = f32[9] constant({...})\n}\n",
+            "i = f32[] constant(0)",
+            "ROOT y = f32[] reduce(x, i), dimensions={0}, to_apply=f",
+            before="f {\n p = f32[] parameter(0)\n q = f32[] parameter(1)\n"
+            " c = f32[] constant({...})\n ROOT r = f32[] add(p, c)\n}\n",
         ),
-        5,
-        7,
-        "a constant outside the ENTRY computation is left out",
+        12,
+        8,
+        "a constant is left out in f, which reduce applies",
     ),
     (
         entry("x = f32[9] parameter(0)", "y = f32[11] pad(x, x), padding=1-1"),

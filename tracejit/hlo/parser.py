@@ -2,9 +2,11 @@
 
 module = parse(open("dump.txt").read())
 
-Layouts, sharding, backend configuration and what else changes no value is read past; the user's
-line is taken from the metadata. A constant that XLA left out, ``constant({...})``, becomes one more
-parameter of the module. Nothing here recurses, so no text is too long or too deeply nested.
+What changes no value is read past (`tracejit.hlo.skipped` says what and why); the user's line is
+taken from the metadata. A constant that XLA left out, ``constant({...})``, becomes one more
+parameter of the module: after its own ones, in the order of the text. Without ENTRY the last
+computation is the entry, and without HloModule the module is named after it, as XLA has it.
+Nothing here recurses, so no text is too long or too deeply nested.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from tracejit.attributes import Kind
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
+from tracejit.hlo.elided import THREADED, with_more
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
 from tracejit.ops.base import operand_counts
-from tracejit.ops.constants import PARAMETER
+from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
+from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.traversal import unreached
 
 
@@ -31,7 +35,8 @@ def parse(text: str) -> Module:
     """
     lexer = Lexer(text)
     program = Reader(lexer).program()
-    return Module(program.name, _Builder(lexer, program).entry(), **program.devices)
+    header = program.header
+    return Module(header.name, _Builder(lexer, program).entry(), **header.devices)
 
 
 class _Builder:
@@ -41,6 +46,8 @@ class _Builder:
         self.lexer = lexer
         self.program = program
         self.made: dict[str, Computation] = {}
+        # Computations that take more parameters for constants that are left out: their places.
+        self.places: dict[Computation, list[int]] = {}
 
     def entry(self) -> Computation:
         """The entry computation, whatever it calls made first."""
@@ -71,54 +78,128 @@ class _Builder:
 
     def computation(self, block: Block) -> Computation:
         values: dict[str, Instruction] = {}
-        parameters: dict[int, Instruction] = {}
+        own = [s for s in block.statements if s.op is PARAMETER]
+        left_out = self.left_out_parameters(block, len(own))
         for statement in block.statements:
             operands = []
             for name, offset in statement.operands:
                 if name not in values:
                     raise self.lexer.error(f"operand {name} is not defined before", offset)
                 operands.append(values[name])
-            instruction = self.instruction(statement, operands)
-            values[statement.name] = instruction
-            if statement.op is PARAMETER:
-                number = instruction.attributes["parameter_number"]
-                if number in parameters:
-                    raise self.lexer.error(f"there are two parameters {number}", statement.offset)
-                parameters[number] = instruction
-        if sorted(parameters) != list(range(len(parameters))):
+            self.check_declared(statement, operands)
+            if _is_left_out(statement):
+                values[statement.name] = left_out[statement.offset]
+            else:
+                values[statement.name] = self.instruction(statement, operands, left_out)
+        parameters = self.parameters(block, own, values)
+        root = values[block.root]
+        if block.result is not None and block.result != root.shape:
             raise self.lexer.error(
-                f"computation {block.name} has the parameters {sorted(parameters)}; "
+                f"computation {block.name} returns {root.shape}, not {block.result}", block.offset
+            )
+        effects = unreached(root, [value for value in values.values() if value.has_effect])
+        made = Computation(block.name, (*parameters, *left_out.values()), root, effects)
+        if left_out:
+            self.places[made] = list(left_out)
+        return made
+
+    def parameters(
+        self, block: Block, statements: list[Statement], values: Mapping[str, Instruction]
+    ) -> list[Instruction]:
+        """The block's own parameters in order."""
+        found: dict[int, Instruction] = {}
+        for statement in statements:
+            number = statement.attributes["parameter_number"]
+            if number in found:
+                raise self.lexer.error(f"there are two parameters {number}", statement.offset)
+            found[number] = values[statement.name]
+        if sorted(found) != list(range(len(found))):
+            raise self.lexer.error(
+                f"computation {block.name} has the parameters {sorted(found)}; "
                 "they must be numbered from 0",
                 block.offset,
             )
-        ordered = tuple(parameters[i] for i in range(len(parameters)))
-        root = values[block.root]
-        effects = unreached(root, [value for value in values.values() if value.has_effect])
-        return Computation(block.name, ordered, root, effects)
+        return [found[i] for i in range(len(found))]
 
-    def instruction(self, statement: Statement, operands: list[Instruction]) -> Instruction:
+    def left_out_parameters(self, block: Block, first: int) -> dict[int, Instruction]:
+        """A parameter for each constant that is left out in the block or in what it calls.
+
+        The keys are their places in the text, in order.
+        """
+        shapes = {s.offset: s.shape for s in block.statements if _is_left_out(s) and s.shape}
+        for statement in block.statements:
+            for callee in _called(statement):
+                computation = self.made[callee]
+                places = self.places.get(computation, [])
+                if places and statement.op not in THREADED:
+                    raise self.lexer.error(
+                        f"a constant is left out in {callee}, which {statement.op.opcode} applies; "
+                        "dump large constants",
+                        statement.offset,
+                    )
+                taken = computation.parameters[len(computation.parameters) - len(places) :]
+                shapes |= {p: t.shape for p, t in zip(places, taken, strict=True)}
+        return {
+            place: parameter(first + i, shapes[place]) for i, place in enumerate(sorted(shapes))
+        }
+
+    def check_declared(self, statement: Statement, operands: list[Instruction]) -> None:
+        for position, shape in statement.declared.items():
+            if operands[position].shape != shape:
+                name, offset = statement.operands[position]
+                raise self.lexer.error(
+                    f"operand {name} is {operands[position].shape}, not {shape}", offset
+                )
+
+    def instruction(
+        self, statement: Statement, operands: list[Instruction], left_out: dict[int, Instruction]
+    ) -> Instruction:
         op = statement.op
         fewest, most = operand_counts(op)
         if not fewest <= len(operands) <= most:
             raise self.lexer.error(
                 f"{op.opcode} does not take {len(operands)} operands", statement.offset
             )
-        attributes = {
-            a.name: operands[0].array_shape.layout
-            if a.kind is Kind.OPERAND_LAYOUT
-            else _resolved(statement.attributes[a.name], self.made)
-            for a in op.attributes
-        }
         try:
+            attributes = {
+                a.name: operands[0].array_shape.layout
+                if a.kind is Kind.OPERAND_LAYOUT
+                else _resolved(statement.attributes[a.name], self.made)
+                for a in op.attributes
+            }
+            if any(self.made[callee] in self.places for callee in _called(statement)):
+                return self.threaded(statement, operands, attributes, left_out)
             shape = op.shape_rule(*[o.shape for o in operands], **attributes)
         except TracejitError as error:
             raise self.lexer.error(error.message, statement.offset) from error
-        if shape != statement.shape:
+        self.check_shape(statement, shape)
+        given = shape if statement.shape is None else statement.shape
+        return Instruction(op, tuple(operands), given, attributes, statement.source)
+
+    def threaded(
+        self,
+        statement: Statement,
+        operands: list[Instruction],
+        attributes: dict[str, Any],
+        left_out: dict[int, Instruction],
+    ) -> Instruction:
+        """An instruction that hands on constants which are left out in what it calls."""
+        shape = Shape(ElementType.PRED) if statement.shape is None else statement.shape
+        bare = Instruction(statement.op, tuple(operands), shape, attributes, statement.source)
+        made = with_more(bare, lambda computation: self.places.get(computation, ()), left_out)
+        self.check_shape(statement, made.shape)
+        return made
+
+    def check_shape(self, statement: Statement, shape: AnyShape) -> None:
+        if statement.shape is not None and shape != statement.shape:
             raise self.lexer.error(
-                f"{op.opcode} makes {shape} of these operands, not {statement.shape}",
+                f"{statement.op.opcode} makes {shape} of these operands, not {statement.shape}",
                 statement.offset,
             )
-        return Instruction(op, tuple(operands), statement.shape, attributes, statement.source)
+
+
+def _is_left_out(statement: Statement) -> bool:
+    return statement.op is CONSTANT and "literal" not in statement.attributes
 
 
 def _called(statement: Statement) -> list[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import HloParseError, TracejitError
 from tracejit.graph import OPS, Op
+from tracejit.hlo import skipped
 from tracejit.hlo.attributes import ELSEWHERE, ComputationName, read_attribute
+from tracejit.hlo.header import Header, read_header
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal
-from tracejit.hlo.metadata import SourceTables, read_fields, read_tables
+from tracejit.hlo.metadata import read_fields
 from tracejit.hlo.shapes import read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.control import CALL
@@ -19,35 +21,26 @@ from tracejit.ops.dumps import ASYNC_DONE, ASYNC_START, ASYNC_UPDATE
 from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.sources import Source
 
-# Attributes that say how to run an instruction or where it came from, not what it computes.
-_SKIPPED = frozenset(
-    {
-        "backend_config",
-        "control-predecessors",
-        "frontend_attributes",
-        "origin",
-        "parameter_replication",
-        "sharding",
-        "statistics",
-    }
-)
-
-
 _ASYNC_PARTS = {"start": ASYNC_START, "update": ASYNC_UPDATE, "done": ASYNC_DONE}
 _THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_thread")
 
 
 @dataclass
 class Statement:
-    """One line of a computation, its operands and computations still names."""
+    """One line of a computation, its operands and computations still names.
+
+    ``shape`` is None where the text leaves it to be inferred; ``declared`` has the shapes that the
+    text gives operands. A constant without a literal is one that the text leaves out.
+    """
 
     name: str
     offset: int
     op: Op
-    shape: AnyShape
+    shape: AnyShape | None
     operands: list[tuple[str, int]]
     attributes: dict[str, Any]
     source: Source | None
+    declared: dict[int, AnyShape] = field(default_factory=dict)
 
 
 @dataclass
@@ -58,16 +51,16 @@ class Block:
     offset: int
     statements: list[Statement]
     root: str
+    result: AnyShape | None = None
 
 
 @dataclass
 class Program:
     """A whole module as written."""
 
-    name: str
+    header: Header
     blocks: dict[str, Block]
     entry: str
-    devices: dict[str, int]
 
 
 class Reader:
@@ -75,27 +68,14 @@ class Reader:
 
     def __init__(self, lexer: Lexer) -> None:
         self.lexer = lexer
-        self.tables = SourceTables()
+        self.header = Header()
         self.opcodes = {op.opcode: op for op in OPS.values()}
         self.wrapped: dict[str, Block] = {}
 
     def program(self) -> Program:
         """Everything in the text, checked for grammar."""
         lexer = self.lexer
-        lexer.expect("HloModule")
-        name = lexer.word("the name of the module")
-        devices = {"replica_count": 1, "num_partitions": 1}
-        while lexer.accept(","):
-            offset = lexer.token.offset
-            attribute = lexer.word("an attribute of the module")
-            lexer.expect("=")
-            if attribute not in devices:
-                lexer.skip_value()
-                continue
-            devices[attribute] = lexer.integer(f"the {attribute}")
-            if devices[attribute] < 1:
-                raise lexer.error(f"{attribute} must be at least 1", offset)
-        self.tables = read_tables(lexer)
+        self.header = read_header(lexer)
         blocks: dict[str, Block] = {}
         entry: str | None = None
         while lexer.token.kind != "end":
@@ -108,23 +88,24 @@ class Reader:
                 raise lexer.error("there are two ENTRY computations", offset)
             blocks[block.name] = block
             entry = block.name if is_entry else entry
-        if entry is None:
-            raise lexer.error("there is no ENTRY computation")
+        if not blocks:
+            raise lexer.error("a module needs at least one computation")
+        entry = block.name if entry is None else entry
+        self.header.name = self.header.name or f"module_{entry}"
         blocks |= {name: block for name, block in self.wrapped.items() if name not in blocks}
-        for block in blocks.values():
-            self.number_elided(block, block.name == entry)
-        return Program(name, blocks, entry, devices)
+        return Program(self.header, blocks, entry)
 
     def block(self) -> Block:
         lexer = self.lexer
         offset = lexer.token.offset
         name = lexer.word("the name of a computation")
+        result: AnyShape | None = None
         if lexer.at("("):
             lexer.parenthesised()
             if lexer.token.kind != "arrow":
                 raise lexer.error("expected -> and the shape of the result")
             lexer.advance()
-            read_shape(lexer)
+            result = read_shape(lexer)
         lexer.expect("{")
         statements: dict[str, Statement] = {}
         root: str | None = None
@@ -140,23 +121,29 @@ class Reader:
         if not statements:
             raise lexer.error("a computation needs at least one instruction")
         lexer.expect("}")
-        while lexer.accept(","):  # execution_thread and the like
-            lexer.word("an attribute of the computation")
+        while lexer.accept(","):
+            place = lexer.token.offset
+            attribute = lexer.word("an attribute of the computation")
+            if attribute not in skipped.COMPUTATION:
+                raise lexer.error(f"attribute {attribute} of a computation is not known", place)
             lexer.expect("=")
             lexer.skip_value()
-        return Block(name, offset, list(statements.values()), root or statement.name)
+        return Block(name, offset, list(statements.values()), root or statement.name, result)
 
     def statement(self) -> Statement:
         lexer = self.lexer
         offset = lexer.token.offset
         name = lexer.word("the name of an instruction")
         lexer.expect("=")
-        shape = read_shape(lexer)
+        # Without a shape the opcode comes first, and its operands' parenthesis after it.
+        written = lexer.at("(") or lexer.peek().text == "["
+        shape = read_shape(lexer) if written else None
         opcode_offset = lexer.token.offset
         opcode = lexer.word("an opcode")
         op = self.opcodes.get(opcode)
         if op is None:
-            return self.asynchronous(Statement(name, offset, CALL, shape, [], {}, None), opcode)
+            statement = Statement(name, offset, CALL, shape, [], {}, None)
+            return self.asynchronous(statement, opcode, opcode_offset)
         statement = Statement(name, offset, op, shape, [], {}, None)
         if op is CONSTANT:
             self.literal(statement)
@@ -169,7 +156,7 @@ class Reader:
         self.attributes(statement)
         return statement
 
-    def asynchronous(self, statement: Statement, opcode: str) -> Statement:
+    def asynchronous(self, statement: Statement, opcode: str, offset: int) -> Statement:
         """A part of an async op written short: ``negate-start(x)`` for an async-start.
 
         What it calls, a computation of the one op, is then nowhere in the text and is made here.
@@ -178,7 +165,7 @@ class Reader:
         base, _, part = opcode.rpartition("-")
         op = self.opcodes.get(base)
         if op is None or part not in _ASYNC_PARTS:
-            raise lexer.error(f"opcode {opcode} is not known", statement.offset)
+            raise lexer.error(f"opcode {opcode} is not known", offset)
         statement.op = _ASYNC_PARTS[part]
         if part != "start":
             self.operands(statement)
@@ -212,6 +199,8 @@ class Reader:
 
     def literal(self, statement: Statement) -> None:
         lexer = self.lexer
+        if statement.shape is None:
+            raise lexer.error("a constant needs its shape", statement.offset)
         offset = lexer.token.offset
         text = lexer.parenthesised()
         if text.replace(" ", "") == "{...}":
@@ -225,27 +214,12 @@ class Reader:
         literal.flags.writeable = False
         statement.attributes["literal"] = literal
 
-    def number_elided(self, block: Block, is_entry: bool) -> None:
-        """Constants that were left out become parameters after the others."""
-        number = sum(statement.op is PARAMETER for statement in block.statements)
-        for statement in block.statements:
-            if statement.op is not CONSTANT or "literal" in statement.attributes:
-                continue
-            if not is_entry:
-                raise self.lexer.error(
-                    "a constant outside the ENTRY computation is left out; dump large constants",
-                    statement.offset,
-                )
-            statement.op = PARAMETER
-            statement.attributes = {"parameter_number": number, "shape": statement.shape}
-            number += 1
-
     def operands(self, statement: Statement) -> None:
         lexer = self.lexer
         lexer.expect("(")
         while not lexer.accept(")"):
             if lexer.at("(") or lexer.peek().text == "[":
-                read_shape(lexer)
+                statement.declared[len(statement.operands)] = read_shape(lexer)
             offset = lexer.token.offset
             statement.operands.append((lexer.word("the name of an operand"), offset))
             if not lexer.at(")"):
@@ -261,8 +235,8 @@ class Reader:
             name = lexer.word("the name of an attribute")
             lexer.expect("=")
             if name == "metadata":
-                statement.source = self.tables.source(read_fields(lexer))
-            elif (name in _SKIPPED and name not in known) or (
+                statement.source = self.header.tables.source(read_fields(lexer))
+            elif (name in skipped.INSTRUCTION and name not in known) or (
                 name in ("calls", _THREAD.name) and statement.op in (ASYNC_DONE, ASYNC_UPDATE)
             ):
                 lexer.skip_value()
@@ -278,8 +252,14 @@ class Reader:
                     f"{statement.op.opcode} needs the attribute {name}", statement.offset
                 )
         for attribute in statement.op.attributes:
-            if attribute.kind is Kind.SHAPE:
+            if attribute.kind is Kind.UNWRITTEN:
+                values[attribute.name] = attribute.default
+            elif attribute.kind is Kind.SHAPE:
                 values[attribute.name] = statement.shape
+                if statement.shape is None:
+                    raise lexer.error(
+                        f"{statement.op.opcode} needs the shape of its result", statement.offset
+                    )
 
     def attribute(self, kind: Kind) -> Any:
         offset = self.lexer.token.offset

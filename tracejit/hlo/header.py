@@ -1,0 +1,54 @@
+"""The front of a module's text: its name, its devices, and the tables of source lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tracejit.hlo import skipped
+from tracejit.hlo.lexer import Lexer
+from tracejit.hlo.metadata import SourceTables, read_tables
+
+
+@dataclass
+class Header:
+    """What stands before the first computation; ``name`` is empty where there is no header."""
+
+    name: str = ""
+    devices: dict[str, int] = field(
+        default_factory=lambda: {"replica_count": 1, "num_partitions": 1}
+    )
+    tables: SourceTables = field(default_factory=SourceTables)
+
+
+def read_header(lexer: Lexer) -> Header:
+    """The header at the lexer. XLA reads text without one as well. Raises `HloParseError`."""
+    header = Header()
+    if lexer.at("HloModule"):
+        lexer.advance()
+        header.name = lexer.word("the name of the module")
+        given: set[str] = set()
+        while lexer.accept(","):
+            offset = lexer.token.offset
+            name = lexer.word("an attribute of the module")
+            lexer.expect("=")
+            if name in given:
+                raise lexer.error(f"attribute {name} is given twice", offset)
+            given.add(name)
+            if name in header.devices:
+                header.devices[name] = _count(lexer, name)
+            elif name in skipped.MODULE:
+                lexer.skip_value()
+            else:
+                raise lexer.error(f"attribute {name} of the module is not known", offset)
+    elif not (lexer.at("ENTRY") or lexer.peek().text in ("{", "(")):
+        raise lexer.error("expected 'HloModule' or a computation")
+    header.tables = read_tables(lexer)
+    return header
+
+
+def _count(lexer: Lexer, name: str) -> int:
+    offset = lexer.token.offset
+    count = lexer.integer(f"the {name}")
+    if count < 1:
+        raise lexer.error(f"{name} must be at least 1", offset)
+    return count

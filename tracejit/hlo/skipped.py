@@ -1,0 +1,36 @@
+"""What HLO text may hold that is read past, and why. What is in none of these tables is refused."""
+
+from __future__ import annotations
+
+MODULE = {
+    "alias_passthrough_params": "says how memory may be reused",
+    "allow_spmd_sharding_propagation_to_output": "guides XLA's partitioner",
+    "allow_spmd_sharding_propagation_to_parameters": "guides XLA's partitioner",
+    "buffer_donor": "says how memory may be reused",
+    "entry_computation_layout": "repeats the shapes and layouts of parameters and root",
+    "entry_computation_root_parameter_aliasing": "says how memory may be reused",
+    "frontend_attributes": "is the framework's own",
+    "input_output_alias": "says how memory may be reused",
+    "is_scheduled": "the order of the text is kept in any case",
+    "origin_recovery_table": "is for debugging",
+}
+"""Attributes of a module."""
+
+COMPUTATION = {
+    "execution_thread": "says which thread of XLA's runs it",
+}
+"""Attributes of a computation."""
+
+INSTRUCTION = {
+    "backend_config": "is how one compiler chose to run it; CustomCall keeps it",
+    "control-predecessors": "what has side effects runs in the order of the text",
+    "frontend_attributes": "is the framework's own; Call keeps it",
+    "origin": "is for debugging",
+    "original_value": "is for debugging",
+    "parameter_replication": "guides XLA's partitioner",
+    "physical_to_logical": "says how memory is laid out",
+    "sharding": "guides XLA's partitioner",
+    "statistics": "is for showing the graph",
+}
+"""Attributes of an instruction, where its op has none of the name; ``metadata`` becomes its source.
+"""
