@@ -76,6 +76,8 @@ def register_custom_call(
 ) -> Any:
     """Registers what a custom call with the target ``name`` runs; also a decorator.
 
+    Names that begin with "tracejit." are the library's own.
+
     ``gradient(*operands, *cotangents)``, recorded like any traced function, returns one cotangent
     for each operand, None for zero; without it the call has no derivative.
 
@@ -89,6 +91,8 @@ def register_custom_call(
     def register(function: Function) -> Function:
         if not callable(function):
             raise ArgumentError(f"register_custom_call: {function!r} is no function")
+        if not name or name.startswith("tracejit."):
+            raise ArgumentError(f"register_custom_call: {name!r} is no name for a target")
         with _lock:
             if name in _targets and not replace:
                 raise ArgumentError(
@@ -133,24 +137,23 @@ def call_target(
     result that is not of ``shape``.
     """
     function = find_target(name, source).function
-    arrays = [_readable(o) for o in operands if not isinstance(o, TokenShape)]
+    arrays = [_copied(o) for o in operands if not isinstance(o, TokenShape)]
     config = {"backend_config": backend_config} if backend_config else {}
     with np.errstate(all="warn"):
         made = function(*arrays, **config)
     return _checked(name, made, shape, source)
 
 
-def _readable(value: Any) -> Any:
-    """A view of an array, or of each in a tuple, that refuses writes."""
+def _copied(value: Any) -> Any:
+    """An array that may be kept and written to, or a tuple of them; tokens left out."""
     if isinstance(value, tuple):
-        return tuple(_readable(v) for v in value if not isinstance(v, TokenShape))
-    view = np.asarray(value).view()
-    view.flags.writeable = False
-    return view
+        return tuple(_copied(v) for v in value if not isinstance(v, TokenShape))
+    return np.array(value)
 
 
 def _checked(name: str, made: Any, shape: AnyShape, source: Source | None) -> Any:
     if shape == TOKEN:
+        _checked(name, made, TupleShape(()), source)
         return TOKEN
     if isinstance(shape, TupleShape):
         wanted = [element for element in shape.elements if element != TOKEN]

@@ -34,7 +34,8 @@ def bitcast(instruction: Instruction, operand: np.ndarray) -> np.ndarray:
     flat = packed.reshape(-1).view(shape.dtype)
     order = _order(shape.layout, shape.rank)
     laid_out = flat.reshape([shape.dimensions[d] for d in order])
-    return laid_out.transpose(np.argsort(order))
+    result: np.ndarray = laid_out.transpose(np.argsort(order))
+    return result
 
 
 @interpret.attach(COPY, DOMAIN)

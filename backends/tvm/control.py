@@ -10,7 +10,7 @@ from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Place, Scra
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter, tuple_
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.traversal import substitute
+from tracejit.traversal import effects_of, substitute
 
 
 def leaf_shapes(shape: AnyShape) -> list[Shape]:
@@ -21,8 +21,11 @@ def leaf_shapes(shape: AnyShape) -> list[Shape]:
     return [shape]
 
 
-def flat(computation: Computation) -> tuple[list[Instruction], Instruction]:
-    """The computation with a parameter for each array: new parameters, and the root."""
+def flat(computation: Computation) -> tuple[list[Instruction], Instruction, list[Instruction]]:
+    """The computation with a parameter for each array: new parameters, the root, the effects.
+
+    The effects are all of them, those that the root needs included.
+    """
     parameters: list[Instruction] = []
 
     def fresh(shape: AnyShape) -> Instruction:
@@ -32,8 +35,8 @@ def flat(computation: Computation) -> tuple[list[Instruction], Instruction]:
         return parameters[-1]
 
     replacements = {old: fresh(old.shape) for old in computation.parameters}
-    (root,) = substitute([computation.root], replacements)
-    return parameters, root
+    root, *effects = substitute([computation.root, *effects_of(computation)], replacements)
+    return parameters, root, effects
 
 
 @dataclass(frozen=True)

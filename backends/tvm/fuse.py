@@ -26,7 +26,8 @@ from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
-from tracejit.ops.control import CONDITIONAL, WHILE
+from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
@@ -85,25 +86,26 @@ def is_given(instruction: Instruction) -> bool:
     return instruction.op is PARAMETER
 
 
-def fuse(outputs: Sequence[Instruction]) -> Plan:
-    """The plan for everything that ``outputs`` need.
+def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> Plan:
+    """The plan for everything that ``outputs`` and ``effects``, instructions with one, need.
 
     Parameters and non-scalar constants have memory already. Tuple-shaped hearts have memory for
     each GetTupleElement of them.
     """
-    return _Fusion(outputs).plan()
+    return _Fusion(outputs, effects).plan()
 
 
 class _Fusion:
-    def __init__(self, outputs: Sequence[Instruction]) -> None:
+    def __init__(self, outputs: Sequence[Instruction], effects: Sequence[Instruction]) -> None:
         self.outputs = [stripped(output) for output in outputs]
-        self.order = in_order(self.outputs)
+        self.order = in_order([*self.outputs, *effects])
         self.users: dict[Instruction, list[Instruction]] = {i: [] for i in self.order}
         for instruction in self.order:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
         self.memory = {i for i in self.order if is_given(i)}
         self.memory.update(self.outputs)
+        self.memory.update(effects)
         self.size: dict[Instruction, int] = {}
         self.cost = self._accumulated()
         self.homes: dict[Instruction, frozenset[Instruction]] = {}
@@ -171,8 +173,10 @@ class _Fusion:
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
         cost = self.cost[operand]
-        if user.op in (SORT, TOP_K) or is_library_call(user.op):
+        if user.op in (SORT, TOP_K, CUSTOM_CALL) or is_library_call(user.op):
             return True
+        if user.op is OPTIMIZATION_BARRIER:
+            return cost > 0
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):

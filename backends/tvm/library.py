@@ -15,22 +15,28 @@ from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.tir import Evaluate, Stmt, tirx
 from tracejit.graph import Computation, Instruction, Module, Op
 from tracejit.hlo import to_text
-from tracejit.ops.constants import parameter
+from tracejit.ops.constants import TUPLE, parameter
 from tracejit.traversal import rebuild
 
 
 def library_call(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """A kernel's whole body: the interpreter evaluates ``instruction``, an op on arrays."""
+    """A kernel's whole body: the interpreter evaluates ``instruction``, an op on arrays.
+
+    Operands that are tuples must be Tuple instructions.
+    """
     parameters: list[Instruction] = []
-    operands: list[Instruction] = []
     addresses = []
-    for operand in instruction.operands:
+
+    def stand_in(operand: Instruction) -> Instruction:
+        if operand.op is TUPLE:
+            return rebuild(operand, [stand_in(element) for element in operand.operands])
         if operand not in frame.inputs:
-            operands.append(operand)
-            continue
+            return operand
         parameters.append(parameter(len(parameters), operand.shape))
-        operands.append(parameters[-1])
         addresses.append(frame.inputs[operand].data)
+        return parameters[-1]
+
+    operands = [stand_in(operand) for operand in instruction.operands]
     called = Computation("call", tuple(parameters), rebuild(instruction, operands))
     text = to_text(Module(instruction.op.function, called))
     addresses += [target.data for _, target in results]

@@ -21,6 +21,7 @@ from tracejit.backends.tvm.fuse import fuse, is_given, stripped
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
+from tracejit.backends.tvm.plain import plain
 from tracejit.backends.tvm.program import Argument, Program
 from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -55,9 +56,9 @@ def lower(computation: Computation, machine: Machine) -> Program:
     Raises `CompilationError` for an op that has no rule, naming the user's line.
     """
     constants: dict[Instruction, int] = {}
-    parameters, root = flat(computation)
+    parameters, root, effects = flat(plain(computation))
     outputs = flattened(root)
-    fragment = lower_fragment(parameters, outputs, machine, constants, "")
+    fragment = lower_fragment(parameters, outputs, effects, machine, constants, "")
     return Program(
         kernels=fragment.all_kernels,
         calls=fragment.calls,
@@ -71,13 +72,18 @@ def lower(computation: Computation, machine: Machine) -> Program:
 def lower_fragment(
     parameters: Sequence[Instruction],
     outputs: Sequence[Instruction],
+    effects: Sequence[Instruction],
     machine: Machine,
     constants: dict[Instruction, int],
     prefix: str,
 ) -> Fragment:
-    """The kernels and calls that make ``outputs``; ``prefix`` keeps kernel names apart."""
-    simple = simplify(legalise(simplify(outputs)))
-    return _Lowering(parameters, simple, machine, constants, prefix).fragment()
+    """The kernels and calls that make ``outputs`` and do all ``effects`` once, in their order.
+
+    ``prefix`` keeps kernel names apart.
+    """
+    simple = simplify(legalise(simplify([*outputs, *effects])))
+    made, done = simple[: len(outputs)], simple[len(outputs) :]
+    return _Lowering(parameters, made, done, machine, constants, prefix).fragment()
 
 
 def flattened(root: Instruction) -> list[Instruction]:
@@ -92,6 +98,7 @@ class _Lowering:
         self,
         parameters: Sequence[Instruction],
         outputs: Sequence[Instruction],
+        effects: Sequence[Instruction],
         machine: Machine,
         constants: dict[Instruction, int],
         prefix: str,
@@ -101,7 +108,7 @@ class _Lowering:
         self.machine = machine
         self.constants = constants
         self.prefix = prefix
-        self.plan = fuse([o for o in outputs if o.array_shape.size])
+        self.plan = fuse([o for o in outputs if o.array_shape.size], effects)
         self.kernels = joined(self.plan.kernels, self.plan.memory, [stripped(o) for o in outputs])
         self.elements = {
             (i.operands[0], i.attributes["index"]): i
@@ -139,9 +146,10 @@ class _Lowering:
 
     def _steps(self, fused: Fused, number: int) -> list[Step]:
         results = [leaf for result in fused.results for leaf in self._leaves(result)]
-        if all(r.array_shape.size == 0 for r in results):
-            return []
         heart = fused.heart
+        has_effect = heart is not None and heart.has_effect
+        if not has_effect and all(r.array_shape.size == 0 for r in results):
+            return []
         what = "rows" if isinstance(fused, RowKernel) else (heart or results[-1]).op.function
         name = f"{self.prefix}k{number}_{what}"
         if heart is not None and heart.op is WHILE:
@@ -211,13 +219,13 @@ class _Lowering:
 
         With ``unchanged`` those that are its own parameters, in the same position, are left out.
         """
-        parameters, root = flat(computation)
+        parameters, root, effects = flat(computation)
         outputs = flattened(root)
         made = [
             n for n, output in enumerate(outputs) if not (unchanged and output is parameters[n])
         ]
         wanted = [outputs[n] for n in made]
-        fragment = lower_fragment(parameters, wanted, self.machine, self.constants, prefix)
+        fragment = lower_fragment(parameters, wanted, effects, self.machine, self.constants, prefix)
         return fragment, made
 
     def _while(

@@ -6,20 +6,29 @@ import pytest
 
 from tracejit.backends.tvm.emit import indexed, pointwise, rooted
 from tracejit.backends.tvm.legalise import expansions
+from tracejit.backends.tvm.plain import CALLS, simpler_names
 from tracejit.graph import OPS
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
-from tracejit.ops.control import CALL, CONDITIONAL, WHILE
+from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.windows import REDUCE_WINDOW
 
-# What the program's structure is made of; `lower` deals with these, CALL is inlined by `simplify`.
-STRUCTURE = {PARAMETER, CONSTANT, TUPLE, GET_TUPLE_ELEMENT, CALL}
+# What the program's structure is made of; `lower` deals with these, calls are inlined.
+STRUCTURE = {PARAMETER, CONSTANT, TUPLE, GET_TUPLE_ELEMENT, *CALLS}
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_op_can_be_compiled(name: str) -> None:
     op = OPS[name]
-    found = [t.concern for t in (pointwise, indexed, rooted, expansions) if t.get(op) is not None]
-    if op is REDUCE_WINDOW:
+    tables = (simpler_names, pointwise, indexed, rooted, expansions)
+    found = [table.concern for table in tables if table.get(op) is not None]
+    if op is CUSTOM_CALL:
+        # Without tokens it is called back, or its kernel is put in.
+        assert found == ["plain", "emit rooted"]
+    elif op is OPTIMIZATION_BARRIER:
+        # One for each array, which then is computed no earlier.
+        assert found == ["plain", "emit pointwise"]
+    elif op is REDUCE_WINDOW:
         # Padding goes away first, then the window has a schedule.
         assert found == ["emit rooted", "legalise"]
     elif op in (CONDITIONAL, WHILE):

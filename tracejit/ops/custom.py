@@ -21,6 +21,10 @@ API_VERSIONS = (
     "API_VERSION_TYPED_FFI",
 )
 
+# Targets that every process knows: the queues, for compiled code.
+INFEED_TARGET = "tracejit.infeed"
+OUTFEED_TARGET = "tracejit.outfeed"
+
 
 @define(
     "CustomCall",
