@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from tracejit import ops
-from tracejit.errors import ArgumentError, AttributeValueError
+from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.base import function_name
 from tracejit.shapes import AnyShape, Shape
@@ -304,10 +304,12 @@ class XlaBuilder:
     _reshape = _Method(ops.reshape)
 
     # Constants and structure.
+    after_all = _Method(ops.after_all)
     constant = _Method(ops.constant)
     constant_literal = _Method(ops.constant)
     get_tuple_element = _Method(ops.get_tuple_element)
     iota = _Method(ops.iota)
+    optimization_barrier = _Method(ops.optimization_barrier)
     tuple = _Method(ops.tuple_)
 
     # Indexing.
@@ -327,6 +329,7 @@ class XlaBuilder:
     _map = _Method(ops.map_)
     reduce = _Method(ops.reduce)
     reduce_window = _Method(ops.reduce_window)
+    scan = _Method(ops.scan)
     select_and_scatter = _Method(ops.select_and_scatter)
     sort = _Method(ops.sort)
     top_k = _Method(ops.top_k)
@@ -344,10 +347,12 @@ class XlaBuilder:
         same for all elements. Raises `ShapeError` when something does not fit.
         """
         given = [operands] if isinstance(operands, Instruction) else [*operands]
-        spread = [
-            ops.broadcast_in_dim(scalar, given[0].array_shape.dimensions, ()) if given else scalar
-            for scalar in static_operands
-        ]
+        spread = []
+        for i, scalar in enumerate(static_operands):
+            if not isinstance(scalar.shape, Shape) or scalar.shape.rank:
+                raise ShapeError(f"map: static operand {i} {scalar.shape} must be a scalar")
+            sizes = given[0].array_shape.dimensions if given else ()
+            spread.append(ops.broadcast_in_dim(scalar, sizes, ()))
         return self._map([*given, *spread], computation, dimensions)
 
     # Normalisation.
@@ -355,8 +360,20 @@ class XlaBuilder:
     batch_norm_inference = _Method(ops.batch_norm_inference)
     batch_norm_training = _Method(ops.batch_norm_training)
 
+    # Linear algebra, spectra.
+    cholesky = _Method(ops.cholesky)
+    fft = _Method(ops.fft)
+    triangular_solve = _Method(ops.triangular_solve)
+
+    # Random numbers.
+    rng_bit_generator = _Method(ops.rng_bit_generator)
+    rng_normal = _Method(ops.rng_normal)
+    rng_uniform = _Method(ops.rng_uniform)
+
     # Control.
     call = _Method(ops.call)
+    composite_call = _Method(ops.composite_call)
+    custom_call = _Method(ops.custom_call)
     while_ = _Method(ops.while_)
 
     @overload
@@ -391,3 +408,30 @@ class XlaBuilder:
 
     _conditional = _Method(ops.conditional)
     conditional_indexed = _Method(ops.conditional_indexed)
+
+    # Queues of the host.
+    infeed_with_token = _Method(ops.infeed)
+    outfeed_with_token = _Method(ops.outfeed)
+
+    def infeed(self, shape: AnyShape, config: str = "") -> Instruction:
+        """The next datum of the infeed queue, of ``shape`` (XLA: Infeed).
+
+        Several are read in the order of these calls. Raises `ShapeError` for a shape that is
+        neither an array's nor a tuple of arrays'.
+        """
+        return self.get_tuple_element(self.infeed_with_token(self.after_all([]), shape, config), 0)
+
+    def outfeed(
+        self,
+        operand: Instruction,
+        shape_with_layout: AnyShape | None = None,
+        outfeed_config: str = "",
+    ) -> Instruction:
+        """Puts ``operand`` into the outfeed queue, and returns a token (XLA: Outfeed).
+
+        ``shape_with_layout`` is the operand's shape with the layout of the data in the queue.
+        Raises `ShapeError` for another shape.
+        """
+        return self.outfeed_with_token(
+            operand, self.after_all([]), shape_with_layout, outfeed_config
+        )

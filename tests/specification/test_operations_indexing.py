@@ -95,7 +95,7 @@ def scattered(
     operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, numbers: ScatterDimensionNumbers
 ) -> np.ndarray:
     """The page's formal definition with add, update by update."""
-    out = operand.copy()
+    out: np.ndarray = operand.copy()
     vector_dim = numbers.index_vector_dim
     batch_dims = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
     removed = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
