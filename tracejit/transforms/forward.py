@@ -23,6 +23,7 @@ from tracejit.transforms.gradient import Aux, like_arguments, output_like, seeds
 from tracejit.transforms.recorded import Input, Run, run
 from tracejit.transforms.signature import Parameters, title_of
 from tracejit.transforms.staging import Output, outputs_of
+from tracejit.traversal import substitute
 
 Function = Callable[..., Any]
 
@@ -120,7 +121,10 @@ class _Recorded:
         derivatives = pullback(
             [result for result, _ in pairs], cotangents, [tangent for _, tangent in pairs]
         )
-        following = iter(derivatives)
+        # Linear in the cotangents, the derivatives do not depend on them; loops may mention them.
+        zeros = {c: full(c.array_shape, 0) for c in cotangents}
+        reached = iter(substitute([d for d in derivatives if d is not None], zeros))
+        following = iter([None if d is None else next(reached) for d in derivatives])
         made = []
         for output in self.outputs:
             found = next(following) if is_differentiable(output.instruction) else None
