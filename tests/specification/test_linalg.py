@@ -32,7 +32,8 @@ def hermitian(size: int, dtype: type, batch: Sequence[int] = ()) -> np.ndarray:
     a = rng.normal(size=(*batch, size, size)) + 1j * rng.normal(size=(*batch, size, size))
     if not np.issubdtype(dtype, np.complexfloating):
         a = a.real
-    return (a @ np.swapaxes(a, -1, -2).conj() + size * np.eye(size)).astype(dtype)
+    product = a @ np.swapaxes(a, -1, -2).conj() + size * np.eye(size)
+    return np.asarray(product.astype(dtype))
 
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -107,7 +108,7 @@ def test_large_systems_are_solved_by_halves() -> None:
 @pytest.mark.parametrize("length", [16, 17])
 def test_rfft_of_two_lengths_has_one_shape(length: int) -> None:
     """RFFT(fft_length=[16]) makes as many numbers as RFFT(fft_length=[17])."""
-    x = np.random.default_rng(length).normal(size=length).astype(np.float32)
+    x: np.ndarray = np.random.default_rng(length).normal(size=length).astype(np.float32)
     half = everywhere(lambda x: ops.fft(x, "RFFT", (length,)), x)
     assert half.shape == (9,)
     back = everywhere(lambda x: ops.fft(x, "IRFFT", (length,)), half)
