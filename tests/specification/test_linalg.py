@@ -117,7 +117,7 @@ def test_rfft_of_two_lengths_has_one_shape(length: int) -> None:
 
 def test_fft_of_several_axes_is_a_cascade() -> None:
     """RFFT first over the innermost axis, then complex over the others; IRFFT the other way."""
-    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    x: np.ndarray = np.random.default_rng(0).normal(size=(3, 4, 5))
 
     def cascade(x: Instruction) -> Instruction:
         turned = ops.transpose(ops.fft(x, "RFFT", (5,)), (0, 2, 1))
