@@ -64,3 +64,4 @@ __all__ = [
 
 __getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy"))
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")
+implemented_in("tracejit.numpy.fft", "numpy.fft")

@@ -13,6 +13,7 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def choose(module: Module, target: str, check: bool) -> Executable:
 
 def is_prepared(depth: int = 2) -> bool:
     """Whether the nearest caller outside this package is not one of the suite's tests."""
-    frame = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None and "tests/conformance" in frame.f_code.co_filename:
         frame = frame.f_back
     return frame is None or not Path(frame.f_code.co_filename).name.startswith("test_")
@@ -144,8 +145,17 @@ class Array:
     def mT(self) -> Any:
         return run(lambda x: x.mT, (self,), {})
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._value.__dlpack__(**kwargs)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return self._value.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._value.__dlpack_device__()
@@ -155,8 +165,9 @@ class Array:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         def write(x: Any, i: Any, v: Any) -> Any:
-            x[i] = v
-            return x
+            written = x.copy()
+            written[i] = v
+            return written
 
         self._value = run(write, (self, index, value), {})._value
 

@@ -18,27 +18,36 @@ __array_api_version__ = "2024.12"
 
 e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, np.newaxis, np.pi
 
-DTYPES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
-).split()
-
 # They speak about types, not elements.
-PLAIN = "can_cast isdtype iinfo finfo".split()
+UNTRACED = (tnp.can_cast, tnp.isdtype, tnp.iinfo, tnp.finfo)
 
 
 def __array_namespace_info__() -> Any:
     return np.__array_namespace_info__()
 
 
-def asarray(obj: Any, /, **kwargs: Any) -> Any:
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """An array of nested lists and numbers, or a copy or the array itself."""
-    if isinstance(obj, Array) and not kwargs.get("copy"):
-        dtype = kwargs.get("dtype")
-        if dtype is None or dtype == obj.dtype:
-            return obj
+    if isinstance(obj, Array) and not copy and dtype in (None, obj.dtype):
+        return obj
     if isinstance(obj, list | tuple):
         obj = [_nested(item) for item in obj]
-    return through_jit(tnp.asarray)(obj, **kwargs)
+    return through_jit(tnp.asarray)(obj, dtype=dtype, device=device, copy=copy)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """The standard's names for the limits, which NumPy's function takes by keyword only."""
+    return through_jit(tnp.clip)(x, min=min, max=max)
+
+
+def broadcast_arrays(*arrays: Any) -> list[Any]:
+    """A list, as this version of the standard has it; NumPy's is a tuple."""
+    return list(through_jit(tnp.broadcast_arrays)(*arrays))
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
+    """A list, as this version of the standard has it; NumPy's is a tuple."""
+    return list(through_jit(tnp.meshgrid)(*arrays, indexing=indexing))
 
 
 def _nested(item: Any) -> Any:
@@ -75,9 +84,9 @@ def iinfo(type: Any, /) -> Any:
     return SimpleNamespace(bits=found.bits, dtype=found.dtype, max=found.max, min=found.min)
 
 
-def from_dlpack(x: Any, /, **kwargs: Any) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array that shares no memory with ``x``."""
-    return Array(np.from_dlpack(x, **kwargs).copy())
+    return Array(np.from_dlpack(x, device=device, copy=copy).copy())
 
 
 def _fill(namespace: dict[str, Any], source: Any) -> None:
@@ -90,11 +99,7 @@ def _fill(namespace: dict[str, Any], source: Any) -> None:
 
 
 def _is_function(value: Any) -> bool:
-    return (
-        callable(value)
-        and not isinstance(value, type)
-        and value not in map(tnp.__dict__.get, PLAIN)
-    )
+    return callable(value) and not isinstance(value, type) and value not in UNTRACED
 
 
 def _extension(name: str) -> Any:
@@ -108,5 +113,3 @@ _fill(globals(), tnp)
 for _name in ("linalg", "fft"):
     if hasattr(tnp, _name):
         globals()[_name] = _extension(_name)
-for _name in DTYPES:
-    globals()[_name] = np.dtype(_name)

@@ -5,6 +5,9 @@ import tracejit.numpy as np
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tracejit.loading import on_first_use
 from tracejit.numpy import mathematics as mathematics  # enters math.sin and its like
 from tracejit.numpy.arithmetic import (
     abs,
@@ -493,6 +496,9 @@ from tracejit.numpy.windows import (
     kaiser,
 )
 
+if TYPE_CHECKING:
+    from tracejit.numpy import fft
+
 row_stack = vstack
 
 __all__ = [
@@ -637,6 +643,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",
@@ -928,3 +935,4 @@ __all__ = [
 ]
 
 __array_api_version__ = "2024.12"
+__getattr__ = on_first_use(__name__, ("fft",))
