@@ -1,10 +1,11 @@
-"""The front of a module's text: its name, its devices, and the tables of source lines."""
+"""The front of a module's text: its name, devices and layouts, and the tables of source lines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tracejit.hlo import skipped
+from tracejit.hlo.entry_layout import EntryLayout, read_entry_layout
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.metadata import SourceTables, read_tables
 
@@ -17,6 +18,8 @@ class Header:
     devices: dict[str, int] = field(
         default_factory=lambda: {"replica_count": 1, "num_partitions": 1}
     )
+    layout: EntryLayout | None = None
+    layout_offset: int = 0
     tables: SourceTables = field(default_factory=SourceTables)
 
 
@@ -36,6 +39,9 @@ def read_header(lexer: Lexer) -> Header:
             given.add(name)
             if name in header.devices:
                 header.devices[name] = _count(lexer, name)
+            elif name == "entry_computation_layout":
+                header.layout_offset = lexer.token.offset
+                header.layout = read_entry_layout(lexer)
             elif name in skipped.MODULE:
                 lexer.skip_value()
             else:

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracejit.attributes import Kind
-from tracejit.errors import TracejitError
+from tracejit.errors import ShapeError, TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.elided import THREADED, with_more
+from tracejit.hlo.entry_layout import with_entry_layout
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
 from tracejit.ops.base import operand_counts
@@ -36,7 +37,13 @@ def parse(text: str) -> Module:
     lexer = Lexer(text)
     program = Reader(lexer).program()
     header = program.header
-    return Module(header.name, _Builder(lexer, program).entry(), **header.devices)
+    entry = _Builder(lexer, program).entry()
+    if header.layout is not None:
+        try:
+            entry = with_entry_layout(entry, header.layout)
+        except ShapeError as error:
+            raise lexer.error(error.message, header.layout_offset) from error
+    return Module(header.name, entry, **header.devices)
 
 
 class _Builder:

@@ -64,23 +64,6 @@ def read_shape(lexer: Lexer) -> AnyShape:
             open_tuples[-1].append(closed)
 
 
-def read_entry_layout(lexer: Lexer) -> tuple[tuple[AnyShape, ...], AnyShape]:
-    """The shapes of parameters and result in ``{(f32[2,3]{0,1}, s32[])->f32[2]{0}}``."""
-    lexer.expect("{")
-    lexer.expect("(")
-    parameters = []
-    while not lexer.accept(")"):
-        parameters.append(read_shape(lexer))
-        if not lexer.at(")"):
-            lexer.expect(",")
-    if lexer.token.kind != "arrow":
-        raise lexer.error("expected -> and the shape of the result")
-    lexer.advance()
-    result = read_shape(lexer)
-    lexer.expect("}")
-    return tuple(parameters), result
-
-
 def _read_array(lexer: Lexer) -> AnyShape:
     offset = lexer.token.offset
     name = lexer.word("a shape")

@@ -7,7 +7,6 @@ MODULE = {
     "allow_spmd_sharding_propagation_to_output": "guides XLA's partitioner",
     "allow_spmd_sharding_propagation_to_parameters": "guides XLA's partitioner",
     "buffer_donor": "says how memory may be reused",
-    "entry_computation_layout": "repeats the shapes and layouts of parameters and root",
     "entry_computation_root_parameter_aliasing": "says how memory may be reused",
     "frontend_attributes": "is the framework's own",
     "input_output_alias": "says how memory may be reused",
