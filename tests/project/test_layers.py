@@ -32,6 +32,7 @@ LAYERS = (
     {"runtime"},
     {"transforms"},
     {"api"},
+    {"commandline"},
     {"__init__"},
     {"__main__"},
 )

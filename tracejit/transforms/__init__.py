@@ -8,6 +8,7 @@ from tracejit.transforms.forward import jvp, linear_transpose, linearize
 from tracejit.transforms.gradient import grad, value_and_grad, vjp
 from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacrev
 from tracejit.transforms.jit import JitFunction, jit
+from tracejit.transforms.of_module import gradient_of
 from tracejit.transforms.stop_gradient import stop_gradient
 from tracejit.transforms.vmap import vmap
 
@@ -18,6 +19,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "grad",
+    "gradient_of",
     "hessian",
     "hvp",
     "jacfwd",
