@@ -23,6 +23,8 @@ from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.views import broadcast
 
 PYTHON_SCALARS = (bool, int, float, complex)
+PLAIN_KINDS = (np.ndarray, np.memmap)
+"""The kinds of arrays that are their elements and nothing more."""
 
 
 class Operand(NamedTuple):
@@ -81,20 +83,25 @@ def as_instruction(value: Any) -> Instruction:
 
 
 def plain_array(value: Any) -> np.ndarray:
-    """A NumPy array with the value's elements, in memory of any layout.
+    """A NumPy array with the value's elements, in memory of any layout; not copied if possible.
 
-    Raises `ArgumentError` for masked arrays and matrices, which mean more than their elements,
-    and for what has no elements XLA knows (objects, strings, dates).
+    Lists of numbers, and what offers NumPy's array protocol or DLPack on the CPU (tensors of
+    PyTorch, columns of pandas). Raises `ArgumentError` for subclasses of arrays, such as masked
+    ones, and for what has no elements XLA knows (objects, strings, dates).
     """
-    if isinstance(value, np.ma.MaskedArray | np.matrix):
+    kind = type(value)
+    if isinstance(value, np.ndarray) and kind not in PLAIN_KINDS:
         raise ArgumentError(
-            f"{type(value).__name__} is not supported; pass a plain array (np.asarray(x), or "
-            f"x.filled(value) for a masked one)"
+            f"{kind.__name__} is not supported, since it means more than its elements; pass a "
+            f"plain array (np.asarray(x), or x.filled(value) for a masked one)"
         )
     try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ArgumentError(f"a {type(value).__name__} does not make an array: {error}") from error
+        if hasattr(kind, "__dlpack__") and not hasattr(kind, "__array__"):
+            array = np.from_dlpack(value)
+        else:
+            array = np.asarray(value)
+    except (ValueError, TypeError, BufferError, RuntimeError) as error:
+        raise ArgumentError(f"a {kind.__name__} does not make an array: {error}") from error
     if array.dtype.kind in "OUSMm" or array.dtype.names is not None:
         raise ArgumentError(_refusal(value, array))
     element_type_of(array.dtype)

@@ -10,7 +10,9 @@ def power(x, depth): ...
 from __future__ import annotations
 
 import functools
+import sys
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
@@ -32,6 +34,7 @@ from tracejit.transforms.arguments import (
     order_of_argument,
     static_key,
 )
+from tracejit.transforms.cache_report import REMEMBERED, CacheReport, Compilation, compilation
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.memory_order import Order, in_memory_order
@@ -94,6 +97,16 @@ class JitFunction(Generic[P, R]):
         self._lock = threading.RLock()
         self._versions: dict[Hashable, Version] = {}
         self._latest: Shortcut | None = None
+        self._compilations: tuple[Compilation, ...] = ()
+        self._count = 0
+        self._options = {
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+            "donate_argnums": donate_argnums,
+            "target": target,
+            "check": check,
+            "record_numpy": record_numpy,
+        }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         shortcut = self._latest
@@ -109,6 +122,25 @@ class JitFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<jit of {self._title}>"
+
+    def __reduce__(self) -> Any:
+        """Pickled by name, where the name leads to it, as functions are; else by what it wraps."""
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is self:
+            return self.__qualname__
+        return functools.partial(jit, **self._options), (self._function,)
+
+    def cache_report(self) -> CacheReport:
+        """How often the function was compiled, and what was new each time; print it."""
+        return CacheReport(self._title, self._count, self._compilations, len(self._versions))
+
+    def clear_cache(self) -> None:
+        """Forgets every compiled version. What is on disk stays."""
+        with self._lock:
+            self._versions.clear()
+            self._latest = None
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """The traced function for arguments like these, which may be `Shape` objects too."""
@@ -164,8 +196,13 @@ class JitFunction(Generic[P, R]):
             with self._lock:
                 version = self._versions.get(full_key)
                 if version is None:
+                    start = time.perf_counter()
                     version = self._compile(call)
                     self._remember(full_key, version)
+                    seconds = time.perf_counter() - start
+                    record = compilation(self._described(call), self._compilations, seconds)
+                    self._compilations = (*self._compilations, record)[-REMEMBERED:]
+                    self._count += 1
         self._latest = version.shortcut
         return version(leaves)  # type: ignore[no-any-return]
 
@@ -190,6 +227,24 @@ class JitFunction(Generic[P, R]):
 
     def _describe(self, call: Call, number: int) -> Callable[[], str]:
         return lambda: self._parameters.describe(call.structure, number, call.positions)
+
+    def _described(self, call: Call) -> dict[str, str]:
+        """Each argument in words, by its name: f64[3], float, or the value of a static one."""
+        described = {}
+        for name, leaf in zip(self._paths(call), call.leaves, strict=True):
+            kind = abstract_of(leaf)
+            python = type(leaf).__name__ if kind.is_weak else str(kind.shape)
+            order = order_of_argument(leaf)
+            described[name] = f"{python} in order {order}" if order else python
+        for place, value in call.static_args.items():
+            described[self._parameters.name_of(place)] = f"= {value!r}"
+        described.update({name: f"= {value!r}" for name, value in call.static_kwargs.items()})
+        return described
+
+    def _paths(self, call: Call) -> list[str]:
+        count = call.structure.num_leaves
+        names = (self._describe(call, number)() for number in range(count))
+        return [name.removeprefix("argument ").removesuffix(f" of {self._title}") for name in names]
 
     def _static_name(self, which: int | str) -> str:
         name = self._parameters.name_of(which) if isinstance(which, int) else which

@@ -1,0 +1,77 @@
+"""What a jitted function was compiled for, and what was new each time.
+
+print(f.cache_report())
+
+    f: compiled 2 times, 2 versions kept
+    1. 0.031 s: x f64[3]; depth = 2
+    2. 0.020 s: x was f64[3], is f64[4]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+REMEMBERED = 256
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation: what each argument was, how long it took, and what was new.
+
+    ``changes`` are in words, against the earlier compilation that differs least; the first has
+    none. ``seconds`` include tracing and, if the code was on disk, only its loading.
+    """
+
+    arguments: Mapping[str, str]
+    changes: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        listed = self.changes or [_one(name, text) for name, text in self.arguments.items()]
+        return f"{self.seconds:.3f} s: {'; '.join(listed) or 'no arguments'}"
+
+
+@dataclass(frozen=True)
+class CacheReport:
+    """How often a function was compiled, and for what; ``kept`` versions can be called at once.
+
+    ``compilations`` are the last ones, at most `REMEMBERED`.
+    """
+
+    title: str
+    count: int
+    compilations: tuple[Compilation, ...]
+    kept: int
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.title}: compiled {self.count} time{'s' * (self.count != 1)}, "
+            f"{self.kept} version{'s' * (self.kept != 1)} kept"
+        )
+        first = self.count - len(self.compilations) + 1
+        rows = [f"{number}. {one}" for number, one in enumerate(self.compilations, first)]
+        return "\n".join([head, *rows])
+
+
+def compilation(
+    arguments: Mapping[str, str], earlier: tuple[Compilation, ...], seconds: float
+) -> Compilation:
+    """The record of a compilation, compared with those before it."""
+    found = [_changes(one.arguments, arguments) for one in earlier]
+    least = min(found, key=len, default=())
+    return Compilation(arguments, least, seconds)
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    changed = [
+        f"{name} was {before[name]}, is {text}" if name in before else f"{_one(name, text)} is new"
+        for name, text in after.items()
+        if before.get(name) != text
+    ]
+    gone = [f"{_one(name, text)} is gone" for name, text in before.items() if name not in after]
+    return (*changed, *gone)
+
+
+def _one(name: str, text: str) -> str:
+    return f"{name} {text}"
