@@ -12,6 +12,8 @@ import tracejit as tj
 from tracejit.transforms.arguments import COPIED_BYTES
 from tracejit.transforms.memory_order import inverse, order_of_array
 
+pytestmark = pytest.mark.usefixtures("machine_code")
+
 RNG = np.random.default_rng(5)
 SQUARE = RNG.standard_normal((160, 120))
 CUBE = RNG.standard_normal((20, 30, 40))
