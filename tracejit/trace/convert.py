@@ -23,7 +23,7 @@ from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.views import broadcast
 
 PYTHON_SCALARS = (bool, int, float, complex)
-PLAIN_KINDS = (np.ndarray, np.memmap)
+PLAIN_KINDS: set[type] = {np.ndarray, np.memmap}
 """The kinds of arrays that are their elements and nothing more."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.errors import ArgumentError
 from tracejit.trace.context import running_traces
-from tracejit.trace.convert import as_instruction
+from tracejit.trace.convert import PLAIN_KINDS, as_instruction
 from tracejit.trace.table import call, find_traced
 from tracejit.trace.tracer import Tracer, lift
 
@@ -60,6 +60,9 @@ class Indexable(np.ndarray):
         if self._is_recorded((args, kwargs)):
             return call(function, self._recorded(), *args, **kwargs)
         return getattr(super(), name)(*args, **kwargs)
+
+
+PLAIN_KINDS.add(Indexable)
 
 
 def indexable(array: np.ndarray) -> np.ndarray:
