@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _hlo, _jax, xla_client
 
+from tests.plain import plain
 from tracejit.graph import Module
 from tracejit.hlo import to_text
 from tracejit.ops.expansions import expand
@@ -39,9 +40,10 @@ def parse_xla(text: str) -> str:
 def run_xla(module: Module, *arrays: np.ndarray) -> Any:
     """What XLA computes: an array, or a tuple of arrays, of the root's shape.
 
-    Opcodes that XLA parses but has no code for on the CPU are composed of others first.
+    Opcodes that XLA parses but has no code for on the CPU, or takes from its own passes only, are
+    composed of others first.
     """
-    module = Module(module.name, expand(module.entry))
+    module = Module(module.name, plain(expand(module.entry)))
     parameters = tuple(p.shape for p in module.entry.parameters)
     root = module.entry.root.shape
     executable, device = _compile(_with_border(to_text(module), parameters, root))

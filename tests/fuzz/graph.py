@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from tests.fuzz.choices import Choices
+from tests.samples.base import Domain
 from tests.samples.values import special_values, usual_values
 from tracejit import ops
 from tracejit.graph import Instruction
@@ -142,6 +143,13 @@ class Graph:
         """A new parameter."""
         made = ops.parameter(len(self.parameters), shape)
         self.parameters.append(made)
+        return made
+
+    def drawn(self, shape: Shape, domain: Domain) -> Instruction:
+        """A constant whose values ``domain`` draws."""
+        rng = np.random.default_rng(self.choices.integer(0, 1000))
+        made = ops.constant(domain(rng, shape.dimensions, shape.dtype))
+        self.values.append(made)
         return made
 
     def constant(self, shape: Shape) -> Instruction:

@@ -9,7 +9,6 @@ judge_graph(module, seed)                             the outcome of a random gr
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ from tests.fuzz.values import array, strided
 from tests.fuzz.verdict import verdict
 from tests.judge import run_xla
 from tests.samples.admitted import admitted
+from tests.samples.base import Domain
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.errors import TracejitError
@@ -46,6 +46,8 @@ class Single:
     name: str
     element_type: ElementType
     entry: Computation
+    domains: Sequence[Domain | None]
+    """What draws the values of each parameter, where not any will do."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,16 @@ def drawn_singles(
         element_type = choices.pick(admitted(name))
         found = single(choices, name, element_type)
         if found is not None:
-            root, parameters = found
-            made.append(Single(name, element_type, Computation(name, tuple(parameters), root)))
+            root, graph = found
+            entry = Computation(name, tuple(graph.parameters), root)
+            domains = [graph.domains.get(p) for p in graph.parameters]
+            made.append(Single(name, element_type, entry, domains))
     return made
 
 
 def judge_singles(cases: Sequence[Single], seed: int) -> list[Outcome]:
     """The outcome of each case, on arguments that ``seed`` decides, wherever the case stands."""
-    given = [_values(case.entry, seed) for case in cases]
+    given = [_values(case, seed) for case in cases]
     flat = [x for arrays in given for x in arrays]
     failed = _failure(_joined(cases), flat, _any_verdict(cases, given), seed)
     if failed is None:
@@ -162,12 +166,12 @@ def leaf_shapes(case: Single) -> Sequence[object]:
     return case.entry.root.element_shapes
 
 
-def _values(entry: Computation, seed: int) -> list[np.ndarray]:
-    numbers = random.Random(seed)
-    return [
-        array(np.random.default_rng([numbers.getrandbits(32), i]), p.array_shape)
-        for i, p in enumerate(entry.parameters)
-    ]
+def _values(case: Single, seed: int) -> list[np.ndarray]:
+    made = []
+    for i, (parameter, domain) in enumerate(zip(case.entry.parameters, case.domains, strict=True)):
+        rng, shape = np.random.default_rng([seed, i]), parameter.array_shape
+        made.append(domain(rng, shape.dimensions, shape.dtype) if domain else array(rng, shape))
+    return made
 
 
 def _joined(cases: Sequence[Single]) -> Module:

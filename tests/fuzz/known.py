@@ -75,6 +75,13 @@ def _any_denormal(instruction: Instruction, *operands: np.ndarray) -> bool:
     return any((without_denormals(o) != o).any() for o in operands if o.dtype.kind not in "biu")
 
 
+def _denormal(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    found: np.ndarray | bool = False
+    for operand in operands:
+        found = found | (without_denormals(operand) != operand)
+    return found
+
+
 def _not_finite(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
     """Complex elements with an infinite or undefined part, of operands or of the result."""
     if not any(o.dtype.kind == "c" for o in operands):
@@ -138,9 +145,19 @@ KNOWN: list[Difference] = [
         _any_not_finite,
     ),
     Difference(
+        ["TriangularSolve", "Cholesky", "Fft"],
+        "XLA works in blocks and by other formulas, which spread NaN and infinities elsewhere",
+        _any_not_finite,
+    ),
+    Difference(
         ["Sort", "TopK"],
         "XLA compares denormal numbers as zeros, so their order is the one they came in",
         _any_denormal,
+    ),
+    Difference(
+        ["Atan2"],
+        "XLA loses the sign of a denormal operand",
+        _denormal,
     ),
     Difference(
         COMPLEX_FUNCTIONS,

@@ -25,9 +25,11 @@ from tracejit.shapes import Shape, element_type_of
 from tracejit.traversal import instructions
 
 # Families whose results are exact copies of operands' elements.
-_EXACT = {"constants", "layout", "comparison"}
+_EXACT = {"constants", "layout", "comparison", "tokens", "random"}
 # Ops that add terms up: also the terms are off, all in the direction of their sign at once.
-_SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing", "control"}
+_SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing", "control"} | {
+    *("linalg", "scanning", "spectra"),
+}
 # Ops that return one of their operands' elements, or nothing that is rounded.
 _CHOOSING = {"Max", "Min", "And", "Or", "Xor", "Select", "Clamp"}
 _ULPS = 4

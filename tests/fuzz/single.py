@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from tests.fuzz.choices import Choices
 from tests.fuzz.graph import Graph
 from tests.fuzz.table import STEPS
+from tests.samples.base import Domain
 from tracejit.graph import Instruction
 from tracejit.ops.base import ALL
 from tracejit.shapes import ElementType, Shape
@@ -24,12 +25,10 @@ class Single(Graph):
 
     is_single = True
 
-    def __init__(
-        self, choices: Choices, wanted: ElementType, parameters: Sequence[Instruction]
-    ) -> None:
+    def __init__(self, choices: Choices, wanted: ElementType) -> None:
         super().__init__(choices, choices.pick(ELEMENTS))
         self.wanted = wanted
-        self.parameters = [*parameters]
+        self.domains: dict[Instruction, Domain] = {}
 
     def element_type(self, accepts: Collection[ElementType] = ALL) -> ElementType:
         return self.wanted if self.wanted in accepts else super().element_type(accepts)
@@ -54,6 +53,13 @@ class Single(Graph):
         same = [p for p in self.values if p.shape == shape]
         return self.choices.pick(same) if same and self.choices.chance(12) else self.new(shape)
 
+    def drawn(self, shape: Shape, domain: Domain) -> Instruction:
+        """A parameter whose values ``domain`` draws."""
+        made = self.parameter(shape)
+        self.domains[made] = domain
+        self.values.append(made)
+        return made
+
     def new(self, shape: Shape) -> Instruction:
         if self.choices.chance(16):
             made = self.constant(shape)
@@ -64,17 +70,17 @@ class Single(Graph):
 
 
 def single(
-    choices: Choices, name: str, wanted: ElementType, parameters: Sequence[Instruction] = ()
-) -> tuple[Instruction, list[Instruction]] | None:
-    """An instruction of the op ``name`` that has to do with the element type, and all parameters.
+    choices: Choices, name: str, wanted: ElementType
+) -> tuple[Instruction, Single] | None:
+    """An instruction of the op ``name`` that has to do with the element type, and its graph.
 
-    New parameters are numbered from those given on. None where a few tries made nothing fitting.
+    None where a few tries made nothing fitting.
     """
     for _ in range(_TRIES):
-        graph = Single(choices, wanted, parameters)
+        graph = Single(choices, wanted)
         made = choices.pick(STEPS[name])(graph)
         if made is not None and wanted in types_of(made, graph.values):
-            return made, graph.parameters
+            return made, graph
     return None
 
 

@@ -17,13 +17,19 @@ from tests.fuzz.steps import (
     constants,
     contraction,
     control,
+    dumps,
     element_types,
     elementwise,
     elementwise_unary,
     indexing,
     layout,
+    linalg,
     normalisation,
+    random,
     reduction,
+    scanning,
+    spectra,
+    tokens,
     windows,
 )
 from tracejit.graph import Instruction
@@ -43,6 +49,12 @@ WEIGHTS: dict[ModuleType, int] = {
     normalisation: 3,
     comparison: 2,
     constants: 1,
+    linalg: 1,
+    random: 1,
+    scanning: 1,
+    spectra: 1,
+    tokens: 1,
+    dumps: 1,
 }
 NESTED = 2
 """How deep computations that are graphs themselves may lie in each other."""
@@ -56,7 +68,15 @@ class Elsewhere:
     test: str
 
 
-ELSEWHERE: dict[str, Elsewhere] = {}
+_VALUES = "tests/backends_numpy/test_samples_value.py::test_value_of_sample"
+ELSEWHERE: dict[str, Elsewhere] = {
+    "Rng": Elsewhere("draws other numbers than XLA", _VALUES),
+    "RngGetAndUpdateState": Elsewhere("is a counter of the process", _VALUES),
+    "CustomCall": Elsewhere("calls Python of the user's", _VALUES),
+    "Infeed": Elsewhere("reads from a queue of the host", _VALUES),
+    "Outfeed": Elsewhere("writes to a queue of the host", _VALUES),
+    "Domain": Elsewhere("is removed from text on the way through StableHLO", _VALUES),
+}
 
 
 def grow(graph: Graph, count: int) -> None:

@@ -11,7 +11,10 @@ from tracejit.shapes import ElementType
 
 @functools.cache
 def admitted(name: str) -> tuple[ElementType, ...]:
-    """The element types with which some sample of the op ``name`` is tried, in order."""
+    """The element types with which some sample of the op ``name`` is tried, in order.
+
+    All where it has no samples.
+    """
     found = {
         operand_type(operand, element_type)
         for sample in all_samples()
@@ -19,4 +22,4 @@ def admitted(name: str) -> tuple[ElementType, ...]:
         for element_type in sample.element_types
         for operand in sample.operands
     } | {t for sample in all_samples() if sample.op == name for t in sample.element_types}
-    return tuple(t for t in ElementType if t in found)
+    return tuple(t for t in ElementType if t in found or not found)

@@ -103,9 +103,15 @@ def while_(graph: Graph, grow: Grow) -> Instruction:
     return ops.tuple_([counted, *ops.elements_of(pair)])
 
 
+def optimization_barrier(graph: Graph, grow: Grow) -> Instruction:
+    operands = _operands(graph)
+    return ops.optimization_barrier(operands[0] if len(operands) == 1 else ops.tuple_(operands))
+
+
 STEPS = {
     "Call": (call,),
     "Map": (map_,),
     "Conditional": (conditional,),
     "While": (while_,),
+    "OptimizationBarrier": (optimization_barrier,),
 }

@@ -1,0 +1,69 @@
+"""One piece of a long run of the fuzzers: prints a line of JSON for each seed.
+
+    python -m tests.fuzz.piece singles 1000 60 Pad,Sort out/fuzz
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+from tests.fuzz.choices import Choices
+from tests.fuzz.graphs import drawn
+from tests.fuzz.judging import Outcome, drawn_singles, judge_graph, judge_singles
+
+# Single ops that share a module; the most ops of a graph.
+_TOGETHER = 16
+_FEWEST, _MOST = 5, 50
+
+
+def outcomes(what: str, seed: int, names: list[str]) -> list[Outcome]:
+    """The outcomes of the modules that ``seed`` decides."""
+    choices = Choices(random.Random(seed).randint)
+    try:
+        if what == "singles":
+            return judge_singles(drawn_singles(choices, _TOGETHER, names), seed)
+        return [judge_graph(drawn(choices, 1, _MOST, least=_FEWEST), seed)]
+    except Exception:  # whatever goes wrong in any part is what a fuzzer is there to tell
+        return [Outcome(what, "", "error", traceback.format_exc(limit=-4)[-1500:])]
+
+
+def saved(outcome: Outcome, seed: int, folder: Path) -> str:
+    """Where the module of a failure lies."""
+    if outcome.module is None:
+        return f"seed {seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{outcome.name}-{seed}.hlo"
+    text = " ".join(outcome.text.split())
+    file.write_text(f"// seed {seed}, {outcome.kind}: {text}\n{outcome.module}")
+    return str(file)
+
+
+def main() -> None:
+    what, start, seconds, names, save = sys.argv[1:]
+    warnings.simplefilter("ignore")
+    end = time.monotonic() + float(seconds)
+    seed = int(start)
+    while time.monotonic() < end:
+        made = outcomes(what, seed, names.split(","))
+        rows = [
+            {
+                "name": outcome.name,
+                "kind": outcome.kind,
+                "text": outcome.text,
+                "failed": outcome.failed,
+                "where": saved(outcome, seed, Path(save)) if outcome.failed else "",
+            }
+            for outcome in made
+        ]
+        print(json.dumps({"seed": seed, "outcomes": rows}), flush=True)
+        seed += 1
+
+
+if __name__ == "__main__":
+    main()
