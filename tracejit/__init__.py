@@ -31,7 +31,7 @@ from tracejit.transforms import (
 )
 
 if TYPE_CHECKING:
-    from tracejit import builder, lax, nn, numpy
+    from tracejit import builder, lax, nn, numpy, random
 
 __all__ = [
     "builder",
@@ -56,6 +56,7 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "random",
     "remat",
     "stop_gradient",
     "tree",
@@ -64,6 +65,6 @@ __all__ = [
     "vmap",
 ]
 
-__getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy"))
+__getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy", "random"))
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")
 implemented_in("tracejit.numpy.fft", "numpy.fft")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
 from tracejit.backends.numpy.streams import current_stream
+from tracejit.backends.numpy.words import ARRAYS, counted, halves, joined
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.random import (
@@ -24,56 +24,6 @@ from tracejit.ops.random_expansions import expanded_rng
 from tracejit.ops.random_words import philox_4x32, threefry_2x32
 from tracejit.shapes import ElementType, Shape, TupleShape
 
-# Counters worked on at once, so that they stay in the processor's cache.
-BLOCK = 1 << 13
-
-Generate = Callable[[np.ndarray], Sequence[np.ndarray]]
-
-
-class _Arrays:
-    """Words as arrays of uint32."""
-
-    def number(self, value: int) -> Any:
-        return np.asarray(value, np.uint32)
-
-    def add(self, lhs: Any, rhs: Any) -> Any:
-        return np.add(lhs, rhs)
-
-    def xor(self, lhs: Any, rhs: Any) -> Any:
-        return np.bitwise_xor(lhs, rhs)
-
-    def rotate(self, word: Any, by: int) -> Any:
-        return np.bitwise_or(word << np.uint32(by), word >> np.uint32(32 - by))
-
-    def product(self, word: Any, factor: int) -> tuple[Any, Any]:
-        low, high = halves(np.multiply(word, np.uint64(factor), dtype=np.uint64))
-        return high, low
-
-
-ARRAYS = _Arrays()
-
-
-def halves(wide: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and the upper 32 bits of 64."""
-    return wide.astype(np.uint32), (wide >> np.uint64(32)).astype(np.uint32)
-
-
-def _counted(count: int, words: int, generate: Generate) -> list[np.ndarray]:
-    """``generate`` for the counters 0 … count - 1, block by block: ``words`` arrays."""
-    made = [np.empty(count, np.uint32) for _ in range(words)]
-    for start in range(0, count, BLOCK):
-        end = min(start + BLOCK, count)
-        for target, part in zip(
-            made, generate(np.arange(start, end, dtype=np.uint64)), strict=True
-        ):
-            target[start:end] = part
-    return made
-
-
-def _joined(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    joined: np.ndarray = low | high.astype(np.uint64) << np.uint64(32)
-    return joined
-
 
 def _three_fry(state: np.ndarray, shape: Shape) -> np.ndarray:
     key = halves(state[0])
@@ -81,9 +31,9 @@ def _three_fry(state: np.ndarray, shape: Shape) -> np.ndarray:
     def generate(count: np.ndarray) -> Sequence[np.ndarray]:
         return threefry_2x32(ARRAYS, key, halves(state[1] + count))
 
-    first, second = _counted(counters(THREE_FRY, shape), 2, generate)
+    first, second = counted(counters(THREE_FRY, shape), 2, generate)
     if shape.element_type.bits == 64:
-        return _joined(first, second)
+        return joined(first, second)
     if not shape.size:
         return first
     by = Halves.of(shape.dimensions)
@@ -100,9 +50,9 @@ def _philox(algorithm: str, state: np.ndarray, shape: Shape) -> np.ndarray:
         high = upper + (low < count)
         return philox_4x32(ARRAYS, key, (*halves(low), *halves(high)))
 
-    words = _counted(counters(algorithm, shape), 4, generate)
+    words = counted(counters(algorithm, shape), 4, generate)
     if shape.element_type.bits == 64:
-        pairs = np.stack([_joined(*words[:2]), _joined(*words[2:])], 1)
+        pairs = np.stack([joined(*words[:2]), joined(*words[2:])], 1)
         return pairs.reshape(-1)[: shape.size]
     return np.stack(words, 1).reshape(-1)[: shape.size]
 

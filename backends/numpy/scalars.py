@@ -17,6 +17,9 @@ from tracejit.ops.constants import parameter
 from tracejit.ops.lifting import lift
 from tracejit.shapes import Shape
 
+# Elements that a long computation is applied to at once.
+BLOCK = 1 << 14
+
 
 def evaluate_elementwise(computation: Computation, arrays: Sequence[np.ndarray]) -> Value:
     """``computation``, which takes and returns scalars, for every element of the arrays.
@@ -24,6 +27,8 @@ def evaluate_elementwise(computation: Computation, arrays: Sequence[np.ndarray])
     The arrays have one shape; so has the result, or each element of it if it is a tuple.
     """
     dimensions = arrays[0].shape
+    if arrays[0].size > BLOCK:
+        return _in_blocks(computation, arrays)
     wide = _lifted(computation, dimensions)
     if wide is not None:
         return evaluate(wide, arrays)
@@ -35,6 +40,20 @@ def evaluate_elementwise(computation: Computation, arrays: Sequence[np.ndarray])
         for result, part in zip(results, parts, strict=True):
             result[index] = part
     return results[0] if isinstance(computation.root.shape, Shape) else tuple(results)
+
+
+def _in_blocks(computation: Computation, arrays: Sequence[np.ndarray]) -> Value:
+    """The same a piece at a time, whose intermediate results stay in the processor's cache."""
+    flat = [array.reshape(-1) for array in arrays]
+    parts = [
+        evaluate_elementwise(computation, [array[start : start + BLOCK] for array in flat])
+        for start in range(0, flat[0].size, BLOCK)
+    ]
+    dimensions = arrays[0].shape
+    if isinstance(parts[0], tuple):
+        columns = zip(*parts, strict=True)
+        return tuple(np.concatenate(column).reshape(dimensions) for column in columns)
+    return np.concatenate(parts).reshape(dimensions)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracejit.backends.tvm.known import ERF_INV, THREEFRY
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
@@ -47,6 +48,8 @@ _COSTS = {
     unary.ERF: 25,
     unary.CBRT: 20,
     GATHER: 4,
+    THREEFRY: 100,
+    ERF_INV: 40,
 }
 _FREE = frozenset({BROADCAST_IN_DIM, CONSTANT, IOTA, RESHAPE, REV, SLICE, TRANSPOSE})
 

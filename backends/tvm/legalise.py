@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
+from tracejit.backends.tvm.known import as_known
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
@@ -127,7 +128,8 @@ def _batch_norm_grad(instruction: Instruction) -> Instruction:
 
 @expansions.attach(MAP)
 def _map(instruction: Instruction) -> Instruction:
-    return lift(instruction.attributes["to_apply"], instruction.operands)
+    known = as_known(instruction)
+    return known or lift(instruction.attributes["to_apply"], instruction.operands)
 
 
 @expansions.attach(RNG)

@@ -17,6 +17,7 @@ from tracejit.backends.tvm.mathematics import (
     exponential,
     generators,
     integers,
+    inverse_error,
     inverse_hyperbolic,
     inverse_trigonometric,
     logarithm,
@@ -47,6 +48,7 @@ acos = unary("acos", inverse_trigonometric.acos)
 atan = unary("atan", inverse_trigonometric.atan)
 atan2 = binary("atan2", inverse_trigonometric.atan2)
 erf = unary("erf", error_function.erf)
+erf_inv = unary("erf_inv", inverse_error.erf_inv)
 sqrt = unary("sqrt", roots.sqrt)
 rsqrt = unary("rsqrt", roots.rsqrt)
 cbrt = unary("cbrt", roots.cbrt)
@@ -85,6 +87,7 @@ __all__ = [
     "cosh",
     "div",
     "erf",
+    "erf_inv",
     "exp",
     "expm1",
     "floor",

@@ -1,0 +1,78 @@
+"""Random numbers from keys, with the functions, and by the defaults the numbers, of jax.random.
+
+    key = random.key(0)
+    key, subkey = random.split(key)
+    x = random.normal(subkey, (3, 4))             # the same numbers for the same key, always
+
+Nothing is remembered between calls: a key gives the same numbers wherever it is used, under jit,
+grad and vmap too, so that a key is used once and split for more. Floating results are float64
+unless ``dtype`` says otherwise.
+"""
+
+from __future__ import annotations
+
+from tracejit.random.continuous import (
+    cauchy,
+    double_sided_maxwell,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    pareto,
+    rayleigh,
+    triangular,
+    truncated_normal,
+    wald,
+    weibull_min,
+)
+from tracejit.random.counting import bits, fold_in, split
+from tracejit.random.discrete import bernoulli, categorical, geometric, rademacher, randint
+from tracejit.random.intervals import normal, uniform
+from tracejit.random.keys import (
+    Key,
+    PRNGKey,
+    clone,
+    key,
+    key_data,
+    key_impl,
+    wrap_key_data,
+)
+from tracejit.random.picking import choice, permutation
+
+__all__ = [
+    "Key",
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "cauchy",
+    "choice",
+    "clone",
+    "double_sided_maxwell",
+    "exponential",
+    "fold_in",
+    "geometric",
+    "gumbel",
+    "key",
+    "key_data",
+    "key_impl",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "normal",
+    "pareto",
+    "permutation",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "triangular",
+    "truncated_normal",
+    "uniform",
+    "wald",
+    "weibull_min",
+    "wrap_key_data",
+]
