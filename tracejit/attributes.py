@@ -134,8 +134,20 @@ class OutputAlias:
     kind: str = ""
 
 
+class Numbers:
+    """A record of dimension numbers, whose sequences may be given as lists."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:  # type: ignore[attr-defined]
+            value = getattr(self, name)
+            if not isinstance(value, int | tuple):
+                object.__setattr__(self, name, tuple(value))
+
+
 @dataclass(frozen=True, slots=True)
-class ConvDimensionNumbers:
+class ConvDimensionNumbers(Numbers):
     """Which dimension of each operand and of the result of a Conv means what."""
 
     input_batch_dimension: int
@@ -205,6 +217,7 @@ __all__ = [
     "Attribute",
     "ConvDimensionNumbers",
     "Kind",
+    "Numbers",
     "OutputAlias",
     "PaddingDimension",
     "ResultAccuracy",

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
-from tracejit.ops.base import NUMERIC, define, make, require_element_type
+from tracejit.ops.base import NUMERIC, define, make, require_array, require_element_type
 from tracejit.shapes import (
     AnyShape,
     ElementType,
@@ -31,6 +31,7 @@ from tracejit.shapes import (
 def PARAMETER(*, parameter_number: int, shape: AnyShape) -> AnyShape:
     if parameter_number < 0:
         raise AttributeValueError(f"parameter: number {parameter_number} is negative")
+    _require_sizes("parameter", shape)
     return shape
 
 
@@ -59,14 +60,18 @@ def constant(value: Any, element_type: ElementType | None = None) -> Instruction
 
 @define("Iota", "iota", Attribute("iota_dimension", Kind.INT), Attribute("shape", Kind.SHAPE))
 def IOTA(*, iota_dimension: int, shape: Shape) -> Shape:
+    _require_sizes("iota", require_array("iota", "shape", shape))
     require_element_type("iota", "shape", shape, NUMERIC)
+    if shape.is_dynamic:
+        raise ShapeError(f"iota: shape must be static, not {shape}")
     canonical_dimension(iota_dimension, shape.rank, "iota")
     return shape
 
 
 def iota(shape: Shape, iota_dimension: int = 0) -> Instruction:
     """An array whose elements count up from 0 along ``iota_dimension`` (XLA: Iota)."""
-    dimension = canonical_dimension(iota_dimension, shape.rank, "iota")
+    rank = require_array("iota", "shape", shape).rank
+    dimension = canonical_dimension(iota_dimension, rank, "iota")
     return make(IOTA, iota_dimension=dimension, shape=shape)
 
 
@@ -101,3 +106,9 @@ def elements_of(operand: Instruction) -> tuple[Instruction, ...]:
     if not isinstance(operand.shape, TupleShape):
         return (operand,)
     return tuple(get_tuple_element(operand, i) for i in range(len(operand.shape.elements)))
+
+
+def _require_sizes(function: str, shape: AnyShape) -> None:
+    """Raises `AttributeValueError` for an array's shape with a negative size."""
+    if isinstance(shape, Shape) and shape.dimensions and min(shape.dimensions) < 0:
+        raise AttributeValueError(f"{function}: sizes of shape {shape} must not be negative")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracejit.attributes import Attribute, ConvDimensionNumbers, Kind, Window
+from tracejit.attributes import Attribute, ConvDimensionNumbers, Kind, Numbers, Window
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import (
@@ -27,7 +27,7 @@ _PRECISIONS = ("default", "high", "highest")
 
 
 @dataclass(frozen=True)
-class DotDimensionNumbers:
+class DotDimensionNumbers(Numbers):
     """Which dimensions of both operands are summed over, and which run in step."""
 
     lhs_contracting_dimensions: tuple[int, ...] = ()

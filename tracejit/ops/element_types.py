@@ -11,7 +11,7 @@ from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import FLOATING, define, make, require_array, require_element_type
-from tracejit.shapes import AnyShape, ElementType, Shape
+from tracejit.shapes import AnyShape, ElementType, Shape, element_type_of
 
 
 @define("ConvertElementType", "convert", Attribute("shape", Kind.SHAPE))
@@ -38,6 +38,7 @@ def convert_element_type(operand: Instruction, new_element_type: ElementType) ->
     Raises `ElementTypeError` from a complex to a real type.
     """
     source = require_array("convert_element_type", "operand", operand.shape)
+    new_element_type = element_type_of(new_element_type)
     if source.element_type is new_element_type:
         return operand
     return make(CONVERT_ELEMENT_TYPE, operand, shape=Shape(new_element_type, source.dimensions))
@@ -85,6 +86,7 @@ def bitcast_convert_type(operand: Instruction, new_element_type: ElementType) ->
     f16[10,2] becomes f32[10]. Raises `ShapeError` when the last dimension does not fit.
     """
     source = require_array("bitcast_convert_type", "operand", operand.shape)
+    new_element_type = element_type_of(new_element_type)
     if source.element_type is new_element_type:
         return operand
     shape = bitcast_shape(source, new_element_type)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from tracejit.attributes import Attribute, Kind
+from tracejit.attributes import Attribute, Kind, Numbers
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import (
@@ -23,7 +23,7 @@ from tracejit.shapes import AnyShape, ElementType, Shape
 
 
 @dataclass(frozen=True, slots=True)
-class GatherDimensionNumbers:
+class GatherDimensionNumbers(Numbers):
     """Which dimension of a Gather's operand, indices and result means what.
 
     ``offset_dims``: the result's dimensions that run inside a slice; the others follow the indices.
@@ -43,7 +43,7 @@ class GatherDimensionNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterDimensionNumbers:
+class ScatterDimensionNumbers(Numbers):
     """Which dimension of a Scatter's operands, indices and updates means what.
 
     ``update_window_dims``: the updates' dimensions that run inside a window; the others follow the
