@@ -49,6 +49,8 @@ def integer_limits(element_type: ElementType) -> tuple[int, int]:
 def bitcast_convert_type(instruction: Instruction, operand: np.ndarray) -> Value:
     """Everything goes through unsigned integers; the parts of a wide one are its low bits first."""
     shape = instruction.array_shape
+    if operand.dtype == shape.dtype:
+        return operand  # a complex number, too, which has no bits to speak of
     old, new = element_type_of(operand.dtype).bits, shape.element_type.bits
     bits = bits_of(operand).astype(np.uint64)
     if old > new:

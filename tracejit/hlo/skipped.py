@@ -21,6 +21,7 @@ COMPUTATION = {
 """Attributes of a computation."""
 
 INSTRUCTION = {
+    "algorithm": "says how the factors of a product may be rounded; they are not",
     "backend_config": "is how one compiler chose to run it; CustomCall keeps it",
     "control-predecessors": "what has side effects runs in the order of the text",
     "frontend_attributes": "is the framework's own; Call keeps it",
