@@ -68,3 +68,4 @@ __all__ = [
 __getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy", "random"))
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")
 implemented_in("tracejit.numpy.fft", "numpy.fft")
+implemented_in("tracejit.numpy.linalg", "numpy.linalg")

@@ -6,6 +6,8 @@ or Python would raise for the same mistake, so ``except ValueError`` keeps worki
 
 from __future__ import annotations
 
+import numpy as np
+
 from tracejit.sources import Source, user_source
 
 
@@ -39,6 +41,10 @@ class AttributeValueError(TracejitError, ValueError):
 
 class ArgumentError(TracejitError, TypeError):
     """Something that is not an array, or not an array we can take, was passed."""
+
+
+class MatrixError(ShapeError, np.linalg.LinAlgError):
+    """A function of linear algebra takes no arrays of these shapes."""
 
 
 class StaticIndexError(TracejitError, IndexError):

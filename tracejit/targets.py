@@ -20,10 +20,14 @@ from typing import Any, overload
 import numpy as np
 
 from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnknownTargetError
+from tracejit.loading import load
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source
 
 Function = Callable[..., Any]
+
+LINEAR_ALGEBRA = "tracejit.linalg."
+"""How the names of the library's own targets begin, those of `numpy.factorizations`."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,12 @@ def register_custom_call(
     return register if function is None else register(function)
 
 
+def define_target(target: Target) -> None:
+    """Enters one of the library's own targets, whose names begin with "tracejit."."""
+    assert target.name not in _targets, f"target {target.name!r} is defined twice"
+    _targets[target.name] = target
+
+
 def unregister_custom_call(name: str) -> None:
     """Forgets a target. Raises `UnknownTargetError` for a name that is not registered."""
     find_target(name)
@@ -114,6 +124,8 @@ def unregister_custom_call(name: str) -> None:
 
 def find_target(name: str, source: Source | None = None) -> Target:
     """What is registered for ``name``. Raises `UnknownTargetError`."""
+    if name not in _targets and name.startswith(LINEAR_ALGEBRA):
+        load("tracejit.numpy.factorization_gradients")
     found = _targets.get(name)
     if found is None:
         raise UnknownTargetError(

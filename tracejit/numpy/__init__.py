@@ -497,7 +497,7 @@ from tracejit.numpy.windows import (
 )
 
 if TYPE_CHECKING:
-    from tracejit.numpy import fft
+    from tracejit.numpy import fft, linalg
 
 row_stack = vstack
 
@@ -732,6 +732,7 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "linalg",
     "linspace",
     "little_endian",
     "log",
@@ -935,4 +936,4 @@ __all__ = [
 ]
 
 __array_api_version__ = "2024.12"
-__getattr__ = on_first_use(__name__, ("fft",))
+__getattr__ = on_first_use(__name__, ("fft", "linalg"))

@@ -27,18 +27,26 @@ R = TypeVar("R")
 
 
 def public(
-    function: Callable[P, R], static: Callable[..., Any] | None = None, *, creates: bool = False
+    function: Callable[P, R],
+    static: Callable[..., Any] | None = None,
+    *,
+    creates: bool = False,
+    raises: bool = False,
 ) -> Callable[P, R]:
     """Makes ``function``, which records, callable inside and outside traces.
 
     ``static`` is NumPy's own, for calls without a traced value; a function that ``creates``
-    arrays records those calls too, so that the arrays can be written to.
+    arrays records those calls too, so that the arrays can be written to. A function that
+    ``raises`` for some values, which no graph can, is NumPy's own outside traces as well.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         traces = running_traces()
         if not traces:
+            if raises and static is not None and find_traced((args, kwargs)) is None:
+                known: R = static(*args, **kwargs)
+                return known
             return run_now(function, *args, **kwargs)
         if creates or static is None or traces[-1].eager:
             return function(*args, **kwargs)
@@ -51,7 +59,7 @@ def public(
 
 
 def implements(
-    *numpy_functions: Any, creates: bool = False
+    *numpy_functions: Any, creates: bool = False, raises: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Registers the decorated function for NumPy functions, and makes it public.
 
@@ -59,7 +67,7 @@ def implements(
     """
 
     def register(function: Callable[P, R]) -> Callable[P, R]:
-        made = public(function, numpy_functions[0], creates=creates)
+        made = public(function, numpy_functions[0], creates=creates, raises=raises)
         for numpy_function in numpy_functions:
             enter(numpy_function, made)
         return made
