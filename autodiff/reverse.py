@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from tracejit.autodiff.dynamic import dynamic, fitted
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
@@ -74,6 +75,8 @@ def pullback(
         if isinstance(cotangent, Instruction):
             if not is_differentiable(target):
                 return
+            if cotangent.shape != target.shape and dynamic(cotangent, target):
+                cotangent = fitted(cotangent, target)
             assert cotangent.shape == target.shape, (
                 f"cotangent of {target} has shape {cotangent.shape}"
             )

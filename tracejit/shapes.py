@@ -113,7 +113,10 @@ def element_type_of(dtype: object) -> ElementType:
     """
     if isinstance(dtype, ElementType):
         return dtype
-    given = np.dtype(dtype)  # type: ignore[call-overload]
+    try:
+        given = np.dtype(dtype)  # type: ignore[call-overload]
+    except TypeError as error:
+        raise ArgumentError(f"{dtype!r} names no element type and no dtype of NumPy's") from error
     known = _ELEMENT_TYPES.get(given) or _ELEMENT_TYPES.get(given.newbyteorder("="))
     if known is None:
         raise ArgumentError(
@@ -127,6 +130,12 @@ def element_type_of(dtype: object) -> ElementType:
 class Shape:
     """An array's element type and dimensions; ``layout`` None means row-major.
 
+    ``dynamic_dimensions`` says of each dimension whether it is a bound, ``f32[<=5]``, on a size
+    that is known when the program runs; () when none is.
+
+    ``element_type`` may be given as a NumPy dtype, ``dimensions`` as any sequence of sizes. Raises
+    `ArgumentError` for a dtype XLA lacks.
+
     Shapes are equal when element type and dimensions are: no value depends on a layout, so no
     shape rule looks at one. `same_layout` compares layouts.
     """
@@ -134,10 +143,22 @@ class Shape:
     element_type: ElementType
     dimensions: tuple[int, ...] = ()
     layout: Layout | None = field(default=None, compare=False)
+    dynamic_dimensions: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
+        if type(self.element_type) is not ElementType:
+            object.__setattr__(self, "element_type", element_type_of(self.element_type))
+        if type(self.dimensions) is not tuple:
+            object.__setattr__(self, "dimensions", tuple(self.dimensions))
         if self.layout is not None:
             self.layout.require_fits(self.dimensions)
+        if self.dynamic_dimensions:
+            if len(self.dynamic_dimensions) != len(self.dimensions):
+                raise DimensionError(
+                    f"shape: {len(self.dynamic_dimensions)} dynamic dimensions for rank {self.rank}"
+                )
+            if not any(self.dynamic_dimensions):
+                object.__setattr__(self, "dynamic_dimensions", ())
 
     @property
     def rank(self) -> int:
@@ -164,7 +185,17 @@ class Shape:
 
     def with_layout(self, layout: Layout | None) -> Shape:
         """The same array laid out otherwise. Raises `ShapeError` for a layout of another rank."""
-        return Shape(self.element_type, self.dimensions, layout)
+        return Shape(self.element_type, self.dimensions, layout, self.dynamic_dimensions)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether any dimension is only a bound."""
+        return bool(self.dynamic_dimensions)
+
+    def with_dynamic(self, dynamic_dimensions: Sequence[bool]) -> Shape:
+        """The same bounds with these dimensions dynamic; () for none."""
+        dynamic = tuple(map(bool, dynamic_dimensions))
+        return Shape(self.element_type, self.dimensions, self.layout, dynamic)
 
     def with_dimensions(self, dimensions: Sequence[int]) -> Shape:
         return Shape(self.element_type, tuple(dimensions))
@@ -173,8 +204,14 @@ class Shape:
         return Shape(element_type, self.dimensions)
 
     def __str__(self) -> str:
-        sizes = ",".join(map(str, self.dimensions))
-        return f"{self.element_type}[{sizes}]{self.layout or ''}"
+        return f"{self.element_type}[{self.dimensions_text}]{self.layout or ''}"
+
+    @property
+    def dimensions_text(self) -> str:
+        """The dimensions as text writes them: ``2,<=5``."""
+        dynamic = self.dynamic_dimensions or (False,) * self.rank
+        pairs = zip(self.dimensions, dynamic, strict=True)
+        return ",".join(f"<={size}" if bound else str(size) for size, bound in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tracejit.backends.numpy.interpreter import Value, interpret
-from tracejit.graph import Instruction
-from tracejit.ops.custom import CUSTOM_CALL, INFEED_TARGET, OUTFEED_TARGET
+import functools
+
+from tracejit.backends.numpy.extents import joined, split
+from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
+from tracejit.graph import Computation, Instruction
+from tracejit.hlo import parse
+from tracejit.ops.custom import (
+    CUSTOM_CALL,
+    DYNAMIC_TARGET,
+    INFEED_TARGET,
+    OUTFEED_TARGET,
+)
 from tracejit.queues import current_feeds
 from tracejit.targets import call_target
 
@@ -12,6 +21,11 @@ from tracejit.targets import call_target
 @interpret.attach(CUSTOM_CALL)
 def custom_call(instruction: Instruction, *operands: Value) -> Value:
     attributes = instruction.attributes
+    if attributes["custom_call_target"] == DYNAMIC_TARGET:
+        entry = _computation(attributes["backend_config"])
+        pairs = zip(entry.parameters, operands, strict=True)
+        made = evaluate(entry, [joined(p.shape, value) for p, value in pairs])
+        return split(entry.root.shape, made)
     if attributes["custom_call_target"] == INFEED_TARGET:
         return current_feeds()[0].take(instruction.shape, instruction.source)
     if attributes["custom_call_target"] == OUTFEED_TARGET:
@@ -24,3 +38,8 @@ def custom_call(instruction: Instruction, *operands: Value) -> Value:
         attributes["backend_config"],
         instruction.source,
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _computation(text: str) -> Computation:
+    return parse(text).entry

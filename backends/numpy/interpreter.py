@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.backends.numpy.extents import concrete, is_dynamic, wrapped
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction
+from tracejit.ops.bounds import passes_on
 from tracejit.ops.constants import PARAMETER
 from tracejit.rules import RuleTable
 from tracejit.shapes import Shape
@@ -35,10 +37,13 @@ def evaluate_instruction(instruction: Instruction, operands: Sequence[Value]) ->
         raise UnsupportedError(
             f"{instruction.op.function}: the interpreter does not evaluate it", instruction.source
         )
-    with np.errstate(all="ignore"):
-        value = rule(instruction, *operands)
-    if not isinstance(instruction.shape, Shape):
-        return value
+    if passes_on(instruction.op) or not is_dynamic(instruction, operands):
+        with np.errstate(all="ignore"):
+            value = rule(instruction, *operands)
+    else:
+        value = evaluate_instruction(*concrete(instruction, operands))
+    if not isinstance(instruction.shape, Shape) or instruction.shape.is_dynamic:
+        return wrapped(instruction.shape, value)
     array = np.asarray(value)
     shape = instruction.shape
     assert array.dtype == shape.dtype, f"{instruction}: made {array.dtype}"

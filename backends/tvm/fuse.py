@@ -177,6 +177,9 @@ class _Fusion:
             return True
         if user.op is OPTIMIZATION_BARRIER:
             return cost > 0
+        if user.op is TUPLE:
+            above = self.users[user]
+            return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):

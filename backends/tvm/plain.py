@@ -3,7 +3,8 @@
     plain(computation)        the same, of arrays alone; what has a side effect is a CustomCall
 
 A token becomes an empty array, pred[0], so that it passes through tuples and loops without
-memory. Side effects stay in order because they are made anew in order.
+memory; a dynamic array becomes a pair (see `dynamic`). Side effects stay in order because they
+are made anew in order.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.backends.tvm.dynamic import expanded, is_expanded, pair_shape
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import constant, elements_of, get_tuple_element, parameter, tuple_
@@ -49,9 +51,11 @@ _EMPTY = Shape(ElementType.PRED, (0,))
 
 
 def plain_shape(shape: AnyShape) -> AnyShape:
-    """``shape`` with empty arrays for tokens."""
+    """``shape`` with empty arrays for tokens, and array and sizes for dynamic arrays."""
     if isinstance(shape, TupleShape):
         return TupleShape(tuple(map(plain_shape, shape.elements)))
+    if isinstance(shape, Shape) and shape.is_dynamic:
+        return pair_shape(shape)
     return _EMPTY if shape == TOKEN else shape
 
 
@@ -93,6 +97,8 @@ class _Plain:
     def _instruction(
         self, instruction: Instruction, operands: Operands, effects: list[Instruction]
     ) -> Instruction:
+        if is_expanded(instruction):
+            return expanded(instruction, operands, plain_shape(instruction.shape))
         rule = simpler_names.get(instruction.op)
         if rule is not None:
             made = rule(instruction, operands)

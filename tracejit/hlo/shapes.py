@@ -35,7 +35,7 @@ def shape_text(shape: AnyShape, layout: bool = True) -> str:
         return "(" + ", ".join(shape_text(s, layout) for s in shape.elements) + ")"
     if not isinstance(shape, Shape):
         return str(shape)
-    plain = str(shape.with_dimensions(shape.dimensions))
+    plain = f"{shape.element_type}[{shape.dimensions_text}]"
     if not layout or (shape.layout is None and not shape.rank):
         return plain
     return f"{plain}{shape.explicit_layout}"
@@ -71,9 +71,13 @@ def _read_array(lexer: Lexer) -> AnyShape:
         raise lexer.error(f"element type {name} is not known", offset)
     lexer.expect("[")
     sizes = []
+    dynamic = []
     while not lexer.accept("]"):
-        if lexer.at("<") or lexer.at("?"):
-            raise lexer.error("dimensions that are known only at run time are not supported")
+        if lexer.at("?"):
+            raise lexer.error("dimensions without a bound are not supported")
+        dynamic.append(lexer.accept("<"))
+        if dynamic[-1]:
+            lexer.expect("=")
         sizes.append(lexer.integer("a size"))
         if sizes[-1] < 0:
             raise lexer.error(f"size {sizes[-1]} is negative")
@@ -82,7 +86,7 @@ def _read_array(lexer: Lexer) -> AnyShape:
     if name == "token":
         return TOKEN
     layout = _read_layout(lexer, len(sizes))
-    return Shape(_ELEMENT_TYPES[name], tuple(sizes), layout)
+    return Shape(_ELEMENT_TYPES[name], tuple(sizes), layout, tuple(dynamic))
 
 
 def _read_layout(lexer: Lexer, rank: int) -> Layout | None:

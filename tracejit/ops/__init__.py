@@ -63,6 +63,11 @@ from tracejit.ops.dumps import (
     domain,
     fusion,
 )
+from tracejit.ops.dynamic_sizes import (
+    dynamic_reshape,
+    get_dimension_size,
+    set_dimension_size,
+)
 from tracejit.ops.element_types import (
     bitcast_convert_type,
     convert_element_type,
@@ -251,6 +256,7 @@ __all__ = [
     "domain",
     "dot",
     "dot_general",
+    "dynamic_reshape",
     "dynamic_slice",
     "dynamic_update_slice",
     "elements_of",
@@ -267,6 +273,7 @@ __all__ = [
     "gather",
     "ge",
     "ge_total_order",
+    "get_dimension_size",
     "get_tuple_element",
     "gt",
     "gt_total_order",
@@ -329,6 +336,7 @@ __all__ = [
     "scatter",
     "select",
     "select_and_scatter",
+    "set_dimension_size",
     "shift_left",
     "shift_right_arithmetic",
     "shift_right_logical",

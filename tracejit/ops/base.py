@@ -12,6 +12,7 @@ from typing import Any
 from tracejit.attributes import REQUIRED, Attribute
 from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import OPS, Instruction, Op
+from tracejit.ops.bounds import with_dynamic_sizes
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.sources import user_source
 
@@ -46,7 +47,8 @@ def define(
             raise ValueError(f"op {name} is defined twice")
         family = shape_rule.__module__.rpartition(".")[2]
         function = function_name(name)
-        op = Op(name, opcode, family, function, shape_rule, tuple(attributes), side_effect)
+        rule = with_dynamic_sizes(shape_rule, family, function)
+        op = Op(name, opcode, family, function, rule, tuple(attributes), side_effect)
         OPS[name] = op
         return op
 
@@ -79,6 +81,8 @@ def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
     if attributes:
         raise ArgumentError(f"{op.function}: has no attribute {', '.join(attributes)}")
     shape = op.shape_rule(*[operand.shape for operand in operands], **complete)
+    if isinstance(shape, Shape) and shape.is_dynamic and "shape" in complete:
+        complete["shape"] = shape
     return Instruction(op, operands, shape, complete, user_source())
 
 

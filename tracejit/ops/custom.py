@@ -21,7 +21,8 @@ API_VERSIONS = (
     "API_VERSION_TYPED_FFI",
 )
 
-# Targets that every process knows: the queues, for compiled code.
+# Targets that every process knows: the queues, and ops on dynamic arrays, for compiled code.
+DYNAMIC_TARGET = "tracejit.dynamic"
 INFEED_TARGET = "tracejit.infeed"
 OUTFEED_TARGET = "tracejit.outfeed"
 

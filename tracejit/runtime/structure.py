@@ -1,5 +1,7 @@
 """Arguments and results of programs by their shapes: arrays, tuples of them, tokens.
 
+From outside, a dynamic array is an array of the sizes that it has.
+
 flattened(shape, value)            the arrays of a value, in order
 assembled(shape, iter(arrays))     the value again
 """
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.backends.numpy.extents import Dynamic, leaving, padded
 from tracejit.errors import ArgumentError
 from tracejit.shapes import TOKEN, AnyShape, Shape, TupleShape
 
@@ -21,7 +24,7 @@ def value_of(shape: AnyShape, given: Any, name: str) -> Any:
     Anything goes for a token. Raises `ArgumentError` unless a tuple has as many elements.
     """
     if isinstance(shape, Shape):
-        return np.asarray(given)
+        return padded(np.asarray(given), shape) if shape.is_dynamic else np.asarray(given)
     if not isinstance(shape, TupleShape):
         return TOKEN
     if not isinstance(given, tuple | list) or len(given) != len(shape.elements):
@@ -32,6 +35,8 @@ def value_of(shape: AnyShape, given: Any, name: str) -> Any:
 
 def flattened(shape: AnyShape, value: Any) -> list[np.ndarray]:
     """The arrays of a value, as compiled code takes them; an empty one for a token."""
+    if isinstance(value, Dynamic):
+        return [value.padded, np.array(value.sizes, np.int32)]
     if isinstance(shape, Shape):
         return [value]
     if not isinstance(shape, TupleShape):
@@ -45,4 +50,6 @@ def assembled(shape: AnyShape, arrays: Iterator[np.ndarray]) -> Any:
     if isinstance(shape, TupleShape):
         return tuple(assembled(element, arrays) for element in shape.elements)
     array = next(arrays)
+    if isinstance(shape, Shape) and shape.is_dynamic:
+        return leaving(Dynamic(array, tuple(next(arrays).tolist())))
     return array if isinstance(shape, Shape) else TOKEN
