@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.comparison import eq, lt
+from tracejit.ops.comparison import eq, gt, lt
 from tracejit.ops.constants import constant, parameter
 from tracejit.ops.control import map_
 from tracejit.ops.elementwise import add, max, mul, select, sub
@@ -179,8 +179,8 @@ def erf_inv_computation(element_type: ElementType) -> Computation:
         made = _horner(sub(root if piece.root else w, number(piece.shift)), piece.coefficients)
         factor = made if factor is None else select(lt(w, number(piece.limit)), made, factor)
     assert factor is not None
-    at_end = eq(abs(x), number(1.0))
-    result = select(at_end, mul(x, number(INFINITE)), mul(factor, x))
+    end = select(gt(x, number(0.0)), number(INFINITE), number(-INFINITE))
+    result = select(eq(abs(x), number(1.0)), end, mul(factor, x))
     return Computation(f"erf_inv_{element_type}", (x,), result)
 
 

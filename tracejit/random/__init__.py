@@ -28,7 +28,19 @@ from tracejit.random.continuous import (
     weibull_min,
 )
 from tracejit.random.counting import bits, fold_in, split
+from tracejit.random.counts import binomial, poisson
 from tracejit.random.discrete import bernoulli, categorical, geometric, rademacher, randint
+from tracejit.random.gamma_family import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    t,
+)
 from tracejit.random.intervals import normal, uniform
 from tracejit.random.keys import (
     Key,
@@ -40,35 +52,49 @@ from tracejit.random.keys import (
     wrap_key_data,
 )
 from tracejit.random.picking import choice, permutation
+from tracejit.random.vectors import multivariate_normal, orthogonal
 
 __all__ = [
     "Key",
     "PRNGKey",
+    "ball",
     "bernoulli",
+    "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
+    "chisquare",
     "choice",
     "clone",
+    "dirichlet",
     "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
+    "generalized_normal",
     "geometric",
     "gumbel",
     "key",
     "key_data",
     "key_impl",
     "laplace",
+    "loggamma",
     "logistic",
     "lognormal",
     "maxwell",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
     "rayleigh",
     "split",
+    "t",
     "triangular",
     "truncated_normal",
     "uniform",
