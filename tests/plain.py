@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.alone import Alone
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import Shape
@@ -16,8 +17,12 @@ _PASSING = {"Copy", "Domain", "AsyncUpdate"}
 
 
 def plain(computation: Computation) -> Computation:
-    """The computation, and all that it calls, without copies, fusions, bit casts and the like."""
+    """The computation, and all that it calls, without copies, fusions, bit casts and the like.
+
+    Collective ops that XLA has no code for are those of one device.
+    """
     called: dict[Computation, Computation] = {}
+    alone = Alone()
 
     def inside(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -45,8 +50,9 @@ def plain(computation: Computation) -> Computation:
             return ops.tuple_([ops.tuple_(operands), made])
         if name == "AsyncDone":
             return ops.get_tuple_element(operands[0], 1)
-        if not instruction.computations:
-            return None
+        made = alone.visit(instruction, operands)
+        if made is not None or not instruction.computations:
+            return made
         attributes = {n: inside(v) for n, v in instruction.attributes.items()}
         made = Instruction(
             instruction.op, operands, instruction.shape, attributes, instruction.source

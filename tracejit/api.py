@@ -6,13 +6,13 @@ import importlib
 import threading
 from typing import Any
 
-import numpy as np
-
-from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction
-from tracejit.errors import AttributeValueError
+from tracejit.backends.numpy.interpreter import evaluate_instruction
+from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
 from tracejit.graph import Computation, Module
 from tracejit.hlo import to_text
+from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
+from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
@@ -24,9 +24,25 @@ TARGETS = ("cpu",)
 _compiling = threading.Lock()
 
 
-def interpret(module: Module | Computation, *arrays: Any) -> Any:
-    """The result of a module, or of one computation, worked out op by op with NumPy."""
-    return evaluate(_program(module).entry, [np.asarray(array) for array in arrays])
+def interpret(
+    module: Module | Computation,
+    *arrays: Any,
+    replicas: int | None = None,
+    partitions: int | None = None,
+) -> Any:
+    """The result of a module, or of one computation, worked out op by op with NumPy.
+
+    ``replicas`` and ``partitions`` run it on as many devices at once, in this process; left out,
+    they are the module's own. Where they are given, or the module's are not 1, every result has one
+    more dimension in front: the devices, partition p of replica r at ``r * partitions + p``. An
+    argument of the parameter's shape goes to every device; one with that dimension in front (a
+    list, too) or with ``[replicas, partitions]`` in front has an array for each.
+
+    Raises `ArgumentError` for arguments that do not fit, `DeadlockError` where devices wait for
+    each other for ever.
+    """
+    devices = load("tracejit.runtime.per_device")
+    return devices.interpret(_program(module), arrays, replicas, partitions)
 
 
 class Compiled:
@@ -42,24 +58,32 @@ class Compiled:
             for shape, order in zip(entry.root.element_shapes, wanted, strict=True)
             for _ in range(_leaf_count(shape))
         ]
-        self._is_tuple = isinstance(entry.root.shape, TupleShape)
         self.program = executable(in_memory_order(module, self._orders, wanted), target)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results, new arrays. Raises `ArgumentError` for arguments of another shape or type.
 
         An array that lies as its parameter's layout says is not copied; results lie as theirs
-        say. A tuple within a tuple comes back flat.
+        say. A parameter that is a tuple takes a tuple; anything goes for a token.
         """
-        given = [np.asarray(array) for array in arrays]
-        for place, order in enumerate(self._orders[: len(given)]):
-            if order and given[place].ndim == len(order):
-                given[place] = given[place].transpose(order)
+        parameters = self.module.entry.parameters
+        if len(arrays) != len(parameters):
+            raise ArgumentError(
+                f"compiled for {len(parameters)} arguments, called with {len(arrays)}"
+            )
+        given = []
+        for number, (p, order, array) in enumerate(
+            zip(parameters, self._orders, arrays, strict=True)
+        ):
+            value = value_of(p.shape, array, f"argument {number}")
+            if order and value.ndim == len(order):
+                value = value.transpose(order)
+            given += flattened(p.shape, value)
         values = self.program(given)
         if any(self._results):
             orders = zip(values, self._results, strict=True)
             values = [value.transpose(order) if order else value for value, order in orders]
-        return tuple(values) if self._is_tuple else values[0]
+        return assembled(self.module.entry.root.shape, iter(values))
 
 
 def compile(module: Module | Computation, target: str = "cpu") -> Compiled:
@@ -84,6 +108,12 @@ def executable(module: Module, target: str = "cpu") -> Executable:
     """Machine code for a module, from the disk cache if it was compiled before, else by TVM."""
     if target not in TARGETS:
         raise AttributeValueError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
+    if (module.replica_count, module.num_partitions) != (1, 1):
+        raise UnsupportedError(
+            f"compile: the module runs on {module.replica_count} replicas and "
+            f"{module.num_partitions} partitions; execution across processes is not available "
+            "yet, interpret runs them in one"
+        )
     cache, key = DiskCache.default(), cache_key(to_text(module), target)
     found = cache.find(key)
     if found is not None:

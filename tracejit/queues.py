@@ -105,17 +105,17 @@ outfeed = Queue("outfeed")
 """Where Outfeed writes, unless `feeds` says otherwise."""
 
 
-_channels: dict[int | None, Queue] = {}
+_channels: dict[str, Queue] = {}
 _channels_change = threading.Lock()
 
 
-def channel(handle: int | None) -> Queue:
+def channel(handle: int | str | None) -> Queue:
     """The queue between the host and programs that send or receive through ``handle``.
 
     `ops.send_to_host` writes to it and `ops.recv_from_host` reads from it.
     """
     with _channels_change:
-        return _channels.setdefault(handle, Queue(f"channel {handle}"))
+        return _channels.setdefault(str(handle), Queue(f"channel {handle}"))
 
 
 class _Current(threading.local):

@@ -20,9 +20,14 @@ class Source(NamedTuple):
 
 
 _PACKAGE = Path(__file__).resolve().parent
+_LIBRARY = Path(os.__file__).resolve().parent
 # The checkout keeps autodiff/ and backends/ beside tracejit/ and links to them.
 _INTERNAL = tuple(
     str((_PACKAGE / part).resolve()) + os.sep for part in ("", "autodiff", "backends")
+) + (
+    # What stands below a thread that tracejit has started.
+    str(_LIBRARY / "threading.py"),
+    str(_LIBRARY / "concurrent" / "futures") + os.sep,
 )
 _internal_codes: dict[CodeType, bool] = {}
 

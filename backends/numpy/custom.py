@@ -13,8 +13,10 @@ from tracejit.ops.custom import (
     DYNAMIC_TARGET,
     INFEED_TARGET,
     OUTFEED_TARGET,
+    RECV_TARGET,
+    SEND_TARGET,
 )
-from tracejit.queues import current_feeds
+from tracejit.queues import channel, current_feeds
 from tracejit.targets import call_target
 
 
@@ -30,6 +32,11 @@ def custom_call(instruction: Instruction, *operands: Value) -> Value:
         return current_feeds()[0].take(instruction.shape, instruction.source)
     if attributes["custom_call_target"] == OUTFEED_TARGET:
         current_feeds()[1].put(*operands)
+        return ()
+    if attributes["custom_call_target"] == RECV_TARGET:
+        return channel(attributes["backend_config"]).take(instruction.shape, instruction.source)
+    if attributes["custom_call_target"] == SEND_TARGET:
+        channel(attributes["backend_config"]).put(*operands)
         return ()
     return call_target(
         attributes["custom_call_target"],

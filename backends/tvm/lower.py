@@ -21,13 +21,13 @@ from tracejit.backends.tvm.fuse import fuse, is_given, stripped
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
-from tracejit.backends.tvm.plain import plain
 from tracejit.backends.tvm.program import Argument, Program
 from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.rows import row_kernel
 from tracejit.backends.tvm.simplify import simplify
+from tracejit.backends.tvm.single_device import for_one_device
 from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.backends.tvm.tir import Buffer, nbytes
 from tracejit.backends.tvm.types import words
@@ -56,7 +56,7 @@ def lower(computation: Computation, machine: Machine) -> Program:
     Raises `CompilationError` for an op that has no rule, naming the user's line.
     """
     constants: dict[Instruction, int] = {}
-    parameters, root, effects = flat(plain(computation))
+    parameters, root, effects = flat(for_one_device(computation))
     outputs = flattened(root)
     fragment = lower_fragment(parameters, outputs, effects, machine, constants, "")
     return Program(

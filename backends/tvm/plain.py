@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.tvm.dynamic import expanded, is_expanded, pair_shape
+from tracejit.backends.tvm.transfers import carried_within
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import constant, elements_of, get_tuple_element, parameter, tuple_
@@ -78,15 +79,17 @@ class _Plain:
         return self.made[computation]
 
     def _rewritten(self, computation: Computation) -> Computation:
+        order = in_order([computation.root, *computation.effects])
+        carried = carried_within(order)
         new: dict[Instruction, Instruction] = {}
         for p in computation.parameters:
             shape = plain_shape(p.shape)
             number = p.attributes["parameter_number"]
             new[p] = p if shape == p.shape else parameter(number, shape)
         effects: list[Instruction] = []
-        for instruction in in_order([computation.root, *computation.effects]):
+        for instruction in order:
             if instruction not in new:
-                operands = [new[o] for o in instruction.operands]
+                operands = [new[o] for o in carried.get(instruction, instruction.operands)]
                 new[instruction] = self._instruction(instruction, operands, effects)
         if all(made is instruction for instruction, made in new.items()):
             return computation
@@ -113,7 +116,7 @@ class _Plain:
             result = self._called(instruction, called, operands, effects)
             if instruction.op is not ASYNC_START:
                 return result
-            contexts = [_zeros(plain_shape(shape)) for shape in instruction.element_shapes[2:]]
+            contexts = [zeros(plain_shape(shape)) for shape in instruction.element_shapes[2:]]
             return tuple_([tuple_(operands), result, *contexts])
         changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
         changed |= any(v is not instruction.attributes[n] for n, v in attributes.items())
@@ -160,20 +163,20 @@ def _anew(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instru
     return rebuild(instruction, operands) if instruction.has_effect else None
 
 
-def _zeros(shape: AnyShape) -> Instruction:
+def zeros(shape: AnyShape) -> Instruction:
     if isinstance(shape, TupleShape):
-        return tuple_([_zeros(element) for element in shape.elements])
+        return tuple_([zeros(element) for element in shape.elements])
     assert isinstance(shape, Shape)
     return full(shape, 0)
 
 
-def _no_token() -> Instruction:
+def no_token() -> Instruction:
     return constant(np.zeros(0, np.bool_))
 
 
 @simpler_names.attach(AFTER_ALL)
 def _after_all(instruction: Instruction, operands: Operands) -> Instruction:
-    return _no_token()
+    return no_token()
 
 
 @simpler_names.attach(ADD_DEPENDENCY, ASYNC_UPDATE, COPY, DOMAIN)
@@ -243,16 +246,16 @@ def _retyped(flat: Instruction, element_type: ElementType) -> Instruction:
 def _infeed(instruction: Instruction, operands: Operands) -> Made:
     data = instruction.element_shapes[0]
     if data == TupleShape(()):
-        return tuple_([tuple_([]), _no_token()])
-    made = _at(instruction, custom_call(INFEED_TARGET, [], data, has_side_effect=True))
-    return tuple_([made, _no_token()]), made
+        return tuple_([tuple_([]), no_token()])
+    made = at_source(instruction, custom_call(INFEED_TARGET, [], data, has_side_effect=True))
+    return tuple_([made, no_token()]), made
 
 
 @simpler_names.attach(OUTFEED)
 def _outfeed(instruction: Instruction, operands: Operands) -> Made:
     nothing = TupleShape(())
     made = custom_call(OUTFEED_TARGET, [_apart(operands[0])], nothing, has_side_effect=True)
-    return _no_token(), _at(instruction, made)
+    return no_token(), at_source(instruction, made)
 
 
 @simpler_names.attach(CUSTOM_CALL)
@@ -272,12 +275,12 @@ def _custom_call(instruction: Instruction, operands: Operands) -> Made:
         attributes["operand_layout_constraints"] = None
         attributes["output_to_operand_aliasing"] = ()
         attributes["shape"] = _without_tokens(shape)
-    made = _at(instruction, make(CUSTOM_CALL, *given, **attributes))
+    made = at_source(instruction, make(CUSTOM_CALL, *given, **attributes))
     value = _with_tokens(shape, made)
     return (value, made) if made.has_effect else value
 
 
-def _at(instruction: Instruction, made: Instruction) -> Instruction:
+def at_source(instruction: Instruction, made: Instruction) -> Instruction:
     """What was made in place of ``instruction``, from its line."""
     return Instruction(made.op, made.operands, made.shape, made.attributes, instruction.source)
 
@@ -293,10 +296,10 @@ def _without_tokens(shape: AnyShape) -> AnyShape:
 def _with_tokens(shape: AnyShape, made: Instruction) -> Instruction:
     """``made``, of `_without_tokens`, with an empty array for each token of ``shape``."""
     if shape == TOKEN:
-        return _no_token()
+        return no_token()
     if not isinstance(shape, TupleShape) or plain_shape(shape) == shape:
         return made
     parts = iter(elements_of(made))
     return tuple_(
-        [_no_token() if e == TOKEN else _with_tokens(e, next(parts)) for e in shape.elements]
+        [no_token() if e == TOKEN else _with_tokens(e, next(parts)) for e in shape.elements]
     )

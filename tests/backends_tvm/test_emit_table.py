@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tracejit.backends.tvm import single_device
 from tracejit.backends.tvm.emit import indexed, pointwise, rooted
 from tracejit.backends.tvm.legalise import expansions
 from tracejit.backends.tvm.plain import CALLS, simpler_names
@@ -12,6 +13,8 @@ from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.windows import REDUCE_WINDOW
+
+__all__ = ["single_device"]  # imported for the table it fills
 
 # What the program's structure is made of; `lower` deals with these, calls are inlined.
 STRUCTURE = {PARAMETER, CONSTANT, TUPLE, GET_TUPLE_ELEMENT, *CALLS}

@@ -5,6 +5,18 @@ The families are imported here, so that the op table is complete.
 
 from __future__ import annotations
 
+from tracejit.ops.channels import (
+    recv,
+    recv_done,
+    recv_from_host,
+    recv_start,
+    recv_with_token,
+    send,
+    send_done,
+    send_start,
+    send_to_host,
+    send_with_token,
+)
 from tracejit.ops.comparison import (
     compare,
     eq,
@@ -163,6 +175,11 @@ from tracejit.ops.normalisation import (
     batch_norm_inference,
     batch_norm_training,
 )
+from tracejit.ops.permutes import (
+    collective_permute,
+    collective_permute_slices,
+    ragged_all_to_all,
+)
 from tracejit.ops.random import (
     rng,
     rng_bit_generator,
@@ -185,8 +202,28 @@ from tracejit.ops.reduction import (
     sort_order,
     top_k,
 )
+from tracejit.ops.replicas import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    all_to_all_tuple,
+    collective_broadcast,
+    cross_replica_sum,
+    partition_id,
+    reduce_scatter,
+    replica_id,
+)
 from tracejit.ops.scanning import scan
 from tracejit.ops.spectra import fft
+from tracejit.ops.starts import (
+    all_gather_done,
+    all_gather_start,
+    all_reduce_done,
+    all_reduce_start,
+    collective_permute_done,
+    collective_permute_start,
+)
+from tracejit.ops.tokens import add_dependency, after_all, infeed, outfeed
 from tracejit.ops.windows import (
     cumulative,
     reduce_window,
@@ -194,7 +231,6 @@ from tracejit.ops.windows import (
     select_and_scatter,
 )
 
-from tracejit.ops.tokens import add_dependency, after_all, infeed, outfeed
 __all__ = [
     "DotDimensionNumbers",
     "GatherDimensionNumbers",
@@ -205,6 +241,14 @@ __all__ = [
     "add",
     "add_dependency",
     "after_all",
+    "all_gather",
+    "all_gather_done",
+    "all_gather_start",
+    "all_reduce",
+    "all_reduce_done",
+    "all_reduce_start",
+    "all_to_all",
+    "all_to_all_tuple",
     "and_",
     "argmax",
     "argmin",
@@ -230,6 +274,11 @@ __all__ = [
     "clamp",
     "clz",
     "collapse",
+    "collective_broadcast",
+    "collective_permute",
+    "collective_permute_done",
+    "collective_permute_slices",
+    "collective_permute_start",
     "compare",
     "complex",
     "composite_call",
@@ -250,6 +299,7 @@ __all__ = [
     "copy_start",
     "cos",
     "cosh",
+    "cross_replica_sum",
     "cumulative",
     "custom_call",
     "div",
@@ -303,9 +353,16 @@ __all__ = [
     "pad",
     "pad_in_dim",
     "parameter",
+    "partition_id",
     "population_count",
     "pow",
+    "ragged_all_to_all",
     "real",
+    "recv",
+    "recv_done",
+    "recv_from_host",
+    "recv_start",
+    "recv_with_token",
     "reduce",
     "reduce_and",
     "reduce_max",
@@ -313,12 +370,14 @@ __all__ = [
     "reduce_or",
     "reduce_precision",
     "reduce_prod",
+    "reduce_scatter",
     "reduce_sum",
     "reduce_window",
     "reduce_window_by",
     "reduce_xor",
     "rem",
     "replace_computation",
+    "replica_id",
     "reshape",
     "rev",
     "rng",
@@ -336,6 +395,11 @@ __all__ = [
     "scatter",
     "select",
     "select_and_scatter",
+    "send",
+    "send_done",
+    "send_start",
+    "send_to_host",
+    "send_with_token",
     "set_dimension_size",
     "shift_left",
     "shift_right_arithmetic",

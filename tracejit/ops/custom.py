@@ -25,6 +25,9 @@ API_VERSIONS = (
 DYNAMIC_TARGET = "tracejit.dynamic"
 INFEED_TARGET = "tracejit.infeed"
 OUTFEED_TARGET = "tracejit.outfeed"
+# And the channels to the host; the number of the channel is the call's opaque text.
+RECV_TARGET = "tracejit.recv"
+SEND_TARGET = "tracejit.send"
 
 
 @define(

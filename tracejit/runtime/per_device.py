@@ -10,13 +10,41 @@ a parameter that is a tuple is a tuple of such arguments.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError
+from tracejit.backends.numpy.devices import run_on_devices
+from tracejit.backends.numpy.extents import leaving
+from tracejit.errors import ArgumentError, AttributeValueError
+from tracejit.graph import Module
+from tracejit.runtime.structure import value_of
 from tracejit.shapes import AnyShape, Shape, TupleShape
+
+
+def interpret(
+    module: Module, arguments: Sequence[Any], replicas: int | None, partitions: int | None
+) -> Any:
+    """What the interpreter makes of a module; the numbers default to the module's own.
+
+    Where neither is given and both are 1, arguments and results have no dimension in front.
+    """
+    for name, count in (("replicas", replicas), ("partitions", partitions)):
+        if count is not None and operator.index(count) < 1:
+            raise AttributeValueError(f"interpret: {name} must be at least 1, not {count}")
+    replica_count = module.replica_count if replicas is None else replicas
+    num_partitions = module.num_partitions if partitions is None else partitions
+    if replicas is None and partitions is None and replica_count * num_partitions == 1:
+        parameters = module.entry.parameters
+        _require_count(len(parameters), len(arguments))
+        pairs = enumerate(zip(parameters, arguments, strict=True))
+        values = [value_of(p.shape, a, f"interpret: argument {n}") for n, (p, a) in pairs]
+        return leaving(run_on_devices(module.entry, [values])[0])
+    shapes = [parameter.shape for parameter in module.entry.parameters]
+    given = for_each_device(shapes, arguments, replica_count, num_partitions)
+    return stacked(run_on_devices(module.entry, given, replica_count, num_partitions))
 
 
 def for_each_device(
@@ -27,15 +55,17 @@ def for_each_device(
     Raises `ArgumentError` for another number of arguments, or one that is not of its parameter's
     shape and element type, for every device or for each.
     """
-    if len(arguments) != len(shapes):
-        raise ArgumentError(
-            f"interpret: the module has {len(shapes)} parameters; {len(arguments)} arrays given"
-        )
+    _require_count(len(shapes), len(arguments))
     columns = [
         _spread(shape, argument, (replicas, partitions), f"argument {position}")
         for position, (shape, argument) in enumerate(zip(shapes, arguments, strict=True))
     ]
     return [[column[device] for column in columns] for device in range(replicas * partitions)]
+
+
+def _require_count(wanted: int, given: int) -> None:
+    if wanted != given:
+        raise ArgumentError(f"interpret: the module has {wanted} parameters; {given} arrays given")
 
 
 def _spread(shape: AnyShape, argument: Any, grid: tuple[int, int], name: str) -> list[Any]:
