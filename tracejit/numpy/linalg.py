@@ -395,8 +395,8 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
         if left.shape[1] != right.shape[0]:
             raise ShapeError(f"multi_dot: shapes {left.shape} and {right.shape} are not aligned")
     made = _in_best_order(given)
-    made = made[0] if first else made
-    made = made[..., 0] if last else made
+    place = (0 if first else slice(None), 0 if last else slice(None))
+    made = made[place]
     return made if out is None else arithmetic.positive(made, out=out)
 
 

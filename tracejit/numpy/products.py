@@ -78,7 +78,7 @@ def _matmul(x: Instruction, y: Instruction) -> Instruction:
     lead_left, lead_right = left[: -1 if vector_left else -2], right[: -1 if vector_right else -2]
     batch = broadcast_dimensions("matmul", [lead_left, lead_right])
     rank = len(batch)
-    if not math.prod(lead_right) > 1 and math.prod(lead_left) == math.prod(batch) and lead_right:
+    if lead_right and math.prod(lead_right) == 1 and math.prod(lead_left) == math.prod(batch):
         # One matrix for the whole batch needs no batch dimension.
         y = layout.reshape(y, right[len(lead_right) :])
         lead_right = ()
