@@ -31,7 +31,7 @@ from tracejit.transforms import (
 )
 
 if TYPE_CHECKING:
-    from tracejit import builder, lax, nn, numpy, random
+    from tracejit import builder, lax, nn, numpy, random, scipy
 
 __all__ = [
     "builder",
@@ -58,6 +58,7 @@ __all__ = [
     "numpy",
     "random",
     "remat",
+    "scipy",
     "stop_gradient",
     "tree",
     "value_and_grad",
@@ -65,7 +66,8 @@ __all__ = [
     "vmap",
 ]
 
-__getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy", "random"))
+__getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy", "random", "scipy"))
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")
 implemented_in("tracejit.numpy.fft", "numpy.fft")
+implemented_in("tracejit.scipy.special", "scipy.special")
 implemented_in("tracejit.numpy.linalg", "numpy.linalg")

@@ -153,10 +153,10 @@ class vectorize:
         self.otypes = self._plain.otypes
         self.__doc__ = self._plain.__doc__
         self.__name__ = getattr(pyfunc, "__name__", "vectorize")
-        self._call = public(self._record, self._plain)
+        self._public = public(self._record, self._plain)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
+        return self._public(*args, **kwargs)
 
     def _record(self, *args: Any, **kwargs: Any) -> Any:
         names = [k for k in kwargs if k not in self.excluded]

@@ -52,7 +52,7 @@ class Ufunc:
         self.__name__ = like.__name__
         self.__qualname__ = like.__name__
         self.__doc__ = f"``np.{like.__name__}``, recorded."
-        self._call = public(self._record, like)
+        self._public = public(self._record, like)
         self.reduce = public(self._reduce, like.reduce)
         self.accumulate = public(self._accumulate, like.accumulate)
         self.outer = public(self._outer, like.outer)
@@ -64,7 +64,7 @@ class Ufunc:
         return f"<ufunc {self.__name__}>"
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self._call(*inputs, **kwargs)
+        return self._public(*inputs, **kwargs)
 
     @property
     def nin(self) -> int:

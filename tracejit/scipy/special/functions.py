@@ -1,0 +1,38 @@
+"""How a formula becomes a function that users call: SciPy's ufunc, with its types and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ElementTypeError
+from tracejit.graph import Instruction
+from tracejit.numpy.ufunc import Ufunc
+from tracejit.ops.element_types import convert_element_type
+from tracejit.scipy.special.terms import Term
+from tracejit.shapes import ElementType
+
+
+def special(like: np.ufunc, formula: Callable[..., Any]) -> Ufunc:
+    """SciPy's ufunc ``like``, recorded: ``formula`` takes and returns Terms of one real type.
+
+    Types narrower than 32 bits are worked out in f32. Raises `ElementTypeError` for complex
+    numbers.
+    """
+
+    def kernel(*operands: Instruction) -> Any:
+        kinds = [o.array_shape.element_type for o in operands]
+        if any(kind.is_complex for kind in kinds):
+            raise ElementTypeError(f"{like.__name__}: not defined for complex numbers here")
+        own = max(
+            (k for k in kinds if k.is_floating), key=lambda k: k.bits, default=ElementType.F64
+        )
+        work = own if own.bits >= 32 else ElementType.F32
+        made = formula(*(Term(convert_element_type(o, work)) for o in operands))
+        if isinstance(made, tuple):
+            return tuple(convert_element_type(one.value, own) for one in made)
+        return convert_element_type(made.value, own)
+
+    return Ufunc(like, kernel)
