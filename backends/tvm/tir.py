@@ -97,7 +97,10 @@ def nbytes(memory: Buffer) -> int:
 
 
 def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
-    """Statements one after the other; nested lists are flattened and empty ones dropped."""
+    """Statements one after the other; nested lists are flattened and empty ones dropped.
+
+    Nothing at all is a statement without effect.
+    """
     flat: list[Stmt] = []
     for statement in statements:
         if statement is None:
@@ -106,9 +109,9 @@ def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
             flat.extend(s for s in statement if s is not None)
         else:
             flat.append(statement)
-    if len(flat) == 1:
-        return flat[0]
-    return SeqStmt(flat)
+    if not flat:
+        return Evaluate(const(0, "int32"))
+    return flat[0] if len(flat) == 1 else SeqStmt(flat)
 
 
 def loop(

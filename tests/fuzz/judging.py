@@ -36,7 +36,7 @@ from tracejit.traversal import inline
 from tracejit.verifier import verify
 
 Judge = Callable[[list[np.ndarray], list[np.ndarray], bool], str]
-"""What differs between results and the interpreter's, denormal operands flushed or not."""
+"""What differs between results, by XLA or by compiled code, and the interpreter's."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def judge_graph(module: Module, seed: int) -> Outcome:
     """The outcome of a whole graph, on arguments that ``seed`` decides."""
     given = arguments(module.entry, seed)
 
-    def judge(actual: list[np.ndarray], expected: list[np.ndarray], flushing: bool) -> str:
+    def judge(actual: list[np.ndarray], expected: list[np.ndarray], by_xla: bool) -> str:
         found = disagreements(module.entry, given, actual, expected)
         return "; ".join(f"result {n}: {text}" for n, text in found.items())
 
@@ -145,7 +145,7 @@ def _failure(
 def _any_verdict(cases: Sequence[Single], given: Sequence[Sequence[np.ndarray]]) -> Judge:
     """Judges the results of the joined module, case by case."""
 
-    def judge(actual: list[np.ndarray], expected: list[np.ndarray], flushing: bool) -> str:
+    def judge(actual: list[np.ndarray], expected: list[np.ndarray], by_xla: bool) -> str:
         found = []
         for case, arrays in zip(cases, given, strict=True):
             count = len(leaf_shapes(case))
@@ -154,7 +154,7 @@ def _any_verdict(cases: Sequence[Single], given: Sequence[Sequence[np.ndarray]])
             if case.name in NESTING:
                 text = "; ".join(disagreements(_alone(case), arrays, ours, theirs).values())
             else:
-                text = verdict(case.entry, case.name, arrays, ours, theirs, flushing)
+                text = verdict(case.entry, case.name, arrays, ours, theirs, by_xla)
             found += [text] if text else []
         return "; ".join(found)
 

@@ -1,8 +1,9 @@
 """Where XLA's CPU backend and ours are known to differ, each with the reason.
 
-differing(instruction, operands)     for each result, where nothing can be said
+differing(instruction, operands, by_xla)     for each result, where nothing can be said
 
-An element that is listed here is not compared; everything else is.
+An element that is listed here is not compared; everything else is. A few differences hold between
+the interpreter and compiled code as well.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ Where = Callable[..., "np.ndarray | bool"]
 class Difference:
     """``where`` takes an instruction and its operands, and says which elements of results differ.
 
-    It returns an array that broadcasts to each result, or True for all elements.
+    It returns an array that broadcasts to each result, or True for all elements. With
+    ``compiled``, compiled code may differ from the interpreter there, too.
     """
 
     ops: Collection[str]
     reason: str
     where: Where
+    compiled: bool = False
 
 
 def _any_not_finite(instruction: Instruction, *operands: np.ndarray) -> bool:
@@ -93,6 +96,32 @@ def _not_finite(instruction: Instruction, *operands: np.ndarray) -> np.ndarray |
     return found
 
 
+def _extreme(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    """Complex operands with a part whose square is no normal number, zeros excepted."""
+    found: np.ndarray | bool = False
+    for operand in operands:
+        if operand.dtype.kind == "c":
+            limits = np.finfo(operand.dtype)
+            for part in (np.abs(operand.real), np.abs(operand.imag)):
+                outside = (part > 0.1 * limits.max**0.5) | (part < 10 * limits.tiny**0.5)
+                found = found | (outside & (part != 0))
+    return found
+
+
+def _far_angle(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    return _extreme(instruction, *operands) | _on_a_cut(instruction, *operands)
+
+
+def _with_ties(instruction: Instruction, base: np.ndarray, *others: np.ndarray) -> bool:
+    wide = base.astype(np.float64) if element_type_of(base.dtype).bits < 32 else base
+    return len(np.unique(wide)) < base.size
+
+
+def _long_mantissa(instruction: Instruction, operand: np.ndarray) -> bool:
+    narrow = element_type_of(operand.dtype).bits == 8
+    return narrow and instruction.attributes["mantissa_bits"] > 10
+
+
 def _on_a_cut(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
     """Complex operands with a part that is zero, or taken for zero."""
     found: np.ndarray | bool = False
@@ -143,11 +172,13 @@ KNOWN: list[Difference] = [
         "XLA multiplies the zeros of padding and holes with infinities and NaN, which makes NaN; "
         "here they take no part",
         _any_not_finite,
+        compiled=True,
     ),
     Difference(
         ["TriangularSolve", "Cholesky", "Fft"],
         "XLA works in blocks and by other formulas, which spread NaN and infinities elsewhere",
         _any_not_finite,
+        compiled=True,
     ),
     Difference(
         ["Sort", "TopK"],
@@ -155,15 +186,38 @@ KNOWN: list[Difference] = [
         _any_denormal,
     ),
     Difference(
-        ["Atan2"],
-        "XLA loses the sign of a denormal operand",
+        ["Atan2", "Cbrt"],
+        "XLA loses the sign of a denormal operand, or makes too small a root of it",
         _denormal,
+    ),
+    Difference(
+        COMPLEX_FUNCTIONS,
+        "squares of the parts overflow, or vanish, in XLA's formulas",
+        _extreme,
+    ),
+    Difference(
+        ["Atan2"],
+        "the logarithm of a quotient, by which complex numbers have an angle, is inexact near the "
+        "cut and where squares of the parts overflow or vanish",
+        _far_angle,
+        compiled=True,
+    ),
+    Difference(
+        ["SelectAndScatter"],
+        "XLA compares elements in an order of its own, which decides among equal ones",
+        _with_ties,
+    ),
+    Difference(
+        ["ReducePrecision"],
+        "XLA lets more than 10 bits of mantissa pass 8-bit floats unchanged, whatever the exponent",
+        _long_mantissa,
     ),
     Difference(
         COMPLEX_FUNCTIONS,
         "XLA leaves open which part of a complex result is infinite or NaN where an operand or "
         "the result is, and its formulas overflow in places of their own",
         _not_finite,
+        compiled=True,
     ),
     Difference(
         _WITH_CUTS,
@@ -180,6 +234,7 @@ KNOWN: list[Difference] = [
         ["DotGeneral", "Reduce", "ReduceWindow", "Scatter"],
         "which part of a product of complex infinities is NaN depends on the order of the sums",
         _complex_not_finite,
+        compiled=True,
     ),
     Difference(
         ["Pow"],
@@ -210,10 +265,12 @@ REFUSED = {
 }
 
 
-def differing(instruction: Instruction, operands: Sequence[np.ndarray]) -> np.ndarray | bool:
-    """Where results of the instruction are known to differ."""
+def differing(
+    instruction: Instruction, operands: Sequence[np.ndarray], by_xla: bool
+) -> np.ndarray | bool:
+    """Where results of the instruction are known to differ from XLA's, or in compiled code."""
     found: np.ndarray | bool = False
     for difference in KNOWN:
-        if instruction.op.name in difference.ops:
+        if instruction.op.name in difference.ops and (by_xla or difference.compiled):
             found = found | difference.where(instruction, *operands)
     return found

@@ -4,8 +4,8 @@ Rounding errors grow through a graph in ways that no fixed tolerance knows: the 
 several times, every floating-point result a few units in the last place off, and the results may
 differ by a multiple of what that did. Where it turned a comparison, an index or an infinity
 round, nothing can be said, and the element is left out; likewise where terms so large were summed
-that some ways of doing it overflow, and where `tests.fuzz.known` says so. The sign of a NaN says
-nothing.
+that some ways of doing it overflow, and where `tests.fuzz.known` says so. The sign of a NaN or of
+a zero says nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def noisy(entry: Computation, arguments: Sequence[np.ndarray], run: int) -> list
         if instruction.op is PARAMETER:
             continue
         operands = [values[o] for o in instruction.operands]
-        differing = known.differing(instruction, operands)
+        differing = known.differing(instruction, operands, True)
         summing = is_summing(instruction)
         if summing:
             operands = [_moved(o, rng, run) for o in operands]
@@ -112,7 +112,7 @@ def is_summing(instruction: Instruction) -> bool:
 
 
 def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
-    """Numbers some units in the last place off, in run 0 all away from zero; NaN of any sign."""
+    """Numbers some units in the last place off, in run 0 all away from zero; NaN and zeros of any sign."""
     if isinstance(value, tuple):
         return tuple(_moved(element, rng, run) for element in value)
     array = np.asarray(value)
@@ -127,7 +127,8 @@ def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
         moved = np.asarray(array.astype(wide) * (1 + steps * epsilon))
         if not element_type.is_complex:
             signs = rng.choice([-1, 1], array.shape) if run > 1 else 1 - 2 * run
-            moved = np.where(np.isnan(moved), np.copysign(moved, signs), moved)
+            unsigned = np.isnan(moved) | (moved == 0)
+            moved = np.where(unsigned, np.copysign(moved, signs), moved)
         return moved.astype(array.dtype)
 
 

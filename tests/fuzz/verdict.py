@@ -19,25 +19,31 @@ from tests.fuzz.noise import apart, disagreements, is_summing, leaves
 from tests.tolerances import RELATIVE
 from tracejit.backends.numpy import evaluate, evaluate_instruction
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import PARAMETER
-from tracejit.shapes import ElementType, element_type_of
+from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.traversal import instructions
 
 # Elements are copied, NaN and all.
 MOVES = {
     *("Parameter", "Tuple", "GetTupleElement", "BroadcastInDim", "Reshape", "Transpose", "Rev"),
     *("Pad", "Concatenate", "Slice", "DynamicSlice", "DynamicUpdateSlice", "Gather", "Select"),
-    *("Imag", "Real", "BitcastConvertType"),
+    "BitcastConvertType",
 }
 # Every number has one right result, down to the sign of zero.
 EXACT = {
-    *("Abs", "Ceil", "Complex", "ConvertElementType", "Constant", "Floor", "Iota", "Neg"),
+    *("Abs", "Ceil", "Complex", "ConvertElementType", "Constant", "Floor", "Imag", "Iota", "Neg"),
+    "Real",
     *("ReducePrecision", "RoundNearestAfz", "RoundNearestEven", "Sign", "Sort", "TopK"),
 }
 # Relative tolerances that are not the element type's usual one, and whose fault it is.
-TOLERANCES: dict[tuple[str, ElementType], float] = {}
+TOLERANCES: dict[tuple[str, ElementType], float] = {
+    # XLA's log1p is 40 units off, with which the judge composes atanh, too.
+    **{(name, t): 4e-14 for name in ("Log1p", "Atanh") for t in (ElementType.F64, ElementType.C128)},
+    # XLA computes this one in f16 itself.
+    ("Logistic", ElementType.F16): 4e-3,
+}
 # The bit of a NaN that is set when it passes through a conversion to f32 and back.
-_QUIET = {ElementType.F16: 1 << 9, ElementType.F8E5M2: 1 << 1}
+_QUIET = {ElementType.F16: 1 << 9, ElementType.F8E5M2: 1 << 1, ElementType.BF16: 1 << 6}
 # Functions of complex numbers that are composed of real ones: small parts are as exact as one.
 _COMPOSED = known.COMPLEX_FUNCTIONS - {"Abs", "Div", "Mul", "Sign"}
 
@@ -48,26 +54,29 @@ def verdict(
     arguments: Sequence[np.ndarray],
     results: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
-    flushing: bool,
+    by_xla: bool,
 ) -> str:
     """How results differ from the interpreter's; nothing where they agree.
 
-    The module's one op is ``name``. With ``flushing``, denormal operands may have been zeros.
+    The module's one op is ``name``. ``by_xla`` says whose the results are: XLA's, or
+    compiled code's.
     """
-    if name in ("Abs", "Sign") and any(a.dtype.kind == "c" for a in arguments):
+    inside = [i for i in instructions(entry) if i.op is not PARAMETER]
+    if name in ("Abs", "Sign") and any(_is_complex(o) for i in inside for o in i.operands):
         name = f"complex {name}"  # not exact
-    wrong = [_wrong(name, a, b) for a, b in zip(results, expected, strict=True)]
-    if flushing and any(w.any() for w in wrong):
+    exact = name in EXACT or (name in MOVES and any(map(_nan_in_text, inside)))
+    wrong = [_wrong(name, a, b, exact) for a, b in zip(results, expected, strict=True)]
+    if by_xla and any(w.any() for w in wrong):
         flushed = leaves(evaluate(entry, [without_denormals(a) for a in arguments]))
         wrong = [
-            w & _wrong(name, a, b) for w, a, b in zip(wrong, results, flushed, strict=True)
+            w & _wrong(name, a, b, exact) for w, a, b in zip(wrong, results, flushed, strict=True)
         ]
     if any(w.any() for w in wrong):
-        unknown = ~np.asarray(_known(entry, arguments))
+        unknown = ~np.asarray(_known(entry, arguments, by_xla))
         wrong = [w & unknown for w in wrong]
     if not any(w.any() for w in wrong):
         return ""
-    if any(is_summing(i) for i in instructions(entry) if i.op is not PARAMETER):
+    if any(is_summing(i) for i in inside):
         found = disagreements(entry, arguments, results, expected)
         return "; ".join(f"result {n}: {text}" for n, text in found.items())
     return "; ".join(
@@ -77,24 +86,30 @@ def verdict(
     )
 
 
-def _wrong(name: str, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+def _wrong(name: str, ours: np.ndarray, theirs: np.ndarray, exact: bool) -> np.ndarray:
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
         return np.ones(theirs.shape or (1,), bool)
     element_type = element_type_of(theirs.dtype)
-    if name in MOVES or name in EXACT:
+    if exact or name in MOVES:
         if element_type.is_complex:
-            return _wrong(name, ours.real, theirs.real) | _wrong(name, ours.imag, theirs.imag)
+            return _wrong(name, ours.real, theirs.real, exact) | _wrong(
+                name, ours.imag, theirs.imag, exact
+            )
         both_nan = _nan(ours) & _nan(theirs)
         quiet = _QUIET.get(element_type, 0)
         wrong = (_bits(ours) ^ _bits(theirs)) & ~np.where(both_nan, quiet, 0).astype(
             _bits(ours).dtype
         )
-        return np.asarray((wrong != 0) & ~(both_nan & (name in EXACT)))
+        return np.asarray((wrong != 0) & ~(both_nan & exact))
     if not element_type.is_inexact:
         return np.asarray(ours != theirs)
     tolerance = TOLERANCES.get((name, element_type), RELATIVE[element_type])
-    scale = tolerance if element_type.is_complex and name in _COMPOSED else 0
-    return apart(ours, theirs, tolerance, scale)
+    if element_type.is_complex and name in _COMPOSED:
+        with np.errstate(all="ignore"):
+            # Near a pole, an error grows with the square of the result.
+            steep = np.square(np.abs(theirs)) if name in ("Logistic", "Tan", "Tanh") else 0
+        return apart(ours, theirs, tolerance, tolerance * (1 + steep))
+    return apart(ours, theirs, tolerance)
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
@@ -107,12 +122,23 @@ def _bits(array: np.ndarray) -> np.ndarray:
     return whole.view(f"u{array.dtype.itemsize}").reshape(array.shape)
 
 
+def _nan_in_text(instruction: Instruction) -> bool:
+    """Whether it is a constant with a NaN, whose payload HLO text does not hold."""
+    return instruction.op is CONSTANT and bool(_nan(instruction.attributes["literal"]).any())
+
+
+def _is_complex(value: Instruction) -> bool:
+    return isinstance(value.shape, Shape) and value.shape.element_type.is_complex
+
+
 def _nan(array: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         return np.asarray(array != array)
 
 
-def _known(entry: Computation, arguments: Sequence[np.ndarray]) -> np.ndarray | bool:
+def _known(
+    entry: Computation, arguments: Sequence[np.ndarray], by_xla: bool
+) -> np.ndarray | bool:
     """Where results are known to differ; anywhere, when an operand of the root's does."""
     values: dict[Instruction, Any] = dict(zip(entry.parameters, arguments, strict=True))
     found: np.ndarray | bool = False
@@ -121,7 +147,7 @@ def _known(entry: Computation, arguments: Sequence[np.ndarray]) -> np.ndarray | 
             continue
         operands = [values[o] for o in instruction.operands]
         values[instruction] = evaluate_instruction(instruction, operands)
-        differing = known.differing(instruction, operands)
+        differing = known.differing(instruction, operands, by_xla)
         found = found | (differing if instruction is entry.root else bool(np.any(differing)))
     return found
 

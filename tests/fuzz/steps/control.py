@@ -8,7 +8,7 @@ from tests.fuzz.graph import Graph
 from tests.fuzz.steps.elementwise import accepted
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.base import NUMERIC
+from tracejit.ops.base import ALL, NUMERIC
 from tracejit.shapes import AnyShape, ElementType, Shape
 
 S32 = ElementType.S32
@@ -41,11 +41,15 @@ def call(graph: Graph, grow: Grow) -> Instruction:
 
 
 def map_(graph: Graph, grow: Grow) -> Instruction:
-    """A polynomial of the operands, or a choice by those that are pred."""
+    """A polynomial of the operands, or a choice by those that are pred.
+
+    In graphs no other types are met: XLA has no code for some mixtures, and refuses the graph.
+    """
     first = graph.value(NUMERIC)
+    types = ALL if graph.is_single else (first.array_shape.element_type, ElementType.PRED)
     operands = [first]
     for _ in range(graph.choices.integer(0, 2)):
-        operands.append(graph.like(Shape(graph.element_type(), first.array_shape.dimensions)))
+        operands.append(graph.like(Shape(graph.element_type(types), first.array_shape.dimensions)))
     scalars = [Shape(o.array_shape.element_type) for o in operands]
     parameters = tuple(ops.parameter(i, s) for i, s in enumerate(scalars))
     root = parameters[0]

@@ -6,7 +6,7 @@ from tests.building import computation
 from tests.fuzz.graph import Graph
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.base import NUMERIC
+from tracejit.ops.base import COMPLEX, NUMERIC
 
 
 def bitcast(graph: Graph) -> Instruction:
@@ -39,7 +39,7 @@ def async_start(graph: Graph) -> Instruction:
 
 def _called(graph: Graph) -> tuple[Computation, list[Instruction]]:
     """A computation of two arrays, and arrays for it."""
-    first = graph.value(NUMERIC)
+    first = graph.value(NUMERIC - COMPLEX)
     operands = [first, graph.like(first.array_shape)]
     function = graph.choices.pick((ops.add, ops.mul, lambda x, y: ops.tuple_([y, ops.sub(x, y)])))
     return computation("called", function, *[o.shape for o in operands]), operands
