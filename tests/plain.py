@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.alone import Alone
+from tests.samples.custom import SAID
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import Shape
@@ -19,7 +20,7 @@ _PASSING = {"Copy", "Domain", "AsyncUpdate"}
 def plain(computation: Computation) -> Computation:
     """The computation, and all that it calls, without copies, fusions, bit casts and the like.
 
-    Collective ops that XLA has no code for are those of one device.
+    Collective ops that XLA has no code for are those of one device. Queues hold no data.
     """
     called: dict[Computation, Computation] = {}
     alone = Alone()
@@ -50,6 +51,12 @@ def plain(computation: Computation) -> Computation:
             return ops.tuple_([ops.tuple_(operands), made])
         if name == "AsyncDone":
             return ops.get_tuple_element(operands[0], 1)
+        if name == "Infeed":
+            return ops.tuple_([ops.tuple_([]), operands[0]])
+        if name == "Outfeed":
+            return operands[1]
+        if name == "CustomCall":
+            return SAID[instruction.attributes["custom_call_target"]](*operands)
         made = alone.visit(instruction, operands)
         if made is not None or not instruction.computations:
             return made
@@ -60,4 +67,5 @@ def plain(computation: Computation) -> Computation:
         return made
 
     root, *effects = transform([computation.root, *computation.effects], visit)
+    effects = [effect for effect in effects if effect.has_effect]
     return Computation(computation.name, computation.parameters, root, tuple(effects))

@@ -1,4 +1,4 @@
-"""Samples of Call, Map, Conditional and While."""
+"""Samples of Call, Map, Conditional, While and OptimizationBarrier."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def call_with_tuples(x: Instruction, y: Instruction) -> Instruction:
 
     pair = ops.tuple_([x, y])
     return ops.call(computation("swap", swap, pair.shape), [pair])
+
+
+def composite(x: Instruction, y: Instruction) -> Instruction:
+    body = computation("decomposition", lambda a, b: ops.mul(ops.add(a, b), a), x.shape, y.shape)
+    return ops.composite_call(body, [x, y], "my.op", '{n = 1 : i32, s = "a"}', 2)
+
+
+def barrier_on_tuple(x: Instruction, y: Instruction) -> Instruction:
+    both = ops.tuple_([ops.mul(x, y), ops.tuple_([y, x])])
+    product, rest = ops.elements_of(ops.optimization_barrier(both))
+    return ops.tuple_([ops.add(product, x), *ops.elements_of(rest)])
 
 
 def map_polynomial(x: Instruction, y: Instruction) -> Instruction:
@@ -99,6 +110,9 @@ SAMPLES = [
         {F32},
         "no operand",
     ),
+    Sample("Call", composite, (Operand(), Operand()), NUMERIC, "composite"),
+    Sample("OptimizationBarrier", ops.optimization_barrier, (Operand(),), NUMERIC, "array"),
+    Sample("OptimizationBarrier", barrier_on_tuple, (Operand(), Operand()), NUMERIC, "tuple"),
     Sample("Map", map_polynomial, (Operand(), Operand()), NUMERIC, "two operands"),
     Sample("Map", map_polynomial, (Operand((0, 3)), Operand((0, 3))), NUMERIC, "empty"),
     Sample("Map", map_polynomial, (Operand(()), Operand(())), NUMERIC, "rank 0"),
