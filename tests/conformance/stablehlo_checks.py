@@ -19,7 +19,7 @@ from tracejit.verifier import verify
 
 _PREFIX = "check."
 # How far results may be from what is expected, by kind of check: in units of the last place.
-_UNITS = {"expect_close": 3, "expect_almost_eq": 16}
+_UNITS = {"expect_close": 8, "expect_almost_eq": 16}
 
 
 class Unusable(Exception):

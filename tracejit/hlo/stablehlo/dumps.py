@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tracejit import ops
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Instruction
@@ -56,7 +58,7 @@ def bitcast(writer: Writer, instruction: Instruction, operands: list[Names]) -> 
 
 @stablehlo.attach(COPY_START)
 def copy_start(writer: Writer, instruction: Instruction, operands: list[Names]) -> Names:
-    context = _zeros(writer, instruction.element_shapes[2:])
+    context = zeros(writer, instruction.element_shapes[2:])
     return (*operands[0], *operands[0], *context)
 
 
@@ -76,7 +78,7 @@ def async_start(writer: Writer, instruction: Instruction, operands: list[Names])
     parts = instruction.element_shapes
     made = writer.call(instruction.attributes["calls"], operands, parts[1])
     given = [name for names in operands for name in names]
-    return (*given, *made, *_zeros(writer, parts[2:]))
+    return (*given, *made, *zeros(writer, parts[2:]))
 
 
 @stablehlo.attach(ASYNC_DONE)
@@ -87,12 +89,12 @@ def async_done(writer: Writer, instruction: Instruction, operands: list[Names]) 
     return operands[0][first : first + result]
 
 
-def _zeros(writer: Writer, shapes: tuple[AnyShape, ...]) -> Names:
+def zeros(writer: Writer, shapes: tuple[AnyShape, ...]) -> Names:
+    """Values for contexts, which mean nothing."""
     names: Names = ()
     for shape in (leaf for part in shapes for leaf in leaves(part)):
         if isinstance(shape, Shape):
-            zeros = ops.full(shape, 0)
-            names += writer.compose([], [], lambda zeros=zeros: zeros)
+            names += writer.compose([], [], partial(ops.full, shape, 0))
         else:
             names += writer.compose([], [], lambda: ops.after_all([]))
     return names

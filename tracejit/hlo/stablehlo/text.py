@@ -54,11 +54,18 @@ def element_type_text(element_type: ElementType) -> str:
 
 
 def type_text(shape: LeafShape) -> str:
-    """``tensor<2x3xf32>``, or ``!stablehlo.token``."""
+    """``tensor<2x3xf32>``, ``!stablehlo.token``, ``tensor<?xf32, #stablehlo.bounds<5>>``."""
     if isinstance(shape, TokenShape):
         return "!stablehlo.token"
-    sizes = "".join(f"{size}x" for size in shape.dimensions)
-    return f"tensor<{sizes}{element_type_text(shape.element_type)}>"
+    sizes = list(map(str, shape.dimensions))
+    bounds = ""
+    if shape.dynamic_dimensions:
+        flags = list(zip(shape.dynamic_dimensions, sizes, strict=True))
+        sizes = ["?" if dynamic else size for dynamic, size in flags]
+        listed = ", ".join(size if dynamic else "?" for dynamic, size in flags)
+        bounds = f", #stablehlo.bounds<{listed}>"
+    text = "".join(f"{size}x" for size in sizes)
+    return f"tensor<{text}{element_type_text(shape.element_type)}{bounds}>"
 
 
 def integer(value: int, bits: int = 64) -> str:
@@ -90,9 +97,9 @@ def pairs(values: Sequence[Sequence[int]]) -> str:
     return f"dense<{rows}> : tensor<{len(values)}x2xi64>"
 
 
-def matrix(rows: Sequence[Sequence[int]]) -> str:
-    """Rows of numbers, shorter ones filled with -1: replica groups."""
-    width = max(map(len, rows), default=0)
+def matrix(rows: Sequence[Sequence[int]], columns: int = 0) -> str:
+    """Rows of numbers, shorter ones filled with -1: replica groups. At least ``columns`` wide."""
+    width = max(map(len, rows), default=columns)
     filled = [[*row, *[-1] * (width - len(row))] for row in rows]
     text = "[" + ", ".join(map(numbers, filled)) + "]" if rows and width else ""
     return f"dense<{text}> : tensor<{len(rows)}x{width}xi64>"

@@ -15,7 +15,7 @@ from tracejit import ops
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.printer import computation_names, identifier
-from tracejit.hlo.stablehlo.text import LeafShape, dictionary, leaves, type_text
+from tracejit.hlo.stablehlo.text import LeafShape, dictionary, integer, leaves, type_text
 from tracejit.rules import RuleTable
 from tracejit.shapes import AnyShape
 from tracejit.traversal import called_computations, in_order, instructions
@@ -59,7 +59,18 @@ class Writer:
         self._function("public @main", self.module.entry)
         for computation in self._wanted:  # grows on the way
             self._function(f"private @{self._functions[computation]}", computation)
-        return "\n".join([f"module @{identifier(self.module.name)} {{", *self.lines, "}", ""])
+        head = f"module @{identifier(self.module.name)}{self._devices()} {{"
+        return "\n".join([head, *self.lines, "}", ""])
+
+    def _devices(self) -> str:
+        module = self.module
+        if module.replica_count == module.num_partitions == 1:
+            return ""
+        counts = {
+            "mhlo.num_partitions": integer(module.num_partitions, 32),
+            "mhlo.num_replicas": integer(module.replica_count, 32),
+        }
+        return f" attributes {dictionary(counts)}"
 
     # What rules call
 
