@@ -75,8 +75,8 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_top_level_is_fixed() -> None:
-    """Nothing but the product's three folders, the tests, the notebooks and the customary files."""
-    folders = {".ci", "autodiff", "backends", "notebooks", "tests", "tracejit"}
+    """Nothing but the product's three folders, the tests, notebooks, docs and customary files."""
+    folders = {".ci", "autodiff", "backends", "docs", "notebooks", "tests", "tracejit"}
     customary = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
     top = {path.relative_to(checkout.ROOT).parts[0] for path in checkout.files()}
     hidden = {name for name in top if name.startswith(".")} - {".ci"}
