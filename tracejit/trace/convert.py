@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ShapeError, ValueRangeError
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError, ValueRangeError
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise_unary, layout
 from tracejit.ops.constants import constant
@@ -100,6 +100,8 @@ def plain_array(value: Any) -> np.ndarray:
             array = np.from_dlpack(value)
         else:
             array = np.asarray(value)
+    except ConcretizationError:
+        raise
     except (ValueError, TypeError, BufferError, RuntimeError) as error:
         raise ArgumentError(f"a {kind.__name__} does not make an array: {error}") from error
     if array.dtype.kind in "OUSMm" or array.dtype.names is not None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tracejit.errors import ArgumentError, ConcretizationError, ReadOnlyError
+from tracejit.errors import ArgumentError, ReadOnlyError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise, layout
 from tracejit.ops.indexing import replace_computation
 from tracejit.shapes import ElementType
-from tracejit.trace.concrete import dependence
-from tracejit.trace.convert import as_instruction, operand, stretch
+from tracejit.trace.convert import as_instruction, converted, operand, stretch
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, parse_index
+from tracejit.trace.masked import Masked, is_same_mask
 from tracejit.trace.table import Traced
 
 
@@ -49,17 +49,22 @@ class Indexing(Traced):
         try:
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:
-            raise ConcretizationError(
-                f"index: how many elements a mask selects depends on {dependence(unknown.mask)}, "
-                f"unknown while tracing, and with it the result's shape; write "
-                f"np.where(mask, x, other), or x[mask] = value"
-            ) from None
+            return self._selected(unknown)
         if isinstance(parsed, FancyIndex):
             return self._new(parsed.read(self.instruction))
         if all(isinstance(part, Fixed | Moving) for part in parsed.parts):
             # x[0] is a number, x[..., 0] an array of rank 0 and a view.
             return self.through(parsed, not _has_ellipsis(index))
         return self.through(parsed)
+
+    def _selected(self, unknown: UnknownMask) -> Masked:
+        """The elements under an unknown mask, among ones: of those every function is defined."""
+        place = self[unknown.around]
+        value = place.instruction
+        covers = range(unknown.axis, unknown.axis + unknown.mask.array_shape.rank)
+        wide = layout.broadcast_in_dim(unknown.mask, value.array_shape.dimensions, covers)
+        kept = elementwise.select(wide, value, layout.full_like(value, 1))
+        return Masked(place._new(kept, False), unknown.mask, unknown.axis)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.is_scalar:
@@ -84,6 +89,18 @@ class Indexing(Traced):
     def _write_where(self, unknown: UnknownMask, value: Any) -> None:
         """``x[mask] = value`` for an unknown mask: a select over the part that it covers."""
         place = self[unknown.around]
+        if isinstance(value, Masked):
+            if not (is_same_mask(value.mask, unknown.mask) and value.axis == unknown.axis):
+                raise ShapeError(
+                    "assignment: elements that another mask selects; how many there are is "
+                    "unknown, so only those under the same mask can be assigned"
+                )
+            covers = range(unknown.axis, unknown.axis + unknown.mask.array_shape.rank)
+            whole = converted(value.whole.instruction, self.element_type)
+            wide = layout.broadcast_in_dim(unknown.mask, place.shape, covers)
+            whole = stretch("assignment", whole, place.shape)
+            place.write(elementwise.select(wide, whole, place.instruction))
+            return
         rank = unknown.mask.array_shape.rank
         before, after = place.shape[: unknown.axis], place.shape[unknown.axis + rank :]
         update = operand(value).to(self.element_type)

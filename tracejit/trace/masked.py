@@ -1,0 +1,240 @@
+"""What ``x[mask]`` gives while the mask is unknown: elements whose number is unknown too.
+
+x[m] *= 2;  x[m] = np.sqrt(y[m]) + 1;  x[m].sum() / x[m].size
+
+Elementwise functions work on all elements of the array, reductions count those that the mask
+selects, and an assignment under the same mask writes them. Nothing else is possible: the shape is
+unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tracejit.errors import ConcretizationError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.ops import layout
+from tracejit.trace.concrete import dependence
+from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.table import Traced, call
+
+REDUCTIONS = (
+    np.sum, np.prod, np.max, np.min, np.mean, np.std, np.var, np.any, np.all, np.count_nonzero,
+    np.amax, np.amin,
+)  # fmt: skip
+
+
+def is_same_mask(one: Instruction, other: Instruction) -> bool:
+    """Whether two masks are the same value, or made of the same values in the same way."""
+    if one is other:
+        return True
+    return (
+        one.op is other.op
+        and bool(one.operands)
+        and len(one.operands) == len(other.operands)
+        and dict(one.attributes) == dict(other.attributes)
+        and all(
+            is_same_mask(a, b) or _are_equal_constants(a, b)
+            for a, b in zip(one.operands, other.operands, strict=True)
+        )
+    )
+
+
+def _are_equal_constants(one: Instruction, other: Instruction) -> bool:
+    first, second = one.attributes.get("literal"), other.attributes.get("literal")
+    if first is None or second is None or one.shape != other.shape:
+        return False
+    return bool(np.array_equal(first, second))
+
+
+class Masked:
+    """The elements of ``whole`` that ``mask``, which covers its dimensions from ``axis`` on,
+    selects; along one dimension, whose size is unknown."""
+
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ("axis", "mask", "whole")
+
+    def __init__(self, whole: Any, mask: Instruction, axis: int) -> None:
+        self.whole = whole
+        self.mask = mask
+        self.axis = axis
+
+    @property
+    def _covered(self) -> int:
+        return self.mask.array_shape.rank
+
+    @property
+    def dtype(self) -> np.dtype:
+        dtype: np.dtype = self.whole.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        rank: int = self.whole.ndim
+        return rank - self._covered + 1
+
+    @property
+    def size(self) -> Any:
+        """How many elements there are: a traced number."""
+        return call(np.sum, self._wide())
+
+    @property
+    def shape(self) -> NoReturn:
+        self._refuse("shape")
+
+    def __len__(self) -> NoReturn:
+        self._refuse("len")
+
+    def __iter__(self) -> NoReturn:
+        self._refuse("iteration")
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        self._refuse("index")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._refuse("index")
+
+    def __bool__(self) -> NoReturn:
+        self._refuse("bool")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse(name)
+
+    def __repr__(self) -> str:
+        return f"Masked<{self.whole.dtype}, of {self.whole.shape}>"
+
+    def _refuse(self, wish: str) -> NoReturn:
+        raise ConcretizationError(
+            f"{wish}: how many elements a mask selects depends on {dependence(self.mask)}, unknown "
+            f"while tracing, and with it the result's shape; write np.where(mask, x, other), "
+            f"x[mask] = value, or a reduction: x[mask].sum()"
+        )
+
+    def _wide(self) -> Any:
+        """The mask over all of the array."""
+        covered = range(self.axis, self.axis + self._covered)
+        sizes = self.whole.shape
+        return self.whole._new(layout.broadcast_in_dim(self.mask, sizes, covered), False)
+
+    def _other(self, value: Any) -> Any:
+        """An operand beside these elements, as one beside the whole array."""
+        if isinstance(value, Masked):
+            if not (is_same_mask(value.mask, self.mask) and value.axis == self.axis):
+                raise ShapeError(
+                    "elements that different masks select cannot be combined: how many there are "
+                    "is unknown; combine the arrays first, and select then"
+                )
+            return value.whole
+        if type(value) in PYTHON_SCALARS:
+            return value
+        shape = operand(value).dimensions
+        behind = self.ndim - self.axis - 1
+        if len(shape) > behind and any(size != 1 for size in shape[: len(shape) - behind]):
+            raise ShapeError(
+                f"an array {shape} cannot be combined with elements of unknown number along axis "
+                f"{self.axis}; combine the arrays first, and select then"
+            )
+        if len(shape) <= behind:
+            return value
+        kept = (*shape[: len(shape) - behind - 1], *[1] * self._covered)
+        array = call(np.asarray, value)
+        return call(np.reshape, array, (*kept, *shape[len(shape) - behind :]))
+
+    def elementwise(self, function: Any, inputs: Any, kwargs: Any) -> Any:
+        """A ufunc of these elements and others."""
+        made = call(function, *(self._other(value) for value in inputs), **kwargs)
+        if isinstance(made, tuple):
+            return tuple(Masked(one, self.mask, self.axis) for one in made)
+        return Masked(made, self.mask, self.axis)
+
+    def reduced(self, function: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """A reduction over these elements; of none it gives what the reduction starts from."""
+        if kwargs.get("where", True) is not True:
+            self._refuse("where=")
+        whole = self.whole
+        if function is np.count_nonzero:
+            function, whole = np.sum, call(np.not_equal, whole, 0)
+        return call(function, whole, self._axes(axis), *args, **kwargs, where=self._wide())
+
+    def _axes(self, axis: Any) -> Any:
+        if axis is None:
+            return None
+        made: list[int] = []
+        for one in (axis,) if np.ndim(axis) == 0 else tuple(axis):
+            place = one % self.ndim
+            if place == self.axis:
+                made.extend(range(self.axis, self.axis + self._covered))
+            else:
+                made.append(place if place < self.axis else place + self._covered - 1)
+        if self.axis not in made:
+            self._refuse("reduction along other axes")
+        return tuple(made)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and kwargs.get("out") is None:
+            return self.elementwise(ufunc, inputs, kwargs)
+        if method == "reduce" and ufunc in _BY_UFUNC:
+            return self.reduced(_BY_UFUNC[ufunc], kwargs.pop("axis", 0), **kwargs)
+        self._refuse(f"np.{ufunc.__name__}.{method}")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in REDUCTIONS and args and args[0] is self:
+            return self.reduced(function, *args[1:], **kwargs)
+        self._refuse(f"np.{function.__name__}")
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Masked:
+        """The elements as another dtype."""
+        return Masked(self.whole.astype(dtype, **kwargs), self.mask, self.axis)
+
+    def copy(self, order: str = "C") -> Masked:
+        """The same elements: they are no view of the array."""
+        return self
+
+
+_BY_UFUNC = {
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
+    np.logical_and: np.all, np.logical_or: np.any,
+}  # fmt: skip
+
+
+_ACCEPTED = (Masked, Traced, np.ndarray, np.generic, *PYTHON_SCALARS)
+
+
+def _binary(ufunc: np.ufunc, reflected: bool) -> Callable[[Masked, Any], Any]:
+    def method(self: Masked, other: Any) -> Any:
+        if not isinstance(other, _ACCEPTED):
+            return NotImplemented
+        return self.elementwise(ufunc, (other, self) if reflected else (self, other), {})
+
+    return method
+
+
+def _reduction(function: Any) -> Callable[..., Any]:
+    return lambda self, axis=None, **kwargs: self.reduced(function, axis, **kwargs)
+
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
+}.items():  # fmt: skip
+    setattr(Masked, f"__{_name}__", _binary(_ufunc, False))
+    setattr(Masked, f"__r{_name}__", _binary(_ufunc, True))
+for _name, _ufunc in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal,
+}.items():  # fmt: skip
+    setattr(Masked, f"__{_name}__", _binary(_ufunc, False))
+_UNARY: dict[str, np.ufunc] = {
+    "neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert,
+}  # fmt: skip
+for _name, _of in _UNARY.items():
+    setattr(Masked, f"__{_name}__", lambda self, _of=_of: self.elementwise(_of, (self,), {}))
+for _name in ("sum", "prod", "max", "min", "mean", "std", "var", "any", "all"):
+    setattr(Masked, _name, _reduction(getattr(np, _name)))
