@@ -58,6 +58,10 @@ class Lexer:
         """The token after the one here."""
         return self._read(self.token.offset + len(self.token.text))
 
+    def jump(self, offset: int) -> None:
+        """Moves to the token at or after ``offset``."""
+        self.token = self._read(offset)
+
     def at(self, text: str) -> bool:
         return self.token.text == text and self.token.kind != "string"
 
@@ -132,7 +136,7 @@ class Lexer:
                 raise self.error("'(' is never closed", start)
             depth += self.text.count("(", end, close) - 1
             end = close + 1
-        self.token = self._read(end)
+        self.jump(end)
         return self.text[start + 1 : end - 1]
 
     def _found(self) -> str:

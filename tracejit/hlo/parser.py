@@ -20,6 +20,7 @@ from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.elided import THREADED, with_more
 from tracejit.hlo.entry_layout import with_entry_layout
+from tracejit.hlo.known_calls import as_op
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
 from tracejit.ops.base import operand_counts
@@ -181,7 +182,7 @@ class _Builder:
             raise self.lexer.error(error.message, statement.offset) from error
         self.check_shape(statement, shape)
         given = shape if statement.shape is None else statement.shape
-        return Instruction(op, tuple(operands), given, attributes, statement.source)
+        return as_op(Instruction(op, tuple(operands), given, attributes, statement.source))
 
     def threaded(
         self,

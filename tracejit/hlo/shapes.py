@@ -17,6 +17,10 @@ from tracejit.shapes import TOKEN, AnyShape, ElementType, Layout, Shape, TupleSh
 _MOST_NESTED = 64
 _ELEMENT_TYPES = {t.value: t for t in ElementType}
 _PROPERTY = re.compile(r"(T|L|E|S|D|M|SC|P|#|\*)((?:\((?:[^()]|\([^()]*\))*\))+)")
+# An array's shape as nearly all text writes it, which is looked up whole.
+_PLAIN = re.compile(r"[a-z]+[0-9a-z]*\[[0-9,]*\](?:\{[0-9,]*\})?(?!\s*[{/])")
+_MOST_KNOWN = 10_000
+_known: dict[str, AnyShape] = {}
 _NUMBERS = {"L": "tail_padding_alignment", "E": "element_size_in_bits", "S": "memory_space"}
 
 
@@ -65,6 +69,21 @@ def read_shape(lexer: Lexer) -> AnyShape:
 
 
 def _read_array(lexer: Lexer) -> AnyShape:
+    """One array or token, by its text where that was read before."""
+    matched = _PLAIN.match(lexer.text, lexer.token.offset)
+    if matched is None:
+        return _read_any_array(lexer)
+    shape = _known.get(matched[0])
+    if shape is not None:
+        lexer.jump(matched.end())
+        return shape
+    shape = _read_any_array(lexer)
+    if len(_known) < _MOST_KNOWN:
+        _known[matched[0]] = shape
+    return shape
+
+
+def _read_any_array(lexer: Lexer) -> AnyShape:
     offset = lexer.token.offset
     name = lexer.word("a shape")
     if name not in _ELEMENT_TYPES and name != "token":

@@ -1,0 +1,30 @@
+"""Custom calls of XLA's own, read as the ops that they were made of.
+
+TopK           what XLA's CPU client makes of TopK, and of a sort whose beginning is sliced
+"""
+
+from __future__ import annotations
+
+from tracejit.graph import Instruction
+from tracejit.ops.comparison import COMPARE
+from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.reduction import top_k
+from tracejit.shapes import Shape, TupleShape
+
+
+def as_op(instruction: Instruction) -> Instruction:
+    """What a custom call means, where XLA says it; any other instruction as it is."""
+    if instruction.op is not CUSTOM_CALL or instruction.attributes["custom_call_target"] != "TopK":
+        return instruction
+    shape, operands = instruction.shape, instruction.operands
+    roots = [c.root for c in instruction.attributes["called_computations"]]
+    upwards = any(r.op is not COMPARE or r.attributes["direction"] != "GT" for r in roots)
+    if upwards or len(operands) != 1 or not isinstance(shape, TupleShape):
+        return instruction
+    values, given = shape.elements[0], operands[0].shape
+    if not (isinstance(values, Shape) and isinstance(given, Shape) and values.rank == given.rank):
+        return instruction
+    if not values.rank or values.dimensions[-1] > given.dimensions[-1]:
+        return instruction
+    made = top_k(operands[0], values.dimensions[-1])
+    return made if made.shape == shape else instruction
