@@ -38,6 +38,7 @@ from tracejit.transforms.cache_report import REMEMBERED, CacheReport, Compilatio
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.memory_order import Order, in_memory_order
+from tracejit.transforms.mutation import Function, Mutated, MutatingFunction
 from tracejit.transforms.shortcut import Shortcut, shortcut_for
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
@@ -348,6 +349,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    mutates: None = None,
 ) -> JitFunction[P, R]: ...
 
 
@@ -360,7 +362,22 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    mutates: None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+
+
+@overload
+def jit(
+    function: Function | None = None,
+    *,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    target: str = "cpu",
+    check: bool = False,
+    record_numpy: bool = True,
+    mutates: Mutated,
+) -> Any: ...
 
 
 def jit(
@@ -372,6 +389,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    mutates: Mutated | None = None,
 ) -> Any:
     """``function``, compiled for each combination of shapes and dtypes it is called with.
 
@@ -379,12 +397,14 @@ def jit(
     name, may be any hashable objects; each value is compiled for. Donated arguments are ones the
     caller will not use again. ``check`` makes the compiled function raise at the first NaN or
     infinity that an operation makes. ``record_numpy=False`` leaves ``np.zeros`` and its like,
-    called on no traced value, to NumPy. Also a decorator, with and without arguments.
+    called on no traced value, to NumPy. ``mutates`` names the arguments, NumPy arrays, that the
+    function writes to: their new values are written back. Also a decorator, with and without
+    arguments.
 
     Raises `ArgumentError`, naming the argument, for what is no array of numbers.
     """
 
-    def decorate(function: Callable[P, R]) -> JitFunction[P, R]:
+    def compiled(function: Callable[P, R]) -> JitFunction[P, R]:
         return JitFunction(
             function,
             static_argnums,
@@ -394,5 +414,10 @@ def jit(
             check,
             record_numpy,
         )
+
+    def decorate(function: Callable[P, R]) -> Any:
+        if mutates is None:
+            return compiled(function)
+        return MutatingFunction(function, mutates, compiled)
 
     return decorate if function is None else decorate(function)
