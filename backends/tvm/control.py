@@ -44,14 +44,14 @@ class WhileStep:
     """State copied into the results, then condition and body over it until the condition fails.
 
     ``state`` are the results' owners, one per array. ``fresh`` is where the body puts the new
-    values it makes, and ``updates`` copies each to the one that it replaces.
+    values it makes, and ``updates`` copies each to the one that it replaces, unless it is there.
     """
 
     start: Sequence[KernelStep]
     condition: Fragment
     body: Fragment
     state: Sequence[Owner]
-    fresh: Sequence[Scratch]
+    fresh: Sequence[Owner]
     updates: Sequence[KernelStep]
     predicate: Scratch
     workspace: Scratch

@@ -289,8 +289,13 @@ def tuple_of(instruction: Instruction) -> Instruction:
 
 def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
     """What a kernel loads."""
+    return loaded([o for result in kernel.results for o in result.operands], memory)
+
+
+def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instruction]:
+    """What is loaded to compute ``values``: they themselves, where they have memory."""
     found: set[Instruction] = set()
-    stack = [o for result in kernel.results for o in result.operands]
+    stack = list(values)
     seen: set[Instruction] = set()
     while stack:
         instruction = stack.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from tracejit.backends.tvm.control import (
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.fuse import Kernel as Fused
 from tracejit.backends.tvm.fuse import fuse, is_given, stripped
+from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.program import Argument, Program
 from tracejit.backends.tvm.rows import RowKernel, joined
+from tracejit.backends.tvm.scans import merge_scans
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.rows import row_kernel
@@ -45,6 +47,7 @@ from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import select
 from tracejit.ops.layout import full_like
 from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.traversal import in_order
 
 # Sizes in items from which addresses need 64 bits.
 WIDE = 1 << 31
@@ -76,14 +79,18 @@ def lower_fragment(
     machine: Machine,
     constants: dict[Instruction, int],
     prefix: str,
+    replaced: Mapping[Instruction, int] | None = None,
 ) -> Fragment:
     """The kernels and calls that make ``outputs`` and do all ``effects`` once, in their order.
 
-    ``prefix`` keeps kernel names apart.
+    ``prefix`` keeps kernel names apart. ``replaced`` are parameters that are not needed any more
+    when all is done, each with the number of the output that comes in its place.
     """
-    simple = simplify(legalise(simplify([*outputs, *effects])))
-    made, done = simple[: len(outputs)], simple[len(outputs) :]
-    return _Lowering(parameters, made, done, machine, constants, prefix).fragment()
+    simple = simplify(legalise(merge_scans(simplify([*outputs, *effects]))))
+    made, done = simple[: len(outputs)], []
+    if effects:
+        done = [instruction for instruction in in_order(simple) if instruction.has_effect]
+    return _Lowering(parameters, made, done, machine, constants, prefix, replaced or {}).fragment()
 
 
 def flattened(root: Instruction) -> list[Instruction]:
@@ -102,6 +109,7 @@ class _Lowering:
         machine: Machine,
         constants: dict[Instruction, int],
         prefix: str,
+        replaced: Mapping[Instruction, int],
     ) -> None:
         self.parameters = {p: i for i, p in enumerate(parameters)}
         self.outputs = list(outputs)
@@ -109,26 +117,53 @@ class _Lowering:
         self.constants = constants
         self.prefix = prefix
         self.plan = fuse([o for o in outputs if o.array_shape.size], effects)
-        self.kernels = joined(self.plan.kernels, self.plan.memory, [stripped(o) for o in outputs])
         self.elements = {
             (i.operands[0], i.attributes["index"]): i
             for i in self.plan.memory
             if i.op is GET_TUPLE_ELEMENT
         }
+        groups = joined(self.plan.kernels, self.plan.memory, [stripped(o) for o in outputs])
+        self.kernels = updates_last(groups, self.plan.memory)
+        self.owners, self.copies = self._output_owners()
+        self.homes = self._taken_over(replaced)
+        # An output that took over memory is computed, from the first update on, where it belongs.
+        for result, home in self.homes.items():
+            if result in self.owners and not is_given(home):
+                self.owners[home] = self.owners[result]
+
+    def _taken_over(self, replaced: Mapping[Instruction, int]) -> dict[Instruction, Instruction]:
+        kept = [source for source, _ in self.copies]
+        found = TakenOver(self.kernels, self.plan.memory, self.owners, replaced, kept)
+        for number, kernel in enumerate(self.kernels):
+            heart = kernel.heart
+            if heart is None or heart.op is not WHILE:
+                found.add_kernel(number, kernel)
+                continue
+            parameters, root, _ = flat(heart.attributes["body"])
+            following = flattened(root)
+            states = zip(
+                self._arrays(heart.operands[0]),
+                self._leaves(heart),
+                parameters,
+                following,
+                strict=True,
+            )
+            found.add_loop(number, [State(a, r, p is not f) for a, r, p, f in states])
+        return found.homes
 
     def fragment(self) -> Fragment:
         steps = [s for n, k in enumerate(self.kernels) for s in self._steps(k, n)]
-        owners, copies = self._output_owners()
-        steps += [self.copy(s, index, f"{self.prefix}copy{index}") for s, index in copies]
-        places, workspace = self._workspace(steps, owners)
+        steps += [self.copy(s, index, f"{self.prefix}copy{index}") for s, index in self.copies]
+        places, workspace = self._workspace(steps)
 
         def place(owner: Owner) -> Argument:
             if isinstance(owner, int):
                 return Argument.output(owner)
             if isinstance(owner, Scratch):
                 return Argument.workspace(places[owner])
-            if owner in owners:
-                return Argument.output(owners[owner])
+            owner = self.homes.get(owner, owner)
+            if owner in self.owners:
+                return Argument.output(self.owners[owner])
             if owner in self.parameters:
                 return Argument.input(self.parameters[owner])
             if owner.op is CONSTANT:
@@ -139,6 +174,11 @@ class _Lowering:
             [kernel for step in steps for kernel in step.kernels()],
             [node for step in steps for node in step.nodes(place)],
             workspace,
+            frozenset(
+                number
+                for result, number in self.owners.items()
+                if self.homes.get(result) in self.parameters
+            ),
         )
 
     def _has_memory(self, instruction: Instruction) -> bool:
@@ -162,17 +202,19 @@ class _Lowering:
         """The arrays that a result consists of, as the instructions that users know them by."""
         if not isinstance(result.shape, TupleShape):
             return [result]
-        elements = [
-            self.elements.get((result, n)) or get_tuple_element(result, n)
-            for n in range(len(result.shape.elements))
-        ]
+        elements = []
+        for n in range(len(result.shape.elements)):
+            if (result, n) not in self.elements:
+                self.elements[result, n] = get_tuple_element(result, n)
+            elements.append(self.elements[result, n])
         return [leaf for element in elements for leaf in self._leaves(element)]
 
     def _frame(self, inside: Sequence[Instruction], results: Sequence[Instruction]) -> Frame:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
         dtype = _index_dtype([*inside, *results])
-        return Frame(self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost)
+        in_place = any(result in self.homes for result in results)
+        return Frame(self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost, in_place)
 
     def _kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
@@ -217,7 +259,8 @@ class _Lowering:
     ) -> tuple[Fragment, list[int]]:
         """A computation's fragment, and which of its root's arrays the fragment makes.
 
-        With ``unchanged`` those that are its own parameters, in the same position, are left out.
+        With ``unchanged`` those that are its own parameters, in the same position, are left out,
+        and others may come to lie in the memory of the parameter in their position.
         """
         parameters, root, effects = flat(computation)
         outputs = flattened(root)
@@ -225,7 +268,10 @@ class _Lowering:
             n for n, output in enumerate(outputs) if not (unchanged and output is parameters[n])
         ]
         wanted = [outputs[n] for n in made]
-        fragment = lower_fragment(parameters, wanted, effects, self.machine, self.constants, prefix)
+        replaced = {parameters[n]: k for k, n in enumerate(made)} if unchanged else {}
+        fragment = lower_fragment(
+            parameters, wanted, effects, self.machine, self.constants, prefix, replaced
+        )
         return fragment, made
 
     def _while(
@@ -234,13 +280,16 @@ class _Lowering:
         (init,) = instruction.operands
         condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_")
         body, changed = self._nested(instruction.attributes["body"], f"{name}_body_", True)
-        fresh = [Scratch(results[n].array_shape.nbytes) for n in changed]
+        fresh = [
+            results[n] if k in body.in_place else Scratch(results[n].array_shape.nbytes)
+            for k, n in enumerate(changed)
+        ]
         starts = zip(self._arrays(init), results, strict=True)
         return WhileStep(
             start=[
                 self.copy(source, target, f"{name}_start{n}")
                 for n, (source, target) in enumerate(starts)
-                if source.array_shape.size
+                if source.array_shape.size and not self._is_at_home(source, target)
             ],
             condition=condition,
             body=body,
@@ -249,11 +298,16 @@ class _Lowering:
             updates=[
                 self.move(results[n].array_shape, scratch, results[n], f"{name}_update{n}")
                 for n, scratch in zip(changed, fresh, strict=True)
-                if results[n].array_shape.size
+                if results[n].array_shape.size and scratch is not results[n]
             ],
             predicate=Scratch(1),
             workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
         )
+
+    def _is_at_home(self, source: Instruction, target: Instruction) -> bool:
+        """Whether both are the same memory, so that there is nothing to copy."""
+        source = stripped(source)
+        return target in self.homes and self.homes[target] == self.homes.get(source, source)
 
     def _arrays(self, operand: Instruction) -> list[Instruction]:
         """The arrays of an operand, whose tuples are Tuple instructions (see `legalise`)."""
@@ -310,14 +364,14 @@ class _Lowering:
                 owners[source] = index
         return owners, copies
 
-    def _workspace(
-        self, steps: Sequence[Step], owners: dict[Instruction, int]
-    ) -> tuple[dict[Instruction | Scratch, int], int]:
+    def _workspace(self, steps: Sequence[Step]) -> tuple[dict[Instruction | Scratch, int], int]:
         first: dict[Instruction | Scratch, int] = {}
         last: dict[Instruction | Scratch, int] = {}
         for number, step in enumerate(steps):
             for owner in step.owners:
-                if isinstance(owner, int) or owner in owners:
+                if isinstance(owner, Instruction):
+                    owner = self.homes.get(owner, owner)
+                if isinstance(owner, int) or owner in self.owners:
                     continue
                 if isinstance(owner, Instruction) and is_given(owner):
                     continue

@@ -62,11 +62,15 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A computation lowered by itself: inputs, outputs and workspace are the caller's to place."""
+    """A computation lowered by itself: inputs, outputs and workspace are the caller's to place.
+
+    ``in_place`` are the outputs that come to lie in the memory of the parameters they replace.
+    """
 
     all_kernels: Sequence[Kernel]
     calls: Sequence[Node]
     workspace_bytes: int
+    in_place: frozenset[int] = frozenset()
 
     def at(
         self, inputs: Sequence[Argument], outputs: Sequence[Argument], workspace: Argument

@@ -138,9 +138,11 @@ def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Result
     ((_, target),) = results
     operand, update, *starts = instruction.operands
     dimensions = operand.array_shape.dimensions
-    copied = pointwise(frame, dimensions, [Store(operand, target, compute=False)], 1)
+    copied = []
+    if not frame.in_place:
+        copied.append(pointwise(frame, dimensions, [Store(operand, target, compute=False)], 1))
     if update.array_shape.size == 0:
-        return copied
+        return seq(*copied)
 
     def offset(emitter: Emitter) -> Expr:
         places = []
@@ -154,4 +156,4 @@ def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Result
     ones = [1] * len(dimensions)
     address = strided(dimensions, ones, [0] * len(dimensions))
     stored = Store(update, target, address, offset, compute=False)
-    return seq(copied, pointwise(frame, update.array_shape.dimensions, [stored], 1))
+    return seq(*copied, pointwise(frame, update.array_shape.dimensions, [stored], 1))

@@ -73,7 +73,8 @@ def memory_buffer(shape: Shape, name: str = "b") -> Buffer:
 class Frame:
     """Collects a kernel's parameters while its body is written.
 
-    ``uses`` counts how often each instruction is needed; ``cost`` is that of one element.
+    ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
+    ``in_place`` the result's memory holds already what the kernel updates.
     """
 
     def __init__(
@@ -84,7 +85,9 @@ class Frame:
         uses: Mapping[Instruction, int],
         index_dtype: str,
         cost: int,
+        in_place: bool = False,
     ) -> None:
+        self.in_place = in_place
         self.inputs = Inputs(has_memory)
         self.outputs = [memory_buffer(shape, "out") for shape in outputs]
         self.machine = machine

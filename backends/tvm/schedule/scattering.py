@@ -1,7 +1,8 @@
 """Scatter: the operands copied, then one window of updates after the other combined into them.
 
-Windows run in the order of the indices, so that updates of one place meet in that order. A window
-that does not lie inside the operand is skipped whole; only then is nothing written.
+Where the results lie in the operands' memory nothing is copied. Windows run in the order of the
+indices, so that updates of one place meet in that order. A window that does not lie inside the
+operand is skipped whole; only then is nothing written.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ class Scattering:
 
 def scattering(frame: Frame, work: Scattering) -> Stmt:
     """The whole kernel."""
-    pairs = zip(work.operands, work.targets, strict=True)
-    stores = [Store(operand, target, compute=False) for operand, target in pairs]
-    copied = pointwise(frame, work.sizes, stores, 1)
+    copied = []
+    if not frame.in_place:
+        pairs = zip(work.operands, work.targets, strict=True)
+        stores = [Store(operand, target, compute=False) for operand, target in pairs]
+        copied.append(pointwise(frame, work.sizes, stores, 1))
     if work.updates[0].array_shape.size == 0:
-        return copied
-    return seq(copied, _Updates(frame, work).statement())
+        return seq(*copied)
+    return seq(*copied, _Updates(frame, work).statement())
 
 
 class _Updates:

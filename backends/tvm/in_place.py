@@ -1,0 +1,116 @@
+"""Which updates are written straight into the memory of the array that they update.
+
+A DynamicUpdateSlice or a Scatter that is the last to need its operand copies nothing: its result
+takes over the operand's memory, and only the update is stored. A loop works on its state where that
+lies, if nobody else needs it, and its body writes the new state over the old one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.fuse import Kernel, is_given, loaded, stripped
+from tracejit.backends.tvm.rows import inputs_of_all
+from tracejit.graph import Instruction
+from tracejit.ops.indexing import SCATTER
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
+from tracejit.shapes import Shape
+
+
+def updated(kernel: Kernel) -> Instruction | None:
+    """The array whose memory the kernel's only result could take over."""
+    heart = kernel.heart
+    if heart is None or kernel.results != [heart] or not isinstance(heart.shape, Shape):
+        return None
+    if heart.op not in (DYNAMIC_UPDATE_SLICE, SCATTER) or not heart.shape.size:
+        return None
+    return stripped(heart.operands[0])
+
+
+def updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> list[Kernel]:
+    """The kernels in an order in which updates that no other kernel reads come last."""
+    read = {i for kernel in kernels for i in inputs_of_all(kernel, memory)}
+    late = [k for k in kernels if updated(k) is not None and k.results[0] not in read]
+    moved = set(map(id, late))
+    return [*(k for k in kernels if id(k) not in moved), *late]
+
+
+@dataclass(frozen=True)
+class State:
+    """One array of a loop's state: what it is at first, what the loop makes of it.
+
+    ``changes`` says whether the body ever writes it.
+    """
+
+    init: Instruction
+    result: Instruction
+    changes: bool
+
+
+class TakenOver:
+    """Which result takes over whose memory; ``homes`` has what the memory was made for at first.
+
+    ``outputs`` are results with memory of their own, by number; ``replaced`` parameters whose
+    memory may be overwritten, each with the output that comes in its place; ``kept`` is read when
+    all kernels have run.
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        memory: set[Instruction],
+        outputs: Mapping[Instruction, int],
+        replaced: Mapping[Instruction, int],
+        kept: Iterable[Instruction],
+    ) -> None:
+        self.homes: dict[Instruction, Instruction] = {}
+        self._memory = memory
+        self._outputs = outputs
+        self._replaced = replaced
+        self._last: dict[Instruction, float] = {}
+        self._guests: dict[Instruction, list[Instruction]] = {}
+        for number, kernel in enumerate(kernels):
+            for instruction in inputs_of_all(kernel, memory):
+                self._last[instruction] = number
+        self._last.update(dict.fromkeys(kept, math.inf))
+
+    def add_kernel(self, number: int, kernel: Kernel) -> None:
+        """Lets an update write into its operand's memory, where that is right."""
+        operand = updated(kernel)
+        if operand is None or operand in loaded(kernel.results[0].operands[1:], self._memory):
+            return
+        if self._may_write(operand, kernel.results[0], number):
+            self._move_in(operand, kernel.results[0])
+
+    def add_loop(self, number: int, states: Sequence[State]) -> None:
+        """Lets a loop work on its state where that lies, and read there what it never changes."""
+        inits = [stripped(state.init) for state in states]
+        for state, init in zip(states, inits, strict=True):
+            if init not in self._memory or not init.array_shape.size:
+                continue
+            if not state.changes:
+                if state.result not in self._outputs:
+                    self._move_in(init, state.result)
+            elif inits.count(init) == 1 and self._may_write(init, state.result, number):
+                self._move_in(init, state.result)
+
+    def _may_write(self, operand: Instruction, result: Instruction, number: int) -> bool:
+        """Whether nobody needs ``operand`` after kernel ``number``, which would overwrite it."""
+        if operand not in self._memory:
+            return False
+        home = self.homes.get(operand, operand)
+        guests = [home, *self._guests.get(home, ())]
+        if any(guest in self._outputs or self._last.get(guest, -1) > number for guest in guests):
+            return False
+        if not is_given(home):
+            return True
+        # An output has a place of its own; only that which replaces a parameter has the same one.
+        place = self._replaced.get(home)
+        return place is not None and self._outputs.get(result, place) == place
+
+    def _move_in(self, operand: Instruction, result: Instruction) -> None:
+        home = self.homes.get(operand, operand)
+        self.homes[result] = home
+        self._guests.setdefault(home, []).append(result)
