@@ -68,7 +68,7 @@ def test_arrays_of_keys() -> None:
 
 
 def test_a_key_is_no_number() -> None:
-    key = random.key(0)
+    key: Any = random.key(0)
     for wrong in (
         lambda: key + 1,
         lambda: np.ones(2) + key,
