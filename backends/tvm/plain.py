@@ -222,6 +222,9 @@ def _order(layout: Layout | None, rank: int) -> tuple[int, ...]:
 def _bitcast(instruction: Instruction, operands: Operands) -> Instruction:
     (operand,) = operands
     given, wanted = operand.array_shape, instruction.array_shape
+    if not given.rank and not wanted.rank:  # in a comparator, say, where nothing can be moved
+        same = given.element_type is wanted.element_type
+        return operand if same else bitcast_convert_type(operand, wanted.element_type)
     order = _order(instruction.attributes["operand_layout"], given.rank)
     flat = reshape(transpose(operand, order), (given.size,))
     if given.element_type is not wanted.element_type:
