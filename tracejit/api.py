@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction
+from tracejit.backends.numpy.streams import Stream
 from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
 from tracejit.graph import Computation, Module
 from tracejit.hlo import to_text
@@ -29,6 +30,7 @@ def interpret(
     *arrays: Any,
     replicas: int | None = None,
     partitions: int | None = None,
+    seed: int = 0,
 ) -> Any:
     """The result of a module, or of one computation, worked out op by op with NumPy.
 
@@ -38,18 +40,22 @@ def interpret(
     argument of the parameter's shape goes to every device; one with that dimension in front (a
     list, too) or with ``[replicas, partitions]`` in front has an array for each.
 
+    What RngUniform and RngNormal draw depends on ``seed`` alone.
+
     Raises `ArgumentError` for arguments that do not fit, `DeadlockError` where devices wait for
     each other for ever.
     """
     devices = load("tracejit.runtime.per_device")
-    return devices.interpret(_program(module), arrays, replicas, partitions)
+    with Stream(seed).running():
+        return devices.interpret(_program(module), arrays, replicas, partitions)
 
 
 class Compiled:
     """A compiled module; called with arrays it returns the array, or a tuple of them."""
 
-    def __init__(self, module: Module, target: str) -> None:
+    def __init__(self, module: Module, target: str, seed: int) -> None:
         entry = module.entry
+        self._stream = Stream(seed)
         self.module = module
         self._orders = [order_of(p.shape) for p in entry.parameters]
         wanted = [order_of(shape) for shape in entry.root.element_shapes]
@@ -79,20 +85,22 @@ class Compiled:
             if order and value.ndim == len(order):
                 value = value.transpose(order)
             given += flattened(p.shape, value)
-        values = self.program(given)
+        with self._stream.running():
+            values = self.program(given)
         if any(self._results):
             orders = zip(values, self._results, strict=True)
             values = [value.transpose(order) if order else value for value, order in orders]
         return assembled(self.module.entry.root.shape, iter(values))
 
 
-def compile(module: Module | Computation, target: str = "cpu") -> Compiled:
+def compile(module: Module | Computation, target: str = "cpu", *, seed: int = 0) -> Compiled:
     """Machine code for a module or a computation, to be called with one array per parameter.
 
+    What RngUniform and RngNormal draw begins at ``seed`` and goes on from call to call.
     Raises `AttributeValueError` for an unknown target, `CompilationError` for an op that cannot be
     compiled.
     """
-    return Compiled(_program(module), target)
+    return Compiled(_program(module), target, seed)
 
 
 def _leaf_count(shape: AnyShape) -> int:
