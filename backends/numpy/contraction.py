@@ -14,7 +14,7 @@ from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.shapes import element_type_of
 
 
-def _accumulator(instruction: Instruction, operand: np.ndarray) -> np.dtype:
+def accumulator(instruction: Instruction, operand: np.ndarray) -> np.dtype:
     """What products are summed in: the result's type, and no less than f32 or the operands'."""
     result = widened(np.empty(0, instruction.array_shape.dtype)).dtype
     if not element_type_of(operand.dtype).is_inexact:
@@ -25,7 +25,7 @@ def _accumulator(instruction: Instruction, operand: np.ndarray) -> np.dtype:
 @interpret.attach(DOT_GENERAL)
 def dot_general(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> Value:
     attributes = instruction.attributes
-    wide = _accumulator(instruction, lhs)
+    wide = accumulator(instruction, lhs)
     lhs_batch, rhs_batch = attributes["lhs_batch_dims"], attributes["rhs_batch_dims"]
     lhs_sum, rhs_sum = attributes["lhs_contracting_dims"], attributes["rhs_contracting_dims"]
     lhs_rest = [d for d in range(lhs.ndim) if d not in lhs_batch + lhs_sum]
@@ -46,7 +46,7 @@ def conv_general_dilated(instruction: Instruction, lhs: np.ndarray, rhs: np.ndar
     numbers, window = attributes["dim_labels"], attributes["window"]
     batch_groups = attributes["batch_group_count"]
     groups = batch_groups * attributes["feature_group_count"]
-    wide = _accumulator(instruction, lhs)
+    wide = accumulator(instruction, lhs)
     positions = tuple(shape.dimensions[d] for d in numbers.output_spatial_dimensions)
 
     base = lhs.transpose(

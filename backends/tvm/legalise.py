@@ -21,6 +21,8 @@ from tracejit.ops.control import CONDITIONAL, MAP, WHILE
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import add, div, mul, sub
 from tracejit.ops.elementwise_unary import rsqrt
+from tracejit.ops.grouped import SCALED_DOT
+from tracejit.ops.grouped_expansions import scaled_as_dot
 from tracejit.ops.layout import broadcast_in_dim, full_like, pad
 from tracejit.ops.lifting import lift
 from tracejit.ops.normalisation import BATCH_NORM_GRAD, BATCH_NORM_INFERENCE, BATCH_NORM_TRAINING
@@ -137,6 +139,11 @@ def _rng(instruction: Instruction) -> Instruction:
     a, b = instruction.operands
     distribution = instruction.attributes["distribution"]
     return expanded_rng(a, b, distribution, instruction.array_shape)
+
+
+@expansions.attach(SCALED_DOT)
+def _scaled_dot(instruction: Instruction) -> Instruction:
+    return scaled_as_dot(instruction, instruction.operands)
 
 
 @expansions.attach(SCAN)

@@ -143,6 +143,7 @@ from tracejit.ops.elementwise_unary import (
     tan,
     tanh,
 )
+from tracejit.ops.grouped import RaggedDotDimensionNumbers, ragged_dot, scaled_dot
 from tracejit.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -234,6 +235,7 @@ from tracejit.ops.windows import (
 __all__ = [
     "DotDimensionNumbers",
     "GatherDimensionNumbers",
+    "RaggedDotDimensionNumbers",
     "ScatterDimensionNumbers",
     "abs",
     "acos",
@@ -357,6 +359,7 @@ __all__ = [
     "population_count",
     "pow",
     "ragged_all_to_all",
+    "ragged_dot",
     "real",
     "recv",
     "recv_done",
@@ -391,6 +394,7 @@ __all__ = [
     "rsqrt",
     "scalar_computation",
     "scalar_like",
+    "scaled_dot",
     "scan",
     "scatter",
     "select",

@@ -44,7 +44,7 @@ def _require_precisions(function: str, operand_precision: tuple[str, ...]) -> No
         )
 
 
-def _precisions(precision_config: Sequence[str] | str | None) -> tuple[str, ...]:
+def precisions(precision_config: Sequence[str] | str | None) -> tuple[str, ...]:
     """HLO's form: empty where everything is default."""
     if precision_config is None:
         return ()
@@ -171,7 +171,7 @@ def dot_general(
         lhs_contracting_dims=dimension_numbers.lhs_contracting_dimensions,
         rhs_batch_dims=dimension_numbers.rhs_batch_dimensions,
         rhs_contracting_dims=dimension_numbers.rhs_contracting_dimensions,
-        operand_precision=_precisions(precision_config),
+        operand_precision=precisions(precision_config),
         shape=Shape(element_type, tuple(sizes)),
     )
 
@@ -388,7 +388,7 @@ def conv_with_window(
         dim_labels=dimension_numbers,
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
-        operand_precision=_precisions(precision_config),
+        operand_precision=precisions(precision_config),
         shape=Shape(element_type, tuple(sizes)),
     )
 

@@ -2,10 +2,10 @@
 
 expand(computation)     none of these left in it, nor in what it calls
 
-They are Acos Acosh Asin Asinh Atanh Cosh Sinh and Scan. XLA parses their opcodes, but its CPU
-client has no code for them. Narrow floating types go through f32. The complex forms are those of
-W. Kahan, "Branch Cuts for Complex Elementary Functions, or Much Ado About Nothing's Sign Bit"
-(1987).
+They are Acos Acosh Asin Asinh Atanh Cosh Sinh, RaggedDot, ScaledDot and Scan. XLA parses their
+opcodes, but its CPU client has no code for them. Narrow floating types go through f32. The complex
+forms are those of W. Kahan, "Branch Cuts for Complex Elementary Functions, or Much Ado About
+Nothing's Sign Bit" (1987).
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from tracejit.ops.elementwise_unary import (
     sin,
     sqrt,
 )
+from tracejit.ops.grouped import RAGGED_DOT, SCALED_DOT
+from tracejit.ops.grouped_expansions import ragged_as_dot, scaled_as_dot
 from tracejit.ops.layout import full_like
 from tracejit.ops.scanning import SCAN, scan_as_while
 from tracejit.shapes import ElementType
@@ -196,6 +198,10 @@ def expand(computation: Computation) -> Computation:
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
         if instruction.op in EXPANSIONS:
             return expanded(instruction.op, operands[0])
+        if instruction.op is RAGGED_DOT:
+            return ragged_as_dot(instruction, operands)
+        if instruction.op is SCALED_DOT:
+            return scaled_as_dot(instruction, operands)
         if not instruction.computations:
             return None
         attributes = {n: expand_attribute(v) for n, v in instruction.attributes.items()}
