@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import tracejit as tj
 from tests.building import computation
 from tracejit import ops
-from tracejit.backends.numpy import evaluate
 from tracejit.backends.numpy.streams import Stream, current_stream
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.shapes import ElementType, Shape
@@ -24,19 +22,14 @@ def program(*results: Instruction) -> Module:
 
 
 def uniform(element_type: ElementType, low: float, high: float, *sizes: int) -> Instruction:
-    bounds = (ops.constant(bound, element_type) for bound in (low, high))
-    return ops.rng_uniform(*bounds, Shape(element_type, sizes))
-
-
-def seeded(run: Callable[[], Any], seed: int = 0) -> Any:
-    with Stream(seed).running():
-        return run()
+    least, most = (ops.constant(bound, element_type) for bound in (low, high))
+    return ops.rng_uniform(least, most, Shape(element_type, sizes))
 
 
 def both(module: Module, seed: int = 0) -> Any:
     """What the interpreter draws, which compiled code must draw as well."""
-    drawn = seeded(lambda: evaluate(module.entry, []), seed)
-    compiled = seeded(tj.compile(module), seed)
+    drawn = tj.interpret(module, seed=seed)
+    compiled = tj.compile(module, seed=seed)()
     for ours, theirs in zip(compiled, drawn, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
     return drawn
@@ -125,5 +118,4 @@ def test_normal_numbers() -> None:
 
 def test_numbers_are_not_folded_into_the_code() -> None:
     run = tj.compile(program(uniform(F64, 0, 1, 2)))
-    with Stream(0).running():
-        assert (run()[0] != run()[0]).all()
+    assert (run()[0] != run()[0]).all()
