@@ -9,6 +9,7 @@ import tracejit as tj
 from tracejit.builder import XlaBuilder
 from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import Computation, Instruction, Module
+from tracejit.ops import DotDimensionNumbers, GatherDimensionNumbers
 from tracejit.shapes import ElementType, Shape
 from tracejit.verifier import verify
 
@@ -170,3 +171,22 @@ def test_builders_of_one_name_do_not_meet() -> None:
     assert first.build(first.neg(x)).parameters == (x,)
     assert second.build(second.abs(y)).parameters == (y,)
     assert repr(first) == "<XlaBuilder example with 1 parameters>"
+
+
+def test_dimension_numbers_may_be_lists() -> None:
+    builder, (x, y) = begun(MATRIX, Shape(F32, (3, 2)))
+    product = builder.dot_general(x, y, DotDimensionNumbers([1], [0]))  # type: ignore[arg-type]
+    rows = GatherDimensionNumbers([1], [0], [0], 1)  # type: ignore[arg-type]
+    taken = builder.gather(x, builder.constant(np.array([[1]])), rows, [1, 3])
+    assert product.array_shape.dimensions == (2, 2)
+    assert taken.array_shape.dimensions == (1, 3)
+    assert hash(rows) == hash(GatherDimensionNumbers((1,), (0,), (0,), 1))
+    verify(builder.build_module(builder.tuple([product, taken])))
+
+
+def test_element_types_may_be_dtypes() -> None:
+    builder, (x,) = begun(MATRIX)
+    made = builder.convert_element_type(x, np.int32)  # type: ignore[arg-type]
+    assert made.shape == Shape(ElementType.S32, (2, 3))
+    with pytest.raises(ArgumentError, match="names no element type"):
+        builder.bitcast_convert_type(x, "no type")  # type: ignore[arg-type]

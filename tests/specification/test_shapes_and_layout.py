@@ -9,7 +9,7 @@ import pytest
 
 import tracejit as tj
 from tests.judge import parse_xla
-from tracejit.errors import AttributeValueError, DimensionError, ShapeError
+from tracejit.errors import ArgumentError, AttributeValueError, DimensionError, ShapeError
 from tracejit.hlo.shapes import parse_shape, shape_text
 from tracejit.shapes import (
     TOKEN,
@@ -213,3 +213,13 @@ def test_xla_prints_layouts_as_we_do(layout: str) -> None:
 def test_tokens_and_tuples_have_no_layout_of_their_own() -> None:
     assert str(TupleShape((Shape(F32, (2,)), TOKEN))) == "(f32[2], token[])"
     assert parse_shape("token[]") == TOKEN
+
+
+def test_shapes_may_be_given_as_dtypes_and_lists() -> None:
+    shape = Shape(np.float32, [2, 3])  # type: ignore[arg-type]
+    assert shape == Shape(F32, (2, 3))
+    assert hash(shape) == hash(Shape(F32, (2, 3)))
+    with pytest.raises(ArgumentError, match="names no element type"):
+        Shape("no type", (2,))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="cannot be traced"):
+        Shape(np.dtype("U3"), (2,))  # type: ignore[arg-type]
