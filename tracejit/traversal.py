@@ -95,6 +95,13 @@ def rebuild(instruction: Instruction, operands: Sequence[Instruction]) -> Instru
     )
 
 
+def _rebuilt(instruction: Instruction, operands: Sequence[Instruction]) -> Instruction:
+    """The same op on other operands; of a Tuple, an element is taken directly."""
+    if instruction.op.opcode == "get-tuple-element" and operands[0].op.opcode == "tuple":
+        return operands[0].operands[instruction.attributes["index"]]
+    return rebuild(instruction, operands)
+
+
 def substitute(
     roots: Sequence[Instruction], replacements: Mapping[Instruction, Instruction]
 ) -> list[Instruction]:
@@ -125,7 +132,7 @@ def transform(
         if made is None:
             changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
             changed |= moved and instruction.has_effect
-            made = rebuild(instruction, operands) if changed else instruction
+            made = _rebuilt(instruction, operands) if changed else instruction
         moved |= instruction.has_effect and made is not instruction
         new[instruction] = made
     return [new[root] for root in roots]
