@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracejit import errors, hlo, tree
+from tracejit import debug, errors, hlo, tree
 from tracejit.api import compile, interpret
+from tracejit.callbacks import pure_callback
 from tracejit.loading import on_first_use
+from tracejit.queues import Queue, feeds, infeed, outfeed
+from tracejit.targets import register_custom_call, unregister_custom_call
 from tracejit.trace.table import implemented_in
 from tracejit.transforms import (
     checkpoint,
@@ -34,18 +37,22 @@ if TYPE_CHECKING:
     from tracejit import builder, lax, nn, numpy, random, scipy
 
 __all__ = [
+    "Queue",
     "builder",
     "checkpoint",
     "checkpoint_policies",
     "compile",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "errors",
+    "feeds",
     "grad",
     "gradient_of",
     "hessian",
     "hlo",
     "hvp",
+    "infeed",
     "interpret",
     "jacfwd",
     "jacrev",
@@ -56,11 +63,15 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "outfeed",
+    "pure_callback",
     "random",
+    "register_custom_call",
     "remat",
     "scipy",
     "stop_gradient",
     "tree",
+    "unregister_custom_call",
     "value_and_grad",
     "vjp",
     "vmap",

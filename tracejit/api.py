@@ -15,6 +15,7 @@ from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
+from tracejit.targets import CALLBACK
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
 from tracejit.transforms.interpreted import Checked
@@ -122,7 +123,10 @@ def executable(module: Module, target: str = "cpu") -> Executable:
             f"{module.num_partitions} partitions; execution across processes is not available "
             "yet, interpret runs them in one"
         )
-    cache, key = DiskCache.default(), cache_key(to_text(module), target)
+    text = to_text(module)
+    # What names a function of this process is of no use to another one.
+    cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
+    key = cache_key(text, target)
     found = cache.find(key)
     if found is not None:
         return found

@@ -12,10 +12,13 @@ shape and dtype, or a tuple of arrays where the call's shape is a tuple.
 
 from __future__ import annotations
 
+import itertools
 import threading
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -35,17 +38,32 @@ class Target:
     """What is registered for one target.
 
     ``gradient`` is from operands and cotangents to the operands' cotangents, ``kernel`` TIR that
-    compiled code runs in place of ``function``; see `register_custom_call`.
+    compiled code runs in place of ``function``; see `register_custom_call`. ``title`` is what
+    errors call it.
     """
 
     name: str
     function: Function
     gradient: Function | None = None
     kernel: Any = None
+    title: str = ""
 
 
 _targets: dict[str, Target] = {}
+_held: WeakValueDictionary[str, Target] = WeakValueDictionary()
 _lock = threading.Lock()
+_process = uuid.uuid4().hex
+_numbers = itertools.count()
+
+CALLBACK = "tracejit.callback."
+"""How the names of callbacks begin, which mean nothing in another process."""
+
+
+def hold(function: Function, title: str) -> Target:
+    """A target of its own for ``function``, known as long as someone holds it."""
+    target = Target(f"{CALLBACK}{_process}.{next(_numbers)}", function, title=title)
+    _held[target.name] = target
+    return target
 
 
 @overload
@@ -126,7 +144,7 @@ def find_target(name: str, source: Source | None = None) -> Target:
     """What is registered for ``name``. Raises `UnknownTargetError`."""
     if name not in _targets and name.startswith(LINEAR_ALGEBRA):
         load("tracejit.numpy.factorization_gradients")
-    found = _targets.get(name)
+    found = _targets.get(name) or _held.get(name)
     if found is None:
         raise UnknownTargetError(
             f"custom_call: target {name!r} is not registered in this process; "
@@ -148,12 +166,13 @@ def call_target(
     Raises `UnknownTargetError`, and `ArgumentError`, `ShapeError` or `ElementTypeError` for a
     result that is not of ``shape``.
     """
-    function = find_target(name, source).function
+    target = find_target(name, source)
+    function = target.function
     arrays = [_copied(o) for o in operands if not isinstance(o, TokenShape)]
     config = {"backend_config": backend_config} if backend_config else {}
     with np.errstate(all="warn"):
         made = function(*arrays, **config)
-    return _checked(name, made, shape, source)
+    return _checked(target.title or f"custom_call: {name!r}", made, shape, source)
 
 
 def _copied(value: Any) -> Any:
@@ -176,8 +195,7 @@ def _checked(name: str, made: Any, shape: AnyShape, source: Source | None) -> An
         if not isinstance(made, tuple | list) or len(made) != len(wanted):
             found = f"{len(made)} values" if isinstance(made, tuple | list) else _kind(made)
             raise ArgumentError(
-                f"custom_call: the function of {name!r} must return {len(wanted)} values for "
-                f"{shape}; it returned {found}",
+                f"{name} must return {len(wanted)} values for {shape}; it returned {found}",
                 source,
             )
         parts = iter(made)
@@ -192,22 +210,20 @@ def _checked(name: str, made: Any, shape: AnyShape, source: Source | None) -> An
 def _checked_array(name: str, made: Any, shape: Shape, source: Source | None) -> np.ndarray:
     if not isinstance(made, np.ndarray | np.generic | int | float | complex | bool):
         raise ArgumentError(
-            f"custom_call: the function of {name!r} must return an array {shape}, "
-            f"not {_kind(made)}",
+            f"{name} must return an array {shape}, not {_kind(made)}",
             source,
         )
     is_number = not isinstance(made, np.ndarray | np.generic)
     array = np.asarray(made, shape.dtype) if is_number else np.asarray(made)
     if array.shape != shape.dimensions:
         raise ShapeError(
-            f"custom_call: the function of {name!r} must return an array {shape}; "
+            f"{name} must return an array {shape}; "
             f"it returned one of dimensions {list(array.shape)}",
             source,
         )
     if element_type_of(array.dtype) is not shape.element_type:
         raise ElementTypeError(
-            f"custom_call: the function of {name!r} must return an array {shape}; "
-            f"it returned one of dtype {array.dtype}",
+            f"{name} must return an array {shape}; it returned one of dtype {array.dtype}",
             source,
         )
     return array.astype(shape.dtype, copy=False)

@@ -40,7 +40,8 @@ def custom_call(instruction: Instruction, cotangent: Nested) -> Sequence[Cotange
     given = [*operands, *arriving]
     body = record_body(cotangents, f"the gradient of {name}", [_abstract(g) for g in given])
     replacements = dict(zip(body.parameters, given, strict=True))
-    values = iter(body.rebuilt(replacements | {c: c for c in body.captured}))
+    made, _ = body.rebuilt(replacements | {c: c for c in body.captured})
+    values = iter(made)
     if len(reached) != len(operands):
         raise DerivativeError(
             f"custom_call: the gradient of {name!r} must return {len(operands)} cotangents, "

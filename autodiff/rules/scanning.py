@@ -177,7 +177,7 @@ class _Reversed:
             return iter(())
         attributes = self.instruction.attributes
         root = tuple_([*self.outputs, *kept, *self.next])
-        step = Computation(self.step.name, self.step.parameters, root, self.step.effects)
+        step = Computation(self.step.name, self.step.parameters, root)
         made = scan(
             self.inputs,
             self.inits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.errors import ArgumentError, ElementTypeError
+from tracejit.errors import ArgumentError, ElementTypeError, UnsupportedError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter, tuple_
 from tracejit.shapes import ElementType, Shape
@@ -32,7 +32,9 @@ def scalar_function(function: Function, element_types: Sequence[ElementType]) ->
         if abstract.shape.rank:
             raise ElementTypeError(f"{name}: must return numbers, not {abstract.shape}")
     parameters = tuple(parameter(i, Shape(t)) for i, t in enumerate(element_types))
-    results = body.rebuilt(dict(zip(body.parameters, parameters, strict=True)))
+    if body.effects:
+        raise UnsupportedError(f"{name}: a function of numbers must not have side effects")
+    results, _ = body.rebuilt(dict(zip(body.parameters, parameters, strict=True)))
     return Computation(name, parameters, as_root(results))
 
 

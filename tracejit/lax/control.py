@@ -17,10 +17,12 @@ from tracejit.ops import control, elementwise
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.body import Abstract, Body, record_body, with_kinds
+from tracejit.trace.context import keep_effect
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.promotion import Promotable, common_element_type, weak_type
 from tracejit.trace.public import public
 from tracejit.trace.tracer import lift
+from tracejit.traversal import unreached
 
 Function = Callable[..., Any]
 
@@ -40,9 +42,10 @@ def _closed(
     given = [*body.parameters, *captured]
     argument = parameter(0, tuple_(given).shape)
     elements = elements_of(argument)
-    results = body.rebuilt(dict(zip(given, elements, strict=True)))
+    results, effects = body.rebuilt(dict(zip(given, elements, strict=True)))
     kept = elements[len(body.parameters) :] if keep_captured else ()
-    return Computation(name, (argument,), tuple_([*results, *kept]))
+    root = tuple_([*results, *kept])
+    return Computation(name, (argument,), root, unreached(root, effects))
 
 
 def _branches(
@@ -82,7 +85,9 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     computations = [
         _closed(body, name, captured, False) for body, name in zip(bodies, names, strict=True)
     ]
-    made = control.conditional(selector, given, computations[0], given, computations[1])
+    made = keep_effect(
+        control.conditional(selector, given, computations[0], given, computations[1])
+    )
     return _results(made, bodies[0])
 
 
@@ -102,6 +107,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     last = constant(len(branches) - 1, ElementType.S32)
     chosen = elementwise.clamp(constant(0, ElementType.S32), number, last)
     made = control.conditional_indexed(chosen, computations, [given] * len(computations))
+    keep_effect(made)
     return _results(made, bodies[0])
 
 
@@ -176,6 +182,7 @@ def _while(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         _closed(as_carried(body, carry), "body_fun", captured, True),
         tuple_([*values, *captured]),
     )
+    keep_effect(made)
     return tree.unflatten(structure, with_kinds(elements_of(made)[: len(values)], carry))
 
 
@@ -191,8 +198,9 @@ def as_carried(body: Body, carry: Sequence[Abstract]) -> Body:
 def _predicate(condition: Body, captured: Sequence[Instruction]) -> Computation:
     given = [*condition.parameters, *captured]
     argument = parameter(0, tuple_(given).shape)
-    results = condition.rebuilt(dict(zip(given, elements_of(argument), strict=True)))
-    return Computation("cond_fun", (argument,), converted(results[0], ElementType.PRED))
+    results, effects = condition.rebuilt(dict(zip(given, elements_of(argument), strict=True)))
+    root = converted(results[0], ElementType.PRED)
+    return Computation("cond_fun", (argument,), root, unreached(root, effects))
 
 
 @public

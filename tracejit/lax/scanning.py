@@ -17,10 +17,12 @@ from tracejit.ops import layout, scanning
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.shapes import Shape
 from tracejit.trace.body import Abstract, Body, record_body, with_kinds
+from tracejit.trace.context import keep_effect
 from tracejit.trace.convert import operand
 from tracejit.trace.convert import stacked as stack
 from tracejit.trace.public import public
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.traversal import unreached
 
 Function = Callable[..., Any]
 
@@ -135,15 +137,14 @@ def _scanned(
     captured = body.captured
     outputs = body.abstract[len(carry) :]
     values = [operand(v).to(kind.shape.element_type) for v, kind in zip(leaves, carry, strict=True)]
-    made = elements_of(
-        scanning.scan(
-            slices,
-            [*values, *captured],
-            _closed(body, len(values), captured),
-            is_reverse=reverse,
-            length=count,
-        )
+    scanned = scanning.scan(
+        slices,
+        [*values, *captured],
+        _closed(body, len(values), captured),
+        is_reverse=reverse,
+        length=count,
     )
+    made = elements_of(keep_effect(scanned))
     stacked = [lift(m, False) for m in made[: len(outputs)]]
     final = with_kinds(made[len(outputs) : len(outputs) + len(values)], carry)
     ys = body.structure.children()[1]
@@ -155,10 +156,10 @@ def _closed(body: Body, carried: int, captured: Sequence[Instruction]) -> Comput
     carries, rows = body.parameters[:carried], body.parameters[carried:]
     given = [*rows, *carries, *captured]
     parameters = [parameter(i, value.shape) for i, value in enumerate(given)]
-    results = body.rebuilt(dict(zip(given, parameters, strict=True)))
+    results, effects = body.rebuilt(dict(zip(given, parameters, strict=True)))
     kept = parameters[len(rows) + carried :]
     root = tuple_([*results[carried:], *results[:carried], *kept])
-    return Computation("body", tuple(parameters), root)
+    return Computation("body", tuple(parameters), root, unreached(root, effects))
 
 
 def _pair(result: Any) -> tuple[Any, Any]:

@@ -47,6 +47,7 @@ SEND_TARGET = "tracejit.send"
     Attribute("api_version", Kind.NAME, "API_VERSION_ORIGINAL"),
     Attribute("called_computations", Kind.COMPUTATIONS, ()),
     Attribute("backend_config", Kind.CONFIG, ""),
+    Attribute("callback", Kind.UNWRITTEN, None),
     Attribute("shape", Kind.SHAPE),
     side_effect="custom_call_has_side_effect",
 )
@@ -89,13 +90,14 @@ def custom_call(
     output_operand_aliasing: Sequence[OutputAlias] = (),
     api_version: str = "API_VERSION_ORIGINAL",
     called_computations: Sequence[Computation] = (),
+    callback: object = None,
 ) -> Instruction:
     """What the registered function of that name makes of ``operands`` (XLA: CustomCall).
 
     The result has the given ``shape``. ``opaque`` is handed to the function (HLO's
     backend_config). A call with a side effect runs exactly once, in the order of creation; one
-    without may be left out, or be one with an equal call. Raises `AttributeValueError` for an
-    empty name.
+    without may be left out, or be one with an equal call. ``callback`` is kept alive by the call;
+    text does not hold it. Raises `AttributeValueError` for an empty name.
     """
     return make(
         CUSTOM_CALL,
@@ -106,5 +108,6 @@ def custom_call(
         api_version=api_version,
         called_computations=tuple(called_computations),
         backend_config=opaque,
+        callback=callback,
         shape=shape,
     )

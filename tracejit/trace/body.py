@@ -56,27 +56,34 @@ class Body:
     trace: Trace
 
     @property
+    def effects(self) -> tuple[Instruction, ...]:
+        """The instructions that run for their side effects."""
+        return tuple(self.trace.effects)
+
+    @property
     def captured(self) -> list[Instruction]:
-        """The instructions of enclosing traces that the results use, in order of creation."""
+        """What is used of enclosing traces, in order of creation."""
         found: set[Instruction] = set()
-        for instruction in _own_instructions(self.results, self.trace):
+        for instruction in _own_instructions((*self.results, *self.effects), self.trace):
             found.update(o for o in (instruction, *instruction.operands) if self._is_foreign(o))
         return sorted(found, key=lambda instruction: instruction.serial)
 
     def _is_foreign(self, instruction: Instruction) -> bool:
         return not self.trace.owns(instruction) and not _is_small_constant(instruction)
 
-    def rebuilt(self, replacements: Mapping[Instruction, Instruction]) -> list[Instruction]:
-        """The results, with parameters and captured instructions exchanged for others.
+    def rebuilt(
+        self, replacements: Mapping[Instruction, Instruction]
+    ) -> tuple[list[Instruction], list[Instruction]]:
+        """Results and effects, with parameters and captured instructions exchanged for others.
 
         Every instruction is a new one, so that none belongs to two computations.
         """
         new = dict(replacements)
-        for instruction in _own_instructions(self.results, self.trace):
+        for instruction in _own_instructions((*self.results, *self.effects), self.trace):
             for needed in (*instruction.operands, instruction):
                 if needed not in new:
                     new[needed] = rebuild(needed, [new[o] for o in needed.operands])
-        return [new[result] for result in self.results]
+        return [new[result] for result in self.results], [new[effect] for effect in self.effects]
 
 
 def record_body(

@@ -40,13 +40,15 @@ class Trace:
     """One recording of one function; a context manager, alive inside the ``with`` block.
 
     ``eager`` says that every argument is known and that plain arrays count as arguments,
-    ``record_numpy`` that functions called inside see recording namespaces.
+    ``record_numpy`` that functions called inside see recording namespaces. ``effects`` are the
+    instructions that happen for their side effects, whatever becomes of their values.
     """
 
     __slots__ = (
         "alive",
         "arguments",
         "eager",
+        "effects",
         "name",
         "parent",
         "record_numpy",
@@ -62,6 +64,7 @@ class Trace:
         self.parent: Trace | None = None
         self.arguments: dict[Instruction, Argument] = {}
         self.values: dict[Instruction, Any] = {}
+        self.effects: list[Instruction] = []
         self.start = 0
 
     def __enter__(self) -> Trace:
@@ -121,6 +124,14 @@ def current_trace() -> Trace | None:
     """The innermost trace that records in this thread."""
     traces = _running.traces
     return traces[-1] if traces else None
+
+
+def keep_effect(instruction: Instruction) -> Instruction:
+    """``instruction``, which the running trace keeps if it has a side effect."""
+    trace = current_trace()
+    if instruction.has_effect and trace is not None:
+        trace.effects.append(instruction)
+    return instruction
 
 
 def running_traces() -> list[Trace]:

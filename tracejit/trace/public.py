@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from tracejit.trace.context import Trace, running_traces
+from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.evaluation import evaluate
 from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name
@@ -96,11 +96,14 @@ def run_now(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 def evaluated(result: R) -> R:
     """A result with its traced values replaced by arrays, and by NumPy scalars where they are ones.
 
+    The running trace's side effects happen as well.
     Every argument that they depend on must have a value.
     """
     leaves, structure = flatten(result)
     traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
-    values = iter(evaluate([leaf.instruction for leaf in traced], {}))
+    trace = current_trace()
+    effects = [] if trace is None else trace.effects
+    values = iter(evaluate([*(leaf.instruction for leaf in traced), *effects], {}))
     made = [own(next(values), leaf) if isinstance(leaf, Tracer) else leaf for leaf in leaves]
     finished: R = unflatten(structure, made)
     return finished

@@ -90,7 +90,8 @@ def call_with(
     captured = body.captured
     given = [*body.parameters, *captured]
     own = tuple(parameter(number, one.shape) for number, one in enumerate(given))
-    root = tuple_(body.rebuilt(dict(zip(given, own, strict=True))))
+    # Side effects stay outside: they belong to the trace around the call.
+    results, _ = body.rebuilt(dict(zip(given, own, strict=True)))
     signature = Signature(
         parameters.title,
         tuple(one.abstract for one in inputs),
@@ -99,7 +100,7 @@ def call_with(
         results_structure,
     )
     made = call(
-        Computation(parameters.title, own, root),
+        Computation(parameters.title, own, tuple_(results)),
         [*(one.value for one in inputs), *captured],
         derivative_of(signature),
     )

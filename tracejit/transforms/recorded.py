@@ -7,7 +7,7 @@ afterwards results made of the run's instructions are evaluated, or put into the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,8 @@ class Input:
 class Run:
     """What a function returned for ``inputs``, by number of the leaf; ``trace`` has ended.
 
-    ``owners`` has the position of the argument that each leaf of the positional ones is in.
+    ``owners`` has the position of the argument that each leaf of the positional ones is in,
+    ``done`` what became of the run's side effects, so that they happen once.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Run:
     owners: Sequence[int]
     result: Any
     trace: Trace
+    done: dict[Instruction, Any] = field(default_factory=dict)
 
     def finish(self, outputs: Sequence[Output]) -> list[Any]:
         """Values of the run: arrays, or values of the trace that is running now."""
@@ -73,14 +75,28 @@ class Run:
             )
         if running is None:
             known = {i.parameter: i.known for i in self.inputs.values()}
-            values = evaluate(instructions, known)
+            values = evaluate(instructions, known | self.done)
             return [o.handed_out(np.array(v)) for o, v in zip(outputs, values, strict=True)]
         replacements = {i.parameter: i.value for i in self.inputs.values()}
-        moved = substitute(instructions, replacements)
+        moved = substitute(instructions, replacements | self.done)
         return [
             Tracer(instruction, running, is_weak=o.is_weak, is_scalar=o.is_scalar)
             for o, instruction in zip(outputs, moved, strict=True)
         ]
+
+    def perform(self, effects: Sequence[Instruction]) -> None:
+        """Does side effects of the run now, or in the trace that is running."""
+        running = current_trace()
+        if not effects:
+            return
+        values: Sequence[Any]
+        if running is None:
+            values = evaluate(effects, {i.parameter: i.known for i in self.inputs.values()})
+        else:
+            replacements = {i.parameter: i.value for i in self.inputs.values()}
+            values = substitute(effects, replacements)
+            running.effects += values
+        self.done.update(zip(effects, values, strict=True))
 
     def inputs_of(self, position: int) -> list[Input]:
         """The arrays of one positional argument, in the order of its leaves."""
@@ -134,7 +150,10 @@ def run(
         new_args, new_kwargs = tree.unflatten(structure, leaves)
         recorded = recording(function) if trace.record_numpy else function
         result = finish(recorded(*new_args, **new_kwargs))
-    return Run(parameters.title, inputs, owners, result, trace)
+    ran = Run(parameters.title, inputs, owners, result, trace)
+    if axes is None:
+        ran.perform(trace.effects)
+    return ran
 
 
 def _without(abstract: Abstract, axis: int) -> Abstract:

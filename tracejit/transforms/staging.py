@@ -19,6 +19,7 @@ from tracejit.trace.context import Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
+from tracejit.traversal import unreached
 from tracejit.tree import Structure
 
 Finish = Callable[[Sequence[np.ndarray]], Any]
@@ -119,9 +120,11 @@ def stage(
         if written and not outputs:
             raise ArgumentError(
                 f"{title}: writes to {describe(written[0])} and returns nothing; the caller's "
-                f"array is never written to, so return the new value"
+                f"array is never written to, so return the new value, or write "
+                f"jit(f, mutates=...)"
             )
     results = [output.instruction for output in outputs]
     root = results[0] if len(results) == 1 else tuple_(results)
-    entry = Computation(title, tuple(trace.arguments), root)
+    effects = unreached(root, trace.effects)
+    entry = Computation(title, tuple(trace.arguments), root, effects)
     return Staged(Module(title, entry), outputs, structure)

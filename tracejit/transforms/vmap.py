@@ -24,6 +24,7 @@ from tracejit.trace.tracer import Tracer
 from tracejit.transforms.recorded import Run, run
 from tracejit.transforms.signature import Parameters, title_of
 from tracejit.transforms.staging import Output, outputs_of
+from tracejit.traversal import in_order
 
 Function = Callable[..., Any]
 Axes = Any  # an int, None, or a tree of them
@@ -72,10 +73,13 @@ def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
         for one in ran.inputs.values()
         if one.axis is not None
     }
-    values = batch([output.instruction for output in outputs], known, size)
+    instructions = [output.instruction for output in outputs]
+    values = batch([*instructions, *ran.trace.effects], known, size)
+    done = in_order([effect.value for effect in values[len(outputs) :]])
+    ran.perform([instruction for instruction in done if instruction.has_effect])
     made = [
         _placed(value, output, axis, size, ran.title)
-        for value, output, axis in zip(values, outputs, wanted, strict=True)
+        for value, output, axis in zip(values[: len(outputs)], outputs, wanted, strict=True)
     ]
     return tree.unflatten(structure, ran.finish(made))
 
