@@ -241,6 +241,8 @@ class XlaBuilder:
     conv_with_general_padding = Method(ops.conv_with_general_padding)
     dot = Method(ops.dot)
     dot_general = Method(ops.dot_general)
+    ragged_dot = Method(ops.ragged_dot)
+    scaled_dot = Method(ops.scaled_dot)
 
     # Reduction and windows.
     _map = Method(ops.map_)
