@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.interpreted import interpreted
+from tests.interpreted import interpreted, machine_code
 
-__all__ = ["interpreted"]
+__all__ = ["interpreted", "machine_code"]

@@ -20,6 +20,7 @@ from tracejit.ops import elementwise, layout
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import broadcast_together, converted, operand
+from tracejit.trace.index_fancy import Diagonal
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
@@ -303,18 +304,12 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """A copy of the elements whose places along two axes differ by ``offset``, in one dimension."""
+    """The elements whose places along two axes differ by ``offset``: a view, only to be read."""
     x = as_array(a)
     if x.ndim < 2:
         raise ShapeError(f"diagonal: array {x.shape} must have two dimensions")
     first, second = axes_of("diagonal", (axis1, axis2), x.ndim)
-    rest = [d for d in range(x.ndim) if d not in (first, second)]
-    matrices = x.transpose([*rest, first, second])
-    rows, columns = matrices.shape[-2:]
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    row = np.arange(count) - min(offset, 0)
-    column = np.arange(count) + max(offset, 0)
-    return matrices[..., row, column]
+    return x.through(Diagonal(offset, first, second), False)
 
 
 @implements(np.diag)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracejit.errors import StaticIndexError
+from tracejit.errors import ReadOnlyError, StaticIndexError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops import indexing, layout
 from tracejit.ops.constants import CONSTANT, constant
@@ -26,7 +26,7 @@ from tracejit.trace.index_basic import (
     Run,
     normalised,
 )
-from tracejit.trace.views import broadcast
+from tracejit.trace.views import Strides, broadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,35 @@ class FancyIndex:
         vectors = [layout.reshape(broadcast(p, batch), (*batch, 1)) for p in places]
         starts = layout.concatenate(vectors, len(batch)) if len(vectors) > 1 else vectors[0]
         return operand, _Plan(indexed, batch, window_dims, dimensions, starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonal:
+    """The path to the elements whose places along two axes differ by ``offset``.
+
+    They stand along a new last dimension. As in NumPy nothing can be written through it.
+    """
+
+    offset: int
+    first: int
+    second: int
+
+    def read(self, base: Instruction) -> Instruction:
+        dimensions = base.array_shape.dimensions
+        rest = [d for d in range(len(dimensions)) if d not in (self.first, self.second)]
+        matrices = layout.transpose(base, [*rest, self.first, self.second])
+        rows, columns = dimensions[self.first], dimensions[self.second]
+        above, below = max(self.offset, 0), -min(self.offset, 0)
+        places = np.arange(max(min(rows - below, columns - above), 0))
+        runs = [Run.whole(dimensions[d]) for d in rest]
+        along = [Fancy(constant(places + below)), Fancy(constant(places + above))]
+        return FancyIndex((*runs, *along)).read(matrices)
+
+    def write(self, base: Instruction, value: Instruction) -> Instruction:
+        raise ReadOnlyError("a diagonal is read-only; write to x[range, range], or copy it first")
+
+    def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides | None:
+        return None
 
 
 @dataclass(frozen=True)

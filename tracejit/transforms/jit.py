@@ -38,7 +38,7 @@ from tracejit.transforms.cache_report import REMEMBERED, CacheReport, Compilatio
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.memory_order import Order, in_memory_order
-from tracejit.transforms.mutation import Function, Mutated, MutatingFunction
+from tracejit.transforms.mutation import Mutated, MutatingFunction
 from tracejit.transforms.shortcut import Shortcut, shortcut_for
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
@@ -368,7 +368,7 @@ def jit(
 
 @overload
 def jit(
-    function: Function | None = None,
+    function: Callable[P, R],
     *,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
@@ -377,7 +377,20 @@ def jit(
     check: bool = False,
     record_numpy: bool = True,
     mutates: Mutated,
-) -> Any: ...
+) -> Callable[P, R]: ...
+
+
+@overload
+def jit(
+    *,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    target: str = "cpu",
+    check: bool = False,
+    record_numpy: bool = True,
+    mutates: Mutated,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def jit(
