@@ -49,6 +49,9 @@ Value = Any  # an Expr, a Complex, or a tuple of them for a tuple-shaped instruc
 pointwise: RuleTable[Callable[..., Value]] = RuleTable("emit pointwise")
 """``rule(instruction, *values) -> value``: every operand is needed at the result's own index."""
 
+on_scalars: RuleTable[Callable[..., Value]] = RuleTable("emit on scalars")
+"""What an `indexed` op does to single values, in a computation of scalars."""
+
 indexed: RuleTable[Callable[..., Value]] = RuleTable("emit indexed")
 """``rule(scope, instruction, indices) -> value``: asks ``scope`` for operands at other indices."""
 
@@ -305,7 +308,7 @@ class Emitter:
         return self.settled(held, element_type)
 
     def _apply_unrounded(self, instruction: Instruction, values: Sequence[Value]) -> Value:
-        rule = pointwise.get(instruction.op)
+        rule = pointwise.get(instruction.op) or on_scalars.get(instruction.op)
         assert rule is not None, f"no TIR for {instruction.op}"
         return rule(instruction, *values)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal, unsigned
 from tracejit.backends.tvm.narrow import decode, encode
-from tracejit.backends.tvm.scope import Scope, Value, indexed, pointwise
+from tracejit.backends.tvm.scope import Scope, Value, indexed, on_scalars, pointwise
 from tracejit.backends.tvm.tir import Expr, const, real, reinterpret, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
@@ -111,6 +111,13 @@ _MANTISSA_BITS = {
     ElementType.F32: 23,
     ElementType.F64: 52,
 }
+
+
+@on_scalars.attach(BITCAST_CONVERT_TYPE)
+def bitcast_convert_scalar(instruction: Instruction, operand: Value) -> Value:
+    """Between types of one width: scalars have no dimension for parts."""
+    old = element_type_of(instruction)
+    return from_memory_bits(memory_bits(operand, old), instruction.array_shape.element_type)
 
 
 @indexed.attach(BITCAST_CONVERT_TYPE)
