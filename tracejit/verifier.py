@@ -9,6 +9,7 @@ from tracejit.errors import TracejitError, VerificationError
 from tracejit.graph import OPS, Computation, Instruction, Module
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
+from tracejit.ops.groups import mode_of, require_devices
 from tracejit.traversal import called_computations, instructions
 
 
@@ -18,13 +19,16 @@ def verify(module: Module) -> Module:
     Each op is of the op table and has exactly its attributes; its shape rule, run again,
     accepts the operands, the attributes and the called computations and gives the shape the
     instruction has; operands come before their users; a computation's parameters are numbered from
-    0 in order, and no instruction of it belongs to another computation's parameters. Raises
-    `VerificationError` that names the instruction and the user's line.
+    0 in order, and no instruction of it belongs to another computation's parameters; ops between
+    devices name those that the module has, where it has several. Raises `VerificationError` that
+    names the instruction and the user's line.
     """
     for computation in called_computations(module):
         _verify_parameters(computation)
         for instruction in instructions(computation):
             _verify_instruction(instruction, computation)
+            if "channel_id" in instruction.attributes:
+                _verify_devices(instruction, computation, module)
     return module
 
 
@@ -63,6 +67,18 @@ def _verify_instruction(instruction: Instruction, computation: Computation) -> N
         raise _error(instruction, computation, f"breaks its rule: {error.message}") from error
     if shape != instruction.shape:
         raise _error(instruction, computation, f"should have the shape {shape}")
+
+
+def _verify_devices(instruction: Instruction, computation: Computation, module: Module) -> None:
+    groups = {"replica_groups", "source_target_pairs"} & instruction.attributes.keys()
+    counts = module.replica_count, module.num_partitions
+    # As in XLA, a number of 1 may mean that nothing was said.
+    if not groups or mode_of(instruction).count(*counts) == 1:
+        return
+    try:
+        require_devices(instruction, *counts)
+    except TracejitError as error:
+        raise _error(instruction, computation, f"breaks its rule: {error.message}") from error
 
 
 def _error(instruction: Instruction, computation: Computation, fault: str) -> VerificationError:
