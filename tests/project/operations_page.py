@@ -144,7 +144,12 @@ def compiled(op: Op) -> str:
         return "loop"
     if indexed.get(op) is not None:
         return "indices"
-    is_rewritten = simpler_names.get(op) is not None or expansions.get(op) is not None
+    # The family of dynamic sizes becomes pairs of arrays and sizes, in backends/tvm/dynamic.py.
+    is_rewritten = (
+        simpler_names.get(op) is not None
+        or expansions.get(op) is not None
+        or op.family == "dynamic_sizes"
+    )
     return "rewritten" if is_rewritten else MISSING
 
 

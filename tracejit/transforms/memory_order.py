@@ -24,8 +24,10 @@ Order = tuple[int, ...] | None
 
 
 def order_of(shape: AnyShape) -> Order:
-    """The order that a shape's layout asks for."""
+    """The order that a shape's layout asks for; dynamic arrays are row-major in any case."""
     if not isinstance(shape, Shape) or shape.layout is None or shape.layout.is_row_major:
+        return None
+    if shape.is_dynamic:
         return None
     return shape.layout.major_to_minor
 
