@@ -6,6 +6,8 @@ lax.scan(step, carry, xs)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.lax.contraction import (
     batch_matmul,
@@ -85,6 +87,12 @@ from tracejit.lax.elementwise import (
     tan,
     tanh,
 )
+from tracejit.lax.grouped import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+    scaled_dot,
+)
 from tracejit.lax.reductions import (
     argmax,
     argmin,
@@ -137,13 +145,19 @@ from tracejit.lax.shapes import (
     squeeze,
     transpose,
 )
+from tracejit.lax.spectra import fft
+from tracejit.loading import on_first_use
 from tracejit.ops.contraction import DotDimensionNumbers
 from tracejit.ops.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
+
+if TYPE_CHECKING:
+    from tracejit.lax import linalg
 
 __all__ = [
     "ConvDimensionNumbers",
     "DotDimensionNumbers",
     "GatherDimensionNumbers",
+    "RaggedDotDimensionNumbers",
     "ScatterDimensionNumbers",
     "abs",
     "acos",
@@ -202,6 +216,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "expm1",
+    "fft",
     "floor",
     "fori_loop",
     "full",
@@ -213,6 +228,7 @@ __all__ = [
     "iota",
     "is_finite",
     "le",
+    "linalg",
     "log",
     "log1p",
     "logistic",
@@ -226,6 +242,8 @@ __all__ = [
     "pad",
     "population_count",
     "pow",
+    "ragged_dot",
+    "ragged_dot_general",
     "real",
     "reciprocal",
     "reduce",
@@ -244,6 +262,7 @@ __all__ = [
     "round_nearest_afz",
     "round_nearest_even",
     "rsqrt",
+    "scaled_dot",
     "scan",
     "scatter",
     "scatter_add",
@@ -272,3 +291,5 @@ __all__ = [
     "transpose",
     "while_loop",
 ]
+
+__getattr__ = on_first_use(__name__, ("linalg",))
