@@ -50,8 +50,8 @@ def _waiting(words: Tracer, limit: Any, step_of: Any) -> Any:
     return count - 1
 
 
-def _many_poisson(words: Tracer, mean: Any) -> Any:
-    """Hörmann's PTRS, for means of 10 and more."""
+def _many_poisson(words: Tracer, mean: Any, settled: Any) -> Any:
+    """Hörmann's PTRS, for means of 10 and more; 0 where settled."""
     log_mean = np.log(mean)
     b = np.sqrt(mean) * 2.53 + 0.931
     a = b * 0.02483 - 0.059
@@ -70,7 +70,7 @@ def _many_poisson(words: Tracer, mean: Any) -> Any:
         exact = weight <= k * log_mean - mean - log_gamma_function(np.maximum(k, 0) + 1)
         return quick | (np.logical_not(outside) & exact), np.maximum(k, 0)
 
-    return until_accepted(words, np.zeros_like(mean), attempt)
+    return until_accepted(words, np.zeros_like(mean), attempt, settled)
 
 
 @drawn
@@ -85,13 +85,14 @@ def poisson(words: Tracer, lam: Any, shape: Any = None, dtype: Any = np.int64) -
     valid = (mean >= 0) & (mean < np.inf)
     few, many = pair(words)
     counted = _waiting(few, np.where(mean < FEW, mean, 0), lambda u: -np.log(u))
-    rejected = _many_poisson(many, np.where(valid & (mean >= FEW), mean, FEW))
+    large = valid & (mean >= FEW)
+    rejected = _many_poisson(many, np.where(large, mean, FEW), np.logical_not(large))
     made = np.where(valid, np.where(mean < FEW, counted, rejected), -1)
     return finished(made.astype(element_type.dtype))
 
 
-def _many_binomial(words: Tracer, n: Any, p: Any) -> Any:
-    """Hörmann's BTRS, for n p of 10 and more and p up to 1/2."""
+def _many_binomial(words: Tracer, n: Any, p: Any, settled: Any) -> Any:
+    """Hörmann's BTRS, for n p of 10 and more and p up to 1/2; 0 where settled."""
     deviation = np.sqrt(n * p * (1 - p))
     b = deviation * 2.53 + 1.15
     a = b * 0.0248 + p * 0.01 - 0.0873
@@ -116,7 +117,7 @@ def _many_binomial(words: Tracer, n: Any, p: Any) -> Any:
         quick = (distance >= 0.07) & (v <= v_r)
         return inside & (quick | exact), safe
 
-    return until_accepted(words, np.zeros_like(n), attempt)
+    return until_accepted(words, np.zeros_like(n), attempt, settled)
 
 
 @drawn
@@ -140,7 +141,7 @@ def binomial(words: Tracer, n: Any, p: Any, shape: Any = None, dtype: Any = DEFA
     never = np.logical_not(rare & (q > 0))
     waited = _waiting(few, limit, lambda u: np.maximum(np.ceil(np.log(u) / patience), 1))
     waited = np.where(never, 0, waited)
-    rejected = _many_binomial(many, np.where(rare, 40, size), np.where(rare, 0.5, q))
+    rejected = _many_binomial(many, np.where(rare, 40, size), np.where(rare, 0.5, q), rare)
     made = np.where(rare, waited, rejected)
     made = np.where(flips, size - made, made)
     return finished(np.where(valid, made, np.nan).astype(element_type.dtype))

@@ -27,7 +27,7 @@ def integer_type(function: str, dtype: Any) -> ElementType:
 
 
 def integers_below(words: Tracer, dimensions: tuple[int, ...], span: Tracer) -> Tracer:
-    """Integers from 0 to span - 1, of span's dtype: uint32 or uint64.
+    """Integers from 0 to span - 1, of span's dtype, uint32 or uint64; span may be one number.
 
     Twice the bits are drawn, so that no number is favoured noticeably.
     """

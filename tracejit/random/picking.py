@@ -95,7 +95,7 @@ def _places(
 ) -> Any:
     if p is None:
         if replace:
-            span = lift(operand(np.full(dimensions, max(count, 1), np.uint64)).natural, False)
+            span = lift(operand(np.uint64(max(count, 1))).natural)
             return integers_below(words, dimensions, span).astype(np.int64)
         numbers = lift(operand(np.arange(count)).natural, False)
         return shuffled(words, numbers)[:picks]

@@ -17,10 +17,10 @@ from tracejit.trace.tracer import Tracer, lift
 Attempt = Callable[[Tracer], tuple[Any, Any]]
 
 
-def until_accepted(words: Tracer, start: Any, attempt: Attempt) -> Any:
+def until_accepted(words: Tracer, start: Any, attempt: Attempt, settled: Any = False) -> Any:
     """The first value accepted in each element: ``attempt(words) -> (accepted, values)``.
 
-    ``start`` is what the values look like; attempt number i has the key folded with i.
+    Elements that are ``settled`` stay as in ``start``. Attempt number i has the key folded with i.
     """
 
     def more(state: Any) -> Any:
@@ -32,7 +32,7 @@ def until_accepted(words: Tracer, start: Any, attempt: Attempt) -> Any:
         passes, found = attempt(folded(words.instruction, number.instruction))
         return number + np.uint32(1), accepted | passes, np.where(accepted, values, found)
 
-    _, _, values = lax.while_loop(more, step, (np.uint32(0), start != start, start))
+    _, _, values = lax.while_loop(more, step, (np.uint32(0), (start != start) | settled, start))
     return values
 
 
