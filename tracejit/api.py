@@ -15,11 +15,12 @@ from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
-from tracejit.targets import CALLBACK
+from tracejit.targets import CALLBACK, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
 from tracejit.transforms.interpreted import Checked
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
+from tracejit.traversal import called_computations
 
 TARGETS = ("cpu",)
 
@@ -126,7 +127,7 @@ def executable(module: Module, target: str = "cpu") -> Executable:
     text = to_text(module)
     # What names a function of this process is of no use to another one.
     cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
-    key = cache_key(text, target)
+    key = cache_key(text + kernel_texts(called_computations(module)), target)
     found = cache.find(key)
     if found is not None:
         return found

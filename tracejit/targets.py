@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 from weakref import WeakValueDictionary
@@ -23,9 +23,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnknownTargetError
+from tracejit.graph import Computation, Instruction
 from tracejit.loading import load
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source
+from tracejit.traversal import instructions
 
 Function = Callable[..., Any]
 
@@ -152,6 +155,33 @@ def find_target(name: str, source: Source | None = None) -> Target:
             source,
         )
     return found
+
+
+def kernel_for(instruction: Instruction) -> Any:
+    """The TVM PrimFunc that compiled code runs for a custom call; None where there is none."""
+    target = _targets.get(instruction.attributes["custom_call_target"])
+    if target is None or target.kernel is None:
+        return None
+    operands = [operand.shape for operand in instruction.operands]
+    results = list(instruction.element_shapes)
+    if not all(isinstance(shape, Shape) for shape in (*operands, *results)):
+        raise ArgumentError(
+            f"custom_call: {target.name!r} has a kernel, which takes and returns arrays alone",
+            instruction.source,
+        )
+    is_made = not callable(target.kernel) or hasattr(target.kernel, "script")
+    return target.kernel if is_made else target.kernel(operands, results)
+
+
+def kernel_texts(computations: Iterable[Computation]) -> str:
+    """The kernels that compiled code of these computations contains, as text."""
+    kernels = [
+        kernel_for(instruction)
+        for computation in computations
+        for instruction in instructions(computation)
+        if instruction.op is CUSTOM_CALL
+    ]
+    return "\n".join(kernel.script() for kernel in kernels if kernel is not None)
 
 
 def call_target(

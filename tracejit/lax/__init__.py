@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracejit.attributes import ConvDimensionNumbers
+from tracejit.lax.calls import composite, custom_call, optimization_barrier
 from tracejit.lax.contraction import (
     batch_matmul,
     conv,
@@ -188,6 +189,7 @@ __all__ = [
     "clz",
     "collapse",
     "complex",
+    "composite",
     "concatenate",
     "cond",
     "conj",
@@ -202,6 +204,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_call",
     "div",
     "dot",
     "dot_general",
@@ -239,6 +242,7 @@ __all__ = [
     "mul",
     "ne",
     "neg",
+    "optimization_barrier",
     "pad",
     "population_count",
     "pow",
