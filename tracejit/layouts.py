@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tracejit.errors import AttributeValueError, DimensionError, ShapeError
 
@@ -171,3 +173,42 @@ class Layout:
             text += f"S({self.memory_space})"
         order = ",".join(map(str, self.minor_to_major))
         return f"{{{order}:{text}}}" if text else f"{{{order}}}"
+
+
+def to_buffer(array: np.ndarray, layout: Layout) -> np.ndarray:
+    """The elements of ``array`` in the order in which they lie in memory, padding included.
+
+    Raises `ShapeError` for a layout of another rank or one that is too small.
+    """
+    layout.require_fits(array.shape)
+    fill = np.asarray(layout.padding_value).astype(array.dtype)
+    widths = layout.padded_dimensions or array.shape
+    buffer = _padded(array, widths, fill).transpose(layout.major_to_minor)
+    for tile in layout.tiles:
+        start = buffer.ndim - len(tile)
+        major, minor = buffer.shape[:start], buffer.shape[start:]
+        cut = [(-(-size // t), t) for size, t in zip(minor, tile, strict=True)]
+        buffer = _padded(buffer, (*major, *[count * t for count, t in cut]), fill)
+        buffer = buffer.reshape(*major, *[size for pair in cut for size in pair])
+        counts, within = range(start, buffer.ndim, 2), range(start + 1, buffer.ndim, 2)
+        buffer = buffer.transpose(*range(start), *counts, *within)
+    return _padded(buffer.reshape(-1), (layout.buffer_size(array.shape),), fill)
+
+
+def from_buffer(buffer: np.ndarray, dimensions: Sequence[int], layout: Layout) -> np.ndarray:
+    """The row-major array of these dimensions whose elements lie so in ``buffer``."""
+    size = math.prod(dimensions)
+    numbered = np.arange(1, size + 1).reshape(dimensions)
+    places = to_buffer(numbered, replace(layout, padding_value=0))
+    array = np.empty(size, buffer.dtype)
+    array[places[places > 0] - 1] = buffer[places > 0]
+    return array.reshape(dimensions)
+
+
+def _padded(array: np.ndarray, sizes: Sequence[int], fill: np.ndarray) -> np.ndarray:
+    """``array`` widened at the end of each dimension."""
+    if array.shape == tuple(sizes):
+        return array
+    wide = np.full(sizes, fill, array.dtype)
+    wide[tuple(map(slice, array.shape))] = array
+    return wide

@@ -263,23 +263,6 @@ def multi_index(linear: int, shape: Shape) -> tuple[int, ...]:
     return shape.explicit_layout.multi_index(linear, shape.dimensions)
 
 
-def to_buffer(array: np.ndarray, layout: Layout) -> np.ndarray:
-    """The elements of ``array`` in the order in which they lie in memory, padding included."""
-    layout.require_fits(array.shape)
-    buffer = np.full(layout.buffer_size(array.shape), layout.padding_value).astype(array.dtype)
-    for index in np.ndindex(array.shape):
-        buffer[layout.linear_index(index, array.shape)] = array[index]
-    return buffer
-
-
-def from_buffer(buffer: np.ndarray, shape: Shape) -> np.ndarray:
-    """The array of ``shape``, row-major, whose elements lie in ``buffer`` under its layout."""
-    array = np.empty(shape.dimensions, buffer.dtype)
-    for index in np.ndindex(shape.dimensions):
-        array[index] = buffer[linear_index(index, shape)]
-    return array
-
-
 def canonical_dimension(dimension: int, rank: int, op: str) -> int:
     """``dimension`` counted from the front; negative numbers count from the back.
 

@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.judge import parse_xla
 from tracejit.errors import ArgumentError, AttributeValueError, DimensionError, ShapeError
 from tracejit.hlo.shapes import parse_shape, shape_text
+from tracejit.layouts import from_buffer, to_buffer
 from tracejit.shapes import (
     TOKEN,
     ElementType,
@@ -18,11 +21,9 @@ from tracejit.shapes import (
     Shape,
     TupleShape,
     canonical_dimension,
-    from_buffer,
     linear_index,
     multi_index,
     same_layout,
-    to_buffer,
 )
 
 F32 = ElementType.F32
@@ -116,11 +117,42 @@ def test_indices_of_one_kind_and_the_other_match(layout: Layout) -> None:
     numbers = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     buffer = to_buffer(numbers, layout)
     assert buffer.size == size
-    np.testing.assert_array_equal(from_buffer(buffer, shape), numbers)
+    assert buffer[places].tolist() == numbers.reshape(-1).tolist()
+    np.testing.assert_array_equal(from_buffer(buffer, (2, 3, 4), layout), numbers)
     whole = math.prod(layout.physical_dimensions(shape.dimensions))
     for place in set(range(whole)) - set(places):
         index = multi_index(place, shape)
         assert any(i >= s for i, s in zip(index, shape.dimensions, strict=True))
+
+
+@given(st.data())
+def test_indices_match_under_any_layout(data: st.DataObject) -> None:
+    dimensions = tuple(data.draw(st.lists(st.integers(0, 4), max_size=4)))
+    rank = len(dimensions)
+    order = tuple(data.draw(st.permutations(range(rank))))
+    padded = tuple(size + data.draw(st.integers(0, 2)) for size in dimensions)
+    tiles, most = [], rank
+    for _ in range(data.draw(st.integers(0, 2)) if rank else 0):
+        sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=min(most, 3)))
+        tiles.append(tuple(sizes))
+        most += len(sizes)
+    alignment = data.draw(st.sampled_from([1, 1, 8]))
+    layout = Layout(order, padded, -1, tuple(tiles), alignment)
+    shape = Shape(F32, dimensions, layout)
+    numbers = np.arange(shape.size, dtype=np.int32).reshape(dimensions)
+    buffer = to_buffer(numbers, layout)
+    assert buffer.size == layout.buffer_size(dimensions)
+    assert np.count_nonzero(buffer >= 0) == shape.size
+    for index in np.ndindex(dimensions):
+        place = linear_index(index, shape)
+        assert buffer[place] == numbers[index]
+        assert multi_index(place, shape) == index
+    np.testing.assert_array_equal(from_buffer(buffer, dimensions, layout), numbers)
+
+
+def test_an_element_of_a_tiled_array() -> None:
+    """f32[3,5]{1,0:T(2,2)} is 2 x 3 tiles; (2,3) is in tile (1,1), at (0,1): 4 tiles and one on."""
+    assert Layout((1, 0), tiles=((2, 2),)).linear_index((2, 3), (3, 5)) == 17
 
 
 def test_tiles_lie_together() -> None:
