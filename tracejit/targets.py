@@ -13,8 +13,8 @@ shape and dtype, or a tuple of arrays where the call's shape is a tuple.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -55,7 +55,7 @@ class Target:
 _targets: dict[str, Target] = {}
 _held: WeakValueDictionary[str, Target] = WeakValueDictionary()
 _lock = threading.Lock()
-_process = uuid.uuid4().hex
+_process = os.urandom(16).hex()
 _numbers = itertools.count()
 
 CALLBACK = "tracejit.callback."

@@ -25,6 +25,9 @@ def verify(module: Module) -> Module:
     """
     for computation in called_computations(module):
         _verify_parameters(computation)
+        for effect in computation.effects:
+            if not effect.has_effect:
+                raise _error(effect, computation, "is among its effects but has none")
         for instruction in instructions(computation):
             _verify_instruction(instruction, computation)
             if "channel_id" in instruction.attributes:
