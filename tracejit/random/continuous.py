@@ -186,8 +186,8 @@ def double_sided_maxwell(
     )
     length, side = subkeys(words, 2)
     z = lift(standard_normal(length.instruction, (*dimensions, 3), element_type), False)
-    u = _from_zero(side, dimensions, element_type)
-    return finished(centre + width * np.sqrt((z * z).sum(-1)) * np.sign(u - 0.5))
+    u = _from_zero(side, dimensions, ElementType.F64)
+    return finished(centre + width * np.sqrt((z * z).sum(-1)) * np.where(u < 0.5, 1, -1))
 
 
 @drawn

@@ -105,16 +105,31 @@ def categorical(
             f"categorical: shape {dimensions} does not end with the dimensions of logits {batch}"
         )
     if replace:
-        noise = gumbel_numbers(words, (*dimensions, count), table.element_type)
+        noise = _noise(words, prefix, dimensions[len(prefix) :], count, axis, table)
         return finished(np.argmax(noise + table, -1))
     picks = math.prod(prefix)
     if picks > count:
         raise ShapeError(
             f"categorical: {picks} picks without repetition need as many categories, not {count}"
         )
-    noise = gumbel_numbers(words, (*dimensions[len(prefix) :], count), table.element_type)
+    noise = _noise(words, (), dimensions[len(prefix) :], count, axis, table)
     _, places = lax.top_k(noise + table, picks)
     return finished(np.moveaxis(places, -1, 0).reshape(dimensions).astype(np.int64))
+
+
+def _noise(
+    words: Tracer,
+    prefix: tuple[int, ...],
+    batch: tuple[int, ...],
+    count: int,
+    axis: int,
+    table: Tracer,
+) -> Any:
+    """Gumbel numbers drawn in the order of the logits as they were given, ``axis`` moved last."""
+    place = axis % table.ndim
+    sizes_ = (*prefix, *batch[:place], count, *batch[place:])
+    numbers: Any = gumbel_numbers(words, sizes_, table.element_type)
+    return np.moveaxis(numbers, len(prefix) + place, -1)
 
 
 @drawn
