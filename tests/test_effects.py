@@ -136,8 +136,9 @@ def test_tokens_are_arguments_and_results(compiled: bool) -> None:
     value, token = ops.elements_of(pair)
     root = ops.tuple_([ops.tuple_([token, value]), ops.add_dependency(value, token)])
     module = verify(Module("tokens", Computation("entry", (pair,), root)))
-    run = tj.compile(module) if compiled else lambda *a: tj.interpret(module, *a)
-    (back, array), other = run((ONE_TWO, TOKEN))
+    given = (ONE_TWO, TOKEN)
+    made = tj.compile(module)(given) if compiled else tj.interpret(module, given)
+    (back, array), other = made
     assert back is TOKEN
     assert array.tolist() == other.tolist() == [1, 2]
 

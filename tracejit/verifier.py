@@ -20,8 +20,8 @@ def verify(module: Module) -> Module:
     accepts the operands, the attributes and the called computations and gives the shape the
     instruction has; operands come before their users; a computation's parameters are numbered from
     0 in order, and no instruction of it belongs to another computation's parameters; ops between
-    devices name those that the module has, where it has several. Raises `VerificationError` that
-    names the instruction and the user's line.
+    devices name those that the module has, where it has several; what is kept for its effect has
+    one. Raises `VerificationError` that names the instruction and the user's line.
     """
     for computation in called_computations(module):
         _verify_parameters(computation)

@@ -46,9 +46,12 @@ def run(request: pytest.FixtureRequest) -> object:
 
 def test_loop_reads_and_writes(run: object) -> None:
     with feeds(Queue("in", 5.0), Queue("out")) as (given, results):
-        feeder = threading.Thread(
-            target=lambda: [given.put(np.full(3, float(i))) for i in range(4)]
-        )
+
+        def feed() -> None:
+            for i in range(4):
+                given.put(np.full(3, float(i)))
+
+        feeder = threading.Thread(target=feed)
         feeder.start()
         last = run(np.int32(4))  # type: ignore[operator]
         feeder.join()
