@@ -33,7 +33,7 @@ from tracejit.traversal import instructions
 Function = Callable[..., Any]
 
 LINEAR_ALGEBRA = "tracejit.linalg."
-"""How the names of the library's own targets begin, those of `numpy.factorizations`."""
+"""How the names of the library's own targets begin, those of `lax.factorizations`."""
 
 
 @dataclass(frozen=True)

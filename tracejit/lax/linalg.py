@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit import ops
+from tracejit.lax import factorizations
 from tracejit.lax.elementwise import operands
-from tracejit.numpy import factorizations
 from tracejit.ops.matrices import adjoint
 from tracejit.trace.public import public
 from tracejit.trace.tracer import Tracer, lift

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.numpy import factorizations
-from tracejit.numpy.factorizations import Factorization
+from tracejit.lax import factorizations
+from tracejit.lax.factorizations import Factorization
 from tracejit.numpy.joining import concatenate
 from tracejit.numpy.selecting import where
 from tracejit.ops.matrices import identity

@@ -21,7 +21,8 @@ from numpy.linalg import LinAlgError
 
 from tracejit import ops
 from tracejit.errors import AttributeValueError, ElementTypeError, MatrixError, ShapeError
-from tracejit.numpy import arithmetic, factorizations, norms, products, selecting
+from tracejit.lax import factorizations
+from tracejit.numpy import arithmetic, norms, products, selecting
 from tracejit.numpy.building import axes_of
 from tracejit.numpy.manipulation import as_array, broadcast_to, matrix_transpose
 from tracejit.numpy.selecting import where

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import AttributeValueError
-from tracejit.numpy import arithmetic, comparison, factorizations
+from tracejit.lax import factorizations
+from tracejit.numpy import arithmetic, comparison
 from tracejit.numpy.building import axes_of
 from tracejit.numpy.manipulation import as_array, expand_dims, moveaxis, ravel
 from tracejit.numpy.selecting import where

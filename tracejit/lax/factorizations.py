@@ -4,8 +4,8 @@
 
 Each takes and returns traced arrays, any number of batch dimensions first, all floating or complex
 of one element type. A matrix for which NumPy raises `LinAlgError` (singular, no convergence) gives
-NaN, since a compiled graph cannot raise. `factorization_gradients` has the derivatives, and makes
-the targets of the calls known.
+NaN, since a compiled graph cannot raise. `numpy.factorization_gradients` has the derivatives,
+and makes the targets of the calls known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
-from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.shapes import ElementType, Shape, TupleShape, shape_of
 from tracejit.targets import LINEAR_ALGEBRA
 from tracejit.trace.tracer import Tracer, lift
 
@@ -49,9 +49,7 @@ class Factorization:
                 return self._one_by_one(operands)
 
     def _shapes(self, operands: Sequence[np.ndarray]) -> Sequence[Shape]:
-        types = [ElementType(_NAMES[o.dtype.name]) for o in operands]
-        pairs = zip(types, operands, strict=True)
-        return self.shapes(*(Shape(t, o.shape) for t, o in pairs))
+        return self.shapes(*map(shape_of, operands))
 
     def _typed(self, operands: Sequence[np.ndarray], results: Arrays) -> Arrays:
         shapes = self._shapes(operands)
@@ -69,9 +67,6 @@ class Factorization:
             for result, one in zip(results, made, strict=True):
                 result[index] = one
         return results
-
-
-_NAMES = {t.dtype.name: t.value for t in ElementType}
 
 
 def _define(name: str, shapes: Shapes, function: Callable[..., Arrays]) -> Factorization:
