@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def ragged(x: Instruction) -> Instruction:
 
 
 EVERY = [[3, 1], [0, 2]]
-GLOBAL = {"channel_id": 1, "use_global_device_ids": True}
+GLOBAL: dict[str, Any] = {"channel_id": 1, "use_global_device_ids": True}
 CASES: dict[str, tuple[Build, int, int]] = {
     "all_reduce": (lambda x: ops.all_reduce(x, ADD), 3, 1),
     "all_reduce, groups": (lambda x: ops.all_reduce(x, ADD, [[0], [2, 1]]), 3, 1),

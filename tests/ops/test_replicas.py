@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ X = ops.parameter(0, Shape(F32, (4, 6)))
 V = ops.parameter(1, Shape(F32, (3,)))
 N = ops.parameter(2, Shape(S32, (2,)))
 TOKEN = ops.after_all([])
-GLOBAL = {"channel_id": 1, "use_global_device_ids": True}
+GLOBAL: dict[str, Any] = {"channel_id": 1, "use_global_device_ids": True}
 
 ACCEPTED: list[tuple[Instruction, str]] = [
     (ops.all_reduce(X, ADD), "f32[4,6]"),

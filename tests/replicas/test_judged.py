@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,10 @@ def modes(replicas: int, partitions: int) -> list[dict[str, Any]]:
 
 def size_of(mode: dict[str, Any], replicas: int, partitions: int) -> int:
     """How many devices a group has."""
-    groups = mode.get("replica_groups")
+    groups: list[list[int]] = mode.get("replica_groups", [list(range(replicas))])
+    size = len(groups[0])
     if mode.get("use_global_device_ids"):
-        return len(groups[0])
-    size = replicas if groups is None else len(groups[0])
+        return size
     return size * (partitions if "channel_id" in mode else 1)
 
 
@@ -77,7 +78,7 @@ def test_all_reduce() -> None:
                 reducer = ops.scalar_computation(name, element_type)
                 programs.append(
                     program(
-                        lambda x, r=reducer, m=mode: ops.all_reduce(x, r, **m),
+                        partial(ops.all_reduce, computation=reducer, **mode),
                         *grid,
                         element_type=element_type,
                     )
@@ -95,7 +96,9 @@ def test_all_reduce_of_several_arrays_and_logical() -> None:
     programs = [program(several, *grid) for grid in GRIDS if grid[1] == 1]
     for name in ("and", "or"):
         reducer = ops.scalar_computation(name, PRED)
-        programs.append(program(lambda x, r=reducer: ops.all_reduce(x, r), 4, 1, element_type=PRED))
+        programs.append(
+            program(partial(ops.all_reduce, computation=reducer), 4, 1, element_type=PRED)
+        )
     judge(programs)
 
 
@@ -112,7 +115,9 @@ def test_all_gather() -> None:
             for along in (0, 1):
                 programs.append(
                     program(
-                        lambda x, a=along, s=size, m=mode: ops.all_gather(x, a, s, **m),
+                        partial(
+                            ops.all_gather, all_gather_dimension=along, shard_count=size, **mode
+                        ),
                         *grid,
                         dimensions=(2, 3),
                     )
@@ -128,7 +133,13 @@ def test_reduce_scatter() -> None:
             size = size_of(mode, *grid)
             programs.append(
                 program(
-                    lambda x, s=size, m=mode: ops.reduce_scatter(x, reducer, 1, s, **m),
+                    partial(
+                        ops.reduce_scatter,
+                        computation=reducer,
+                        scatter_dimension=1,
+                        shard_count=size,
+                        **mode,
+                    ),
                     *grid,
                     dimensions=(2, 8),
                 )
@@ -144,8 +155,13 @@ def test_all_to_all() -> None:
                 for split, concat in ((0, 0), (1, 0), (0, 2)):
                     programs.append(
                         program(
-                            lambda x, s=split, c=concat, g=groups, h=channel: ops.all_to_all(
-                                x, s, c, len(g[0]), g, channel_id=h
+                            partial(
+                                ops.all_to_all,
+                                split_dimension=split,
+                                concat_dimension=concat,
+                                split_count=len(groups[0]),
+                                replica_groups=groups,
+                                channel_id=channel,
                             ),
                             replicas,
                             partitions,
@@ -183,7 +199,9 @@ def test_collective_permute() -> None:
             for pairs in (ring, ring[: count // 2], [[0, 0]], []):
                 programs.append(
                     program(
-                        lambda x, p=pairs, c=channel: ops.collective_permute(x, p, c),
+                        partial(
+                            ops.collective_permute, source_target_pairs=pairs, channel_id=channel
+                        ),
                         replicas,
                         partitions,
                     )
