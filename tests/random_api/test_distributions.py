@@ -141,6 +141,47 @@ def test_permutations() -> None:
     assert random.permutation(KEY, 0).shape == (0,)
 
 
+NARROW: dict[str, Callable[[], Any]] = {
+    "uniform": lambda: random.uniform(KEY, (3,), np.float32, 1.0, np.float64(2)),
+    "exponential": lambda: random.exponential(KEY, (3,), np.float32),
+    "gumbel": lambda: random.gumbel(KEY, (3,), np.float32),
+    "laplace": lambda: random.laplace(KEY, (3,), np.float32),
+    "logistic": lambda: random.logistic(KEY, (3,), np.float32),
+    "cauchy": lambda: random.cauchy(KEY, (3,), np.float32),
+    "truncated_normal": lambda: random.truncated_normal(KEY, -1, 1, (3,), np.float32),
+    "lognormal": lambda: random.lognormal(KEY, 0.5, (3,), np.float32),
+    "rayleigh": lambda: random.rayleigh(KEY, 2.0, (3,), np.float32),
+    "weibull_min": lambda: random.weibull_min(KEY, 2.0, 3.0, (3,), np.float32),
+    "pareto": lambda: random.pareto(KEY, 3.0, (3,), np.float32),
+    "maxwell": lambda: random.maxwell(KEY, (3,), np.float32),
+    "double_sided": lambda: random.double_sided_maxwell(KEY, 1.0, 2.0, (3,), np.float32),
+    "triangular": lambda: random.triangular(KEY, 0.0, 0.3, 1.0, (3,), np.float32),
+    "wald": lambda: random.wald(KEY, 1.5, (3,), np.float32),
+    "gamma": lambda: random.gamma(KEY, 1.5, (3,), np.float32),
+    "loggamma": lambda: random.loggamma(KEY, 0.5, (3,), np.float32),
+    "beta": lambda: random.beta(KEY, 1.5, 2.0, (3,), np.float32),
+    "chisquare": lambda: random.chisquare(KEY, 3.0, (3,), np.float32),
+    "f": lambda: random.f(KEY, 3.0, 4.0, (3,), np.float32),
+    "t": lambda: random.t(KEY, 3.0, (3,), np.float32),
+    "dirichlet": lambda: random.dirichlet(KEY, np.ones(3), (), np.float32),
+    "generalized_normal": lambda: random.generalized_normal(KEY, 3.0, (3,), np.float32),
+    "ball": lambda: random.ball(KEY, 3, dtype=np.float32),
+    "binomial": lambda: random.binomial(KEY, 9, 0.3, (3,), np.float32),
+    "multivariate_normal": lambda: random.multivariate_normal(
+        KEY, np.zeros(3), np.eye(3), dtype=np.float32
+    ),
+    "orthogonal": lambda: random.orthogonal(KEY, 3, dtype=np.float32)[0],
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_float32_is_what_it_is_asked_to_be(name: str) -> None:
+    made = NARROW[name]()
+    assert made.dtype == np.float32
+    assert made.shape == (3,)
+    assert np.isfinite(made).all()
+
+
 def test_narrow_types_and_sizes() -> None:
     for dtype in ("float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"):
         made = random.uniform(KEY, (300,), dtype)

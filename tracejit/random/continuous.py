@@ -187,7 +187,8 @@ def double_sided_maxwell(
     length, side = subkeys(words, 2)
     z = lift(standard_normal(length.instruction, (*dimensions, 3), element_type), False)
     u = _from_zero(side, dimensions, ElementType.F64)
-    return finished(centre + width * np.sqrt((z * z).sum(-1)) * np.where(u < 0.5, 1, -1))
+    length = np.sqrt((z * z).sum(-1))
+    return finished(centre + width * np.where(u < 0.5, length, -length))
 
 
 @drawn
