@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -251,7 +253,8 @@ def test_the_host_sends_and_receives() -> None:
     sent = ops.send_to_host(ops.add(data, data), token, 12)
     module = module_of(data, sent)
     assert parse(to_text(module)).entry.has_effect
-    for run in (lambda: tj.interpret(module), tj.compile(module)):
+    interpreted: Callable[[], object] = partial(tj.interpret, module)
+    for run in (interpreted, tj.compile(module)):
         queues.channel(11).put(X[1])
         result = run()
         np.testing.assert_array_equal(result, X[1])
