@@ -11,7 +11,7 @@ from tracejit import lax
 from tracejit.errors import ElementTypeError, ShapeError
 from tracejit.random.continuous import finished, gumbel_numbers
 from tracejit.random.counting import random_bits, sizes, subkeys
-from tracejit.random.intervals import DEFAULT, floating_type, interval, parameters
+from tracejit.random.intervals import DEFAULT, interval, parameters
 from tracejit.random.keys import drawn
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import broadcast_dimensions, converted, operand, stretch
@@ -141,6 +141,3 @@ def geometric(words: Tracer, p: Any, shape: Any = None, dtype: Any = np.int64) -
     u = lift(interval(words.instruction, dimensions, ElementType.F64, tiny, 1.0), False)
     made = np.floor(np.log(u) / np.log1p(-chance)) + 1
     return finished(made.astype(element_type.dtype))
-
-
-__all__ = ["bernoulli", "categorical", "floating_type", "geometric", "rademacher", "randint"]

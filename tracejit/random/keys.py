@@ -21,6 +21,7 @@ from tracejit.trace.public import public
 from tracejit.trace.tracer import Tracer, lift
 
 IMPLEMENTATION = "threefry2x32"
+WORD = ElementType.U32
 
 
 class Key:
@@ -234,6 +235,3 @@ def integer_operand(function: str, value: Any) -> Instruction:
     if not made.element_type.is_integral:
         raise ElementTypeError(f"{function}: data must be an integer, not {made.element_type}")
     return made.natural
-
-
-WORD = ElementType.U32
