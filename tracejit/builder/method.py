@@ -37,11 +37,15 @@ class Method(Generic[P, R]):
     def __init__(self, function: Callable[P, R]) -> None:
         self.function = function
         self.name = function.__name__.rstrip("_")
-        self.parameters = [
-            (p.name, "Sequence" in p.annotation, p.annotation != "Sequence[Instruction]")
+
+    @functools.cached_property
+    def operands(self) -> list[tuple[int, str, bool, bool]]:
+        """Place and name of each argument that is an op: whether several may, or must, be given."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return [
+            (place, p.name, "Sequence" in p.annotation, p.annotation == "Sequence[Instruction]")
+            for place, p in enumerate(parameters)
             if p.annotation in _OPERANDS
-            else None
-            for p in inspect.signature(function).parameters.values()
         ]
 
     @overload
@@ -62,28 +66,26 @@ class Method(Generic[P, R]):
         return method
 
     def _require_ops(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        for number, parameter in enumerate(self.parameters):
-            if parameter is None:
-                continue
-            name, many, one = parameter
-            if number < len(args):
-                value = args[number]
+        for place, name, many, never_one in self.operands:
+            if place < len(args):
+                value = args[place]
             elif name in kwargs:
                 value = kwargs[name]
             else:
                 continue
-            if one and isinstance(value, Instruction):
+            if isinstance(value, Instruction) and not never_one:
                 continue
             if not many:
                 require_op(self.name, name, value)
             if not isinstance(value, list | tuple):
-                kind = "an op or several" if one else "a sequence of ops"
+                kind = "a sequence of ops" if never_one else "an op or several"
                 raise ArgumentError(f"{self.name}: {name} must be {kind}, not {described(value)}")
             for i, item in enumerate(value):
                 require_op(self.name, f"{name}[{i}]", item)
 
 
 def require_op(function: str, argument: str, value: object) -> None:
+    """Raises `ArgumentError` for what is no op: a number, an array, a shape."""
     if not isinstance(value, Instruction):
         raise ArgumentError(
             f"{function}: {argument} must be an op of this builder, not {described(value)}"
@@ -91,6 +93,7 @@ def require_op(function: str, argument: str, value: object) -> None:
 
 
 def described(value: Any) -> str:
+    """What was given in an op's place, for an error."""
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     text = f"{kind} {value.dtype}{list(shape)}" if isinstance(shape, tuple) else kind
