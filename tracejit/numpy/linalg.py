@@ -334,7 +334,7 @@ def cond(x: Any, p: Any = None) -> Any:
         _require_matrices("cond", array, square=True)
         made = norm(array, p, (-2, -1)) * norm(inv(array), p, (-2, -1))
     odd = (made != made) & ~(array != array).any((-2, -1))
-    return where(odd, np.inf, made).astype(made.dtype)
+    return where(odd, np.inf, made).astype(made.dtype)[()]
 
 
 @_linear(np.linalg.norm)

@@ -62,7 +62,7 @@ def vector_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) ->
     if order < 0:
         return total ** (1 / order)
     empty = total == 0
-    return where(empty, total, where(empty, 1, total) ** (1 / order)).astype(total.dtype)
+    return _number(where(empty, total, where(empty, 1, total) ** (1 / order)), total)
 
 
 def matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -93,4 +93,9 @@ def _squares(x: Tracer) -> Any:
 def _root(total: Any) -> Any:
     """The square root, with the derivative 0 at 0."""
     empty = total == 0
-    return where(empty, total, arithmetic.sqrt(where(empty, 1, total))).astype(total.dtype)
+    return _number(where(empty, total, arithmetic.sqrt(where(empty, 1, total))), total)
+
+
+def _number(made: Any, like: Any) -> Any:
+    """In the dtype of ``like``; of rank 0 a number, which `where` does not make."""
+    return made.astype(like.dtype)[()]
