@@ -43,7 +43,9 @@ def bitcast(operand: Instruction, shape: Shape) -> Instruction:
 
     Raises `ShapeError` unless both take as many bits.
     """
-    return make(BITCAST, operand, operand_layout=operand.array_shape.layout, shape=shape)
+    given = require_array("bitcast", "operand", operand.shape).layout
+    layout = None if given is None or given.is_row_major else given
+    return make(BITCAST, operand, operand_layout=layout, shape=shape)
 
 
 @define("Copy", "copy")
