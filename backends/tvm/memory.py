@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 64
@@ -24,24 +24,44 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
     share bytes. Larger arrays are placed first, each at the lowest offset that is free.
     """
     offsets = [0] * len(lifetimes)
-    placed: list[int] = []
+    placed = _Placed()
     total = 0
     for index in sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].nbytes):
         life = lifetimes[index]
-        neighbours = sorted(
-            (offsets[i], offsets[i] + _padded(lifetimes[i].nbytes))
-            for i in placed
-            if lifetimes[i].first <= life.last and life.first <= lifetimes[i].last
-        )
+        size = _padded(life.nbytes)
         offset = 0
-        for begin, end in neighbours:
-            if offset + _padded(life.nbytes) <= begin:
+        for begin, end in sorted(placed.beside(life)):
+            if offset + size <= begin:
                 break
             offset = max(offset, end)
         offsets[index] = offset
-        placed.append(index)
-        total = max(total, offset + _padded(life.nbytes))
+        placed.add(life, (offset, offset + size))
+        total = max(total, offset + size)
     return offsets, total
+
+
+class _Placed:
+    """The arrays that have a place, found by when they live.
+
+    Those that live for less than 2**n steps are kept by the 2**n steps in which they begin, so that
+    a search looks at few that are not wanted.
+    """
+
+    def __init__(self) -> None:
+        self.levels: dict[int, dict[int, list[tuple[Lifetime, tuple[int, int]]]]] = {}
+
+    def add(self, life: Lifetime, place: tuple[int, int]) -> None:
+        level = (life.last - life.first).bit_length()
+        spans = self.levels.setdefault(level, {})
+        spans.setdefault(life.first >> level, []).append((life, place))
+
+    def beside(self, life: Lifetime) -> Iterator[tuple[int, int]]:
+        """Begin and end of each array that lives while ``life`` does."""
+        for level, spans in self.levels.items():
+            for span in range((life.first >> level) - 1, (life.last >> level) + 1):
+                for other, place in spans.get(span, ()):
+                    if other.first <= life.last and life.first <= other.last:
+                        yield place
 
 
 def _padded(nbytes: int) -> int:

@@ -10,8 +10,8 @@ from tracejit.backends.tvm.memory import ALIGNMENT, Lifetime, pack
 lifetimes = st.builds(
     lambda nbytes, first, length: Lifetime(nbytes, first, first + length),
     st.integers(0, 1000),
-    st.integers(0, 12),
-    st.integers(0, 6),
+    st.integers(0, 40),
+    st.one_of(st.integers(0, 6), st.integers(0, 40)),
 )
 
 
