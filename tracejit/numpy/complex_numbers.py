@@ -41,7 +41,9 @@ def _real(x: Instruction) -> Instruction:
 @implements(np.imag)
 def imag(val: Any) -> Any:
     """The imaginary part; of a traced complex array, a view."""
-    return val.imag if isinstance(val, Tracer) else lift(_imag(operand(val).natural))
+    if isinstance(val, Tracer) and val.element_type.is_complex:
+        return val.imag
+    return lift(_imag(operand(val).natural), False)
 
 
 def _imag(x: Instruction) -> Instruction:

@@ -80,7 +80,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     """The dimensions in another order, by default reversed."""
     x = as_array(a)
     if axes is None:
-        return x.T
+        axes = range(x.ndim - 1, -1, -1)
     order = axes_of("transpose", axes, x.ndim)
     if len(order) != x.ndim:
         raise DimensionError(f"transpose: axes {tuple(axes)} do not match array {x.shape}")

@@ -83,8 +83,17 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials."""
-    return signals.convolve(_coefficients("polymul", a1), _coefficients("polymul", a2))
+    """The product of two polynomials. Known leading zeros are left off, unknown ones count."""
+    factors = [_without_zeros(_coefficients("polymul", a)) for a in (a1, a2)]
+    return signals.convolve(factors[0], factors[1])
+
+
+def _without_zeros(x: Tracer) -> Tracer:
+    values = known_or_none(x)
+    if values is None:
+        return x
+    places = np.flatnonzero(values)
+    return x[int(places[0]) if len(places) else x.shape[0] - 1 :]  # type: ignore[no-any-return]
 
 
 @implements(np.polydiv)

@@ -43,7 +43,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     element_type = common_element_type(o.type for o in choices)
     mask = converted(operand(condition).natural, ElementType.PRED)
     arrays = broadcast_together("where", mask, *(o.to(element_type) for o in choices))
-    return lift(elementwise.select(*arrays))
+    return lift(elementwise.select(*arrays), False)
 
 
 @implements(np.clip)
@@ -207,10 +207,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index = _places("choose", a, len(given), mode)
     arrays = broadcast_together("choose", index, *(o.to(element_type) for o in given))
     which = lift(arrays[0], False)
-    made = lift(arrays[-1], False)
+    made: Any = lift(arrays[-1], False)
     for number, choice in reversed(list(enumerate(arrays[1:-1]))):
         made = where(which == number, lift(choice, False), made)
-    return made if out is None else finish("choose", made.instruction, out)
+    return finish("choose", made.instruction, out)
 
 
 def _kept(
@@ -366,7 +366,7 @@ def nan_to_num(
         parts = [nan_to_num(p, True, nan, posinf, neginf) for p in (array.real, array.imag)]
         return lift(elementwise.complex(*(p.instruction for p in parts)))
     if not array.element_type.is_floating:
-        return array.copy() if copy else array
+        return lift(array.instruction) if copy else array
     limits = np.finfo(array.dtype) if array.dtype.kind == "f" else None
     high = posinf if posinf is not None else limits.max if limits else None
     low = neginf if neginf is not None else limits.min if limits else None
@@ -376,6 +376,6 @@ def nan_to_num(
     made = where(array == np.inf, high, made)
     made = where(array == -np.inf, low, made).astype(array.dtype)
     if copy:
-        return made
+        return lift(made.instruction)
     array.write(made.instruction)
     return array

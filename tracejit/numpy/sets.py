@@ -25,7 +25,7 @@ from tracejit.numpy.sizes import (
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
-from tracejit.trace.tracer import Tracer
+from tracejit.trace.tracer import Tracer, lift
 
 ADVICE = "pass size= to fix it (tracejit.numpy.{0}(..., size=n, fill_value=v)), or call it outside"
 
@@ -220,7 +220,8 @@ def isin(
         ranked = sorting.sort(tests)
         place = np.minimum(sorting.searchsorted(ranked, x), tests.size - 1)
         found = ranked[place] == x
-    return ~found if invert else found
+    made = ~found if invert else found
+    return lift(made.instruction, False)
 
 
 def _merged(ar1: Any, ar2: Any) -> Tracer:

@@ -59,7 +59,9 @@ def interp(
     low = values[0] if left is None else left
     high = values[-1] if right is None else right
     made = np.where(wanted > points[-1], high, np.where(wanted < points[0], low, made))
-    return np.where(wanted != wanted, wanted, made) if points.shape[0] > 1 else made
+    if points.shape[0] > 1:
+        made = np.where(wanted != wanted, wanted, made)
+    return lift(operand(made).natural)
 
 
 def _slid(x: Instruction, kernel: Instruction, low: int, high: int) -> Instruction:

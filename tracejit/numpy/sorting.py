@@ -103,7 +103,7 @@ def sort_complex(a: Any) -> Any:
     made = sort(a)
     if made.element_type.is_complex:
         return made
-    narrow = made.dtype.char in "bhBHf" or made.dtype == np.float16
+    narrow = made.dtype.char in "bhBH"
     return made.astype(np.complex64 if narrow else np.complex128)
 
 

@@ -22,7 +22,7 @@ def i0(x: Any) -> Any:
     element_type = value.element_type if value.element_type.is_floating else ElementType.F64
     work = element_type if element_type.bits >= 32 else ElementType.F32
     made = bessel.i0(value.to(work))
-    return lift(convert_element_type(made, element_type), False if value.dimensions else None)
+    return lift(convert_element_type(made, element_type), False)
 
 
 @implements(np.bartlett, creates=True)

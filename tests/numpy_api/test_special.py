@@ -1,0 +1,240 @@
+"""tracejit.scipy.special against SciPy, and its derivatives against mpmath.
+
+ACCURACY says how far, relative to the greater of the value and 1e-3, a function may be from SciPy
+on the domain beside it; in float32 it may be FACTOR times as far.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+import tracejit as tj
+from tests.numpy_api.compare import same
+from tracejit.scipy import special
+
+RNG = np.random.default_rng(5)
+N = 400
+FACTOR = 5e8
+
+
+def uniform(low: float, high: float, *more: float) -> np.ndarray:
+    """Numbers between two bounds, and some by hand."""
+    return np.concatenate([RNG.uniform(low, high, N), np.array(more, float)])
+
+
+WIDE = uniform(-20, 40, -3, -1, 0, 1, 2, 0.5, 1e-8, -1e-8, np.inf)
+NORMAL = uniform(-6, 6, -25, 20, 0, 1e-10, np.inf, -np.inf)
+SHARE = uniform(0, 1, 0, 1, 0.5, 1e-15)
+SMALL = uniform(-5, 12, 0)
+POSITIVE = uniform(0.01, 50)
+OTHER = uniform(0.01, 50)
+WHOLE = np.floor(uniform(0, 8))
+
+ACCURACY: dict[str, tuple[float, tuple[np.ndarray, ...]]] = {
+    "gammaln": (1e-13, (WIDE,)),
+    "gamma": (3e-14, (uniform(-20, 40, -3, 0, 1, 170),)),
+    "gammasgn": (0, (WIDE,)),
+    "rgamma": (3e-14, (uniform(-20, 40, 1e5),)),
+    "digamma": (2e-12, (WIDE,)),
+    "psi": (2e-12, (WIDE,)),
+    "beta": (1e-13, (POSITIVE, OTHER)),
+    "betaln": (2e-13, (POSITIVE, OTHER)),
+    "poch": (2e-13, (POSITIVE, OTHER / 10)),
+    "binom": (2e-13, (np.floor(POSITIVE), np.floor(OTHER / 4))),
+    "comb": (2e-13, (np.floor(POSITIVE), np.floor(OTHER / 4))),
+    "perm": (2e-13, (np.floor(POSITIVE), np.floor(OTHER / 8))),
+    "factorial": (3e-14, (uniform(0, 20, 0, -1),)),
+    "zeta": (5e-14, (uniform(-8, 20),)),
+    "erf": (2e-15, (NORMAL,)),
+    "erfc": (5e-15, (NORMAL,)),
+    "erfcx": (2e-13, (uniform(-6, 27),)),
+    "erfinv": (2e-15, (uniform(-1, 1, 1, -1, 0, 1 - 1e-15, 2),)),
+    "erfcinv": (5e-15, (uniform(0, 2, 0, 2, 1, 1e-300, 3),)),
+    "ndtr": (1e-14, (NORMAL,)),
+    "log_ndtr": (1e-14, (uniform(-30, 8),)),
+    "ndtri": (5e-15, (SHARE,)),
+    "gammainc": (2e-12, (POSITIVE, uniform(0.01, 90))),
+    "gammaincc": (5e-12, (POSITIVE, uniform(0.01, 90))),
+    "betainc": (2e-12, (POSITIVE, OTHER, uniform(0, 1))),
+    "expn": (2e-14, (WHOLE, uniform(0.001, 20))),
+    "exp1": (2e-14, (uniform(0.001, 40),)),
+    "expi": (5e-14, (uniform(-10, 80),)),
+    "expit": (2e-15, (SMALL,)),
+    "logit": (2e-15, (SHARE,)),
+    "log_expit": (2e-15, (SMALL,)),
+    "softplus": (2e-15, (SMALL,)),
+    "entr": (2e-15, (SMALL,)),
+    "rel_entr": (5e-12, (POSITIVE, OTHER)),
+    "kl_div": (5e-11, (POSITIVE, OTHER)),
+    "xlogy": (2e-15, (WHOLE, OTHER)),
+    "xlog1py": (2e-15, (WHOLE, OTHER)),
+    "exprel": (2e-15, (SMALL,)),
+    "huber": (2e-15, (POSITIVE, OTHER)),
+    "pseudo_huber": (2e-15, (POSITIVE, OTHER)),
+    "boxcox": (5e-14, (POSITIVE, np.append(WHOLE[1:], 0) / 4)),
+    "boxcox1p": (5e-14, (POSITIVE, np.append(WHOLE[1:], 0) / 4)),
+    "inv_boxcox": (5e-14, (POSITIVE, np.append(WHOLE[1:], 0) / 4)),
+    "cosm1": (2e-13, (SMALL,)),
+    "exp2": (2e-15, (SMALL,)),
+    "exp10": (2e-15, (SMALL,)),
+    "expm1": (2e-15, (SMALL,)),
+    "log1p": (2e-15, (POSITIVE,)),
+    "cbrt": (2e-15, (SMALL,)),
+    "i0": (3e-15, (uniform(-30, 60, 0, 8),)),
+    "i0e": (3e-15, (uniform(-30, 60, 0, 8),)),
+    "i1": (5e-15, (uniform(-30, 60, 0, 8),)),
+    "i1e": (5e-15, (uniform(-30, 60, 0, 8),)),
+    "spence": (2e-14, (uniform(0, 9, 0, 1, 2, 0.5),)),
+}
+# Their checks stand by themselves below.
+OTHERS = {
+    "bernoulli", "log_softmax", "logsumexp", "multigammaln", "polygamma", "sinc", "softmax",
+}  # fmt: skip
+
+
+def by_scipy(name: str, *arrays: np.ndarray) -> np.ndarray:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.asarray(getattr(scipy.special, name)(*arrays))
+
+
+def distance(got: np.ndarray, wanted: np.ndarray, ceiling: float) -> float:
+    """The greatest relative distance where values are finite and below a ceiling."""
+    counts = np.isfinite(wanted) & (np.abs(wanted) < ceiling)
+    found = np.abs(got[counts] - wanted[counts]) / np.maximum(np.abs(wanted[counts]), 1e-3)
+    return float(found.max())
+
+
+def test_every_function_is_checked() -> None:
+    assert set(special.__all__) == set(ACCURACY) | OTHERS
+
+
+@pytest.mark.parametrize("name", ACCURACY)
+def test_accuracy(name: str) -> None:
+    limit, arrays = ACCURACY[name]
+    size = min(map(len, arrays))
+    given = [array[:size] for array in arrays] if len(arrays) > 1 else list(arrays)
+    function = getattr(special, name)
+    wanted = by_scipy(name, *given)
+    got = tj.jit(lambda *xs: function(*xs))(*given)
+    assert got.dtype == wanted.dtype == np.float64
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(wanted))
+    assert distance(got, wanted, np.inf) <= limit
+    single = [array.astype(np.float32) for array in given]
+    got = tj.jit(lambda *xs: function(*xs))(*single)
+    assert got.dtype == np.float32
+    wanted = by_scipy(name, *(array.astype(np.float64) for array in single))
+    assert distance(got, wanted, 1e30) <= max(limit * FACTOR, 2e-6)
+
+
+@pytest.mark.parametrize("name", ["gammaln", "erfcinv", "gammainc", "expn", "i1", "betainc"])
+def test_compiled(name: str, machine_code: None) -> None:
+    limit, arrays = ACCURACY[name]
+    given = [array[:40] for array in arrays]
+    function = getattr(special, name)
+    assert distance(tj.jit(lambda *xs: function(*xs))(*given), by_scipy(name, *given), np.inf) <= (
+        2 * limit
+    )
+
+
+DERIVATIVES: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "gammaln": (mpmath.loggamma, 0.37),
+    "gamma": (mpmath.gamma, 2.6),
+    "digamma": (mpmath.digamma, 0.37),
+    "erfc": (mpmath.erfc, 0.8),
+    "erfinv": (mpmath.erfinv, 0.6),
+    "expit": (lambda x: 1 / (1 + mpmath.exp(-x)), 0.4),
+    "log_ndtr": (lambda x: mpmath.log(mpmath.ncdf(x)), -1.7),
+    "i0": (lambda x: mpmath.besseli(0, x), 2.5),
+    "i1": (lambda x: mpmath.besseli(1, x), 0.37),
+    "exp1": (mpmath.e1, 0.7),
+    "spence": (lambda x: mpmath.polylog(2, 1 - x), 0.37),
+    "entr": (lambda x: -x * mpmath.log(x), 0.4),
+    "exprel": (lambda x: mpmath.expm1(x) / x, 0.1),
+    "zeta": (mpmath.zeta, 2.5),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_up_to_the_third(name: str) -> None:
+    of, at = DERIVATIVES[name]
+    function: Any = getattr(special, name)
+    for order in (1, 2, 3):
+        function = tj.grad(function)
+        wanted = float(mpmath.diff(of, at, order))
+        np.testing.assert_allclose(tj.jit(function)(at), wanted, 1e-11)
+
+
+def test_derivatives_of_two_arguments() -> None:
+    def gammainc(a: Any, x: Any) -> Any:
+        return mpmath.gammainc(a, 0, x, regularized=True)
+
+    found = tj.jit(tj.grad(special.gammainc, argnums=(0, 1)))(2.5, 1.7)
+    wanted = [mpmath.diff(gammainc, (2.5, 1.7), n) for n in ((1, 0), (0, 1))]
+    np.testing.assert_allclose(found, np.array(wanted, float), 1e-11)
+    found = tj.jit(tj.grad(special.betainc, argnums=2))(2.5, 1.7, 0.3)
+    density = 0.3**1.5 * 0.7**0.7 / scipy.special.beta(2.5, 1.7)
+    np.testing.assert_allclose(found, density, 1e-11)
+    # There is no formula here for the others: they are NaN, never a wrong number.
+    assert np.isnan(tj.jit(tj.grad(special.betainc))(2.5, 1.7, 0.3))
+    slope = tj.jit(tj.grad(special.expn, argnums=1))(2.0, 0.7)
+    np.testing.assert_allclose(slope, -scipy.special.expn(1, 0.7), 1e-12)
+    edge = tj.jit(tj.grad(special.xlogy))(0.0, 2.0)
+    assert edge == 0
+
+
+def test_sums_of_exponentials() -> None:
+    x = RNG.normal(size=(3, 4)) * 300
+    weights = RNG.normal(size=4)
+
+    def function(of: Any, x: Any) -> Any:
+        return (
+            of.logsumexp(x),
+            of.logsumexp(x, axis=1, keepdims=True),
+            of.logsumexp(x, axis=0, b=abs(weights[:3, None])),
+            of.logsumexp(x, axis=1, b=weights, return_sign=True),
+            of.softmax(x, axis=1),
+            of.log_softmax(x, axis=0),
+            of.softmax(x),
+        )
+
+    same(tj.jit(lambda x: function(special, x))(x), function(scipy.special, x))
+    same(tj.jit(lambda x: function(scipy.special, x))(x), function(scipy.special, x))
+    empty = np.full((2, 2), -np.inf)
+    np.testing.assert_array_equal(special.logsumexp(empty, axis=1), [-np.inf, -np.inf])
+
+
+def test_the_rest() -> None:
+    x = uniform(0.1, 9)
+    for order in (0, 1, 4):
+        same(special.polygamma(order, x), scipy.special.polygamma(order, x))
+    same(special.zeta(x + 1.01, 2.5), scipy.special.zeta(x + 1.01, 2.5))
+    same(special.multigammaln(x + 3, 4), scipy.special.multigammaln(x + 3, 4))
+    same(special.bernoulli(8), scipy.special.bernoulli(8))
+    same(special.sinc(x), scipy.special.sinc(x))
+    found = tj.jit(tj.grad(lambda x: special.polygamma(1, x)))(1.3)
+    np.testing.assert_allclose(found, scipy.special.polygamma(2, 1.3), 1e-12)
+    with pytest.raises(ValueError, match="exact=True counts in Python's integers"):
+        special.comb(5, 2, exact=True)
+    with pytest.raises(TypeError, match="gamma: not defined for complex numbers"):
+        special.gamma(1j)
+
+
+def test_scipys_own_functions_record() -> None:
+    """Called by the names that a user's program has for them."""
+    x = POSITIVE[:6]
+
+    def function(x: Any) -> Any:
+        return scipy.special.expit(x) + scipy.special.gammaln(x), scipy.special.polygamma(1, x)
+
+    same(tj.jit(function)(x), function(x))
+    same(tj.jit(lambda x: scipy.special.i0e(x), record_numpy=False)(x), scipy.special.i0e(x))
+    same(special.expit(x.astype(np.float16)), scipy.special.expit(x.astype(np.float16)))
