@@ -132,3 +132,10 @@ def test_what_is_not_a_constant(text: str, shape: str, reason: str) -> None:
     dimensions = tuple(int(size) for size in sizes.split(",") if size)
     with pytest.raises(ValueError, match=reason.replace("(", r"\(")):
         read_literal(text, Shape(ElementType(element_type), dimensions))
+
+
+def test_hexadecimal_numbers() -> None:
+    read = read_literal("{0x1.8p1, -0x1p-3, 0x10}", Shape(ElementType.F32, (3,)))
+    assert list(read) == [3.0, -0.125, 16.0]
+    with pytest.raises(ValueError, match="is no number"):
+        read_literal("0x1p99999", Shape(ElementType.F64))

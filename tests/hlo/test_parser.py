@@ -207,6 +207,11 @@ def test_without_header_and_entry() -> None:
     assert (module.name, module.entry.name) == ("module_g", "g")
 
 
+def test_the_older_name_of_a_configuration() -> None:
+    text = entry('ROOT c = f32[2] custom-call(), custom_call_target="x", opaque="a\\"b"')
+    assert parse(text).entry.root.attributes["backend_config"] == 'a"b'
+
+
 def test_shapes_that_follow_from_operands() -> None:
     text = entry(
         "x = f32[2,3] parameter(0)",

@@ -141,7 +141,8 @@ def _read_elements(words: list[str], element_type: ElementType) -> np.ndarray:
 
 
 def _read_reals(words: list[str], element_type: ElementType) -> np.ndarray:
-    wide = np.array(["nan" if "nan" in word else word for word in words], dtype=np.float64)
+    plain = ["nan" if "nan" in word else _decimal(word) for word in words]
+    wide = np.array(plain, dtype=np.float64)
     for i in np.flatnonzero(np.isinf(wide)):
         if words[i].lstrip("+-") != "inf":
             raise ValueError(f"{words[i]} is out of the range of f64")
@@ -149,6 +150,16 @@ def _read_reals(words: list[str], element_type: ElementType) -> np.ndarray:
     for i in np.flatnonzero(np.isnan(wide)):
         values[i] = _read_nan(words[i], element_type)
     return values
+
+
+def _decimal(word: str) -> str:
+    """``word`` without hexadecimal digits: ``0x1.8p1`` is 3.0."""
+    if "x" not in word:
+        return word
+    try:
+        return repr(float.fromhex(word))
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"{word!r} is no number") from error
 
 
 def _read_nan(word: str, element_type: ElementType) -> np.ndarray:

@@ -25,6 +25,10 @@ _ASYNC_PARTS = {"start": ASYNC_START, "update": ASYNC_UPDATE, "done": ASYNC_DONE
 _THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_thread")
 
 
+# What attributes were called in older text.
+_OLD_NAMES = {"opaque": "backend_config"}
+
+
 @dataclass
 class Statement:
     """One line of a computation, its operands and computations still names.
@@ -233,6 +237,7 @@ class Reader:
         while lexer.accept(","):
             offset = lexer.token.offset
             name = lexer.word("the name of an attribute")
+            name = _OLD_NAMES.get(name, name)
             lexer.expect("=")
             if name == "metadata":
                 statement.source = self.header.tables.source(read_fields(lexer))
