@@ -47,8 +47,8 @@ def plain(computation: Computation) -> Computation:
         if name == "Fusion":
             return ops.call(inside(instruction.attributes["calls"]), operands)
         if name == "AsyncStart":
-            made = ops.call(inside(instruction.attributes["calls"]), operands)
-            return ops.tuple_([ops.tuple_(operands), made])
+            called_now = ops.call(inside(instruction.attributes["calls"]), operands)
+            return ops.tuple_([ops.tuple_(operands), called_now])
         if name == "AsyncDone":
             return ops.get_tuple_element(operands[0], 1)
         if name == "Infeed":
@@ -61,10 +61,9 @@ def plain(computation: Computation) -> Computation:
         if made is not None or not instruction.computations:
             return made
         attributes = {n: inside(v) for n, v in instruction.attributes.items()}
-        made = Instruction(
+        return Instruction(
             instruction.op, operands, instruction.shape, attributes, instruction.source
         )
-        return made
 
     root, *effects = transform([computation.root, *computation.effects], visit)
     effects = [effect for effect in effects if effect.has_effect]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tests.backends_tvm.compiled import check, computation
+from tests.backends_tvm.compiled import check, compiled, computation
 from tests.fuzz.arguments import arguments
 from tracejit import ops
+from tracejit.attributes import ConvDimensionNumbers
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -235,3 +237,83 @@ def test_long_chains_of_what_repeats_its_operand(name: str) -> None:
 
     entry = computation(build, Shape(element_type, (40,)))
     check(entry, arguments(entry, 1))
+
+
+def test_an_empty_update_of_an_intermediate() -> None:
+    """What is updated in place is not copied, and what is empty not written: nothing is left."""
+    entry = computation(
+        lambda x, update, start: ops.dynamic_update_slice(ops.neg(x), update, [start]),
+        ROW,
+        Shape(F32, (0,)),
+        Shape(S32),
+    )
+    check(entry, arguments(entry, 1))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_convolutions_without_spatial_dimensions(groups: int) -> None:
+    numbers = ConvDimensionNumbers.from_labels("NC", "OI", "NC")
+    entry = computation(
+        lambda x, k: ops.conv_general_dilated(
+            x, k, [], [], [], [], numbers, feature_group_count=groups
+        ),
+        Shape(F32, (4, 6)),
+        Shape(F32, (9, 6 // groups)),
+    )
+    check(entry, arguments(entry, 1))
+
+
+@pytest.mark.parametrize("element_type", ["bf16", "f8e5m2", "f8e4m3fn", "f16"])
+def test_moved_nan_keep_their_payload(element_type: str) -> None:
+    """Quiet ones, whose moves pass through f32."""
+    kind = ElementType(element_type)
+    words = {"bf16": [0x7FC5, 0xFFE1], "f8e5m2": [0x7E, 0xFF], "f8e4m3fn": [0x7F, 0xFF]}
+    bits = words.get(element_type, [0x7E05, 0xFF01])
+    given = np.array(bits, f"u{kind.dtype.itemsize}").view(kind.dtype)
+    entry = computation(lambda x: ops.rev(x, [0]), Shape(kind, (2,)))
+    (moved,) = compiled(entry)([given])
+    assert moved.tobytes() == given[::-1].tobytes()
+
+
+def test_the_inverse_hyperbolic_tangent_far_out() -> None:
+    entry = computation(ops.atanh, Shape(ElementType.C128, (2,)))
+    check(entry, [np.array([7.8e307 + 4e43j, -1.7e308 + 1j])])
+
+
+def test_a_function_held_alone_keeps_its_constants() -> None:
+    """The executable that it came from is gone."""
+    table = np.arange(4096, dtype=np.float32)
+    entry = computation(lambda x: ops.add(x, ops.constant(table)), Shape(F32, table.shape))
+    run = compiled(entry).run
+    gc.collect()
+    others = [np.full(table.shape, np.nan, np.float32) for _ in range(50)]
+    results = run([table])
+    assert results is not None
+    np.testing.assert_array_equal(results[0], table + table)
+    assert len(others) == 50
+
+
+@pytest.mark.parametrize("kind", [t for t in ElementType if t.is_integral], ids=str)
+def test_integers_wrap(kind: ElementType) -> None:
+    """What LLVM would conclude from sums that never overflow is not concluded."""
+    bits, signed = kind.bits, kind.is_signed
+    most = 2 ** (bits - signed) - 1
+    values = np.array([most, 0, most // 2 + 1, 1], object).astype(kind.dtype)
+
+    def build(x: Instruction) -> Instruction:
+        one, two = (ops.full_like(x, n) for n in (1, 2))
+        scalar = ops.scalar_computation("add", kind)
+        return ops.tuple_(
+            [
+                ops.lt(ops.add(x, one), x),
+                ops.div(ops.mul(x, two), two),
+                ops.gt(ops.sub(ops.neg(x), one), ops.neg(x)),
+                ops.reduce(x, ops.constant(most, kind), scalar, [0]),
+                ops.cumulative("add", x, 0),
+                ops.dot_general(x, x, ops.DotDimensionNumbers((0,), (0,))),
+                ops.abs(x) if signed else x,
+            ]
+        )
+
+    entry = computation(build, Shape(kind, (4,)))
+    check(entry, [values])

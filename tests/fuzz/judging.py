@@ -30,7 +30,7 @@ from tests.samples.base import Domain
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.errors import TracejitError
-from tracejit.graph import Computation, Module
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.shapes import ElementType
 from tracejit.traversal import inline
 from tracejit.verifier import verify
@@ -176,7 +176,8 @@ def _values(case: Single, seed: int) -> list[np.ndarray]:
 
 def _joined(cases: Sequence[Single]) -> Module:
     """The cases side by side; the root is a tuple of all their results."""
-    parameters, results = [], []
+    parameters: list[Instruction] = []
+    results: list[Instruction] = []
     for case in cases:
         own = [
             ops.parameter(len(parameters) + i, p.array_shape)

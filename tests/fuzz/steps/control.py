@@ -37,7 +37,10 @@ def call(graph: Graph, grow: Grow) -> Instruction:
     parameters, inner = _inside(graph, [o.shape for o in operands], grow, 5)
     roots = [graph.choices.pick(inner.values[::-1]) for _ in range(graph.choices.integer(1, 3))]
     root = roots[0] if len(roots) == 1 else ops.tuple_(roots)
-    return ops.call(Computation("called", tuple(parameters), root), operands)
+    called = Computation("called", tuple(parameters), root)
+    if graph.choices.chance(4):
+        return ops.composite_call(called, operands, "drawn.op", "{n = 1 : i32}", 1)
+    return ops.call(called, operands)
 
 
 def map_(graph: Graph, grow: Grow) -> Instruction:

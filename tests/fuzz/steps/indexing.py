@@ -127,7 +127,15 @@ def _combination(graph: Graph, element_type: ElementType) -> Computation:
     return ops.scalar_computation(name, element_type)
 
 
-_COMBINE = {"add": ALL, "mul": ALL, "max": ORDERED, "min": ORDERED, "xor": LOGICAL, "sub": NUMERIC, "div": NUMERIC}
+_COMBINE = {
+    "add": ALL,
+    "mul": ALL,
+    "max": ORDERED,
+    "min": ORDERED,
+    "xor": LOGICAL,
+    "sub": NUMERIC,
+    "div": NUMERIC,
+}
 
 
 def _both(first: ElementType, second: ElementType) -> Computation:

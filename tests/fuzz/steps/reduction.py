@@ -86,8 +86,8 @@ def sort_by_several(graph: Graph) -> Instruction:
     operands, types = _sorted_together(graph, 1)
     pairs = _pairs(types)
     before = [graph.choices.pick((ops.lt_total_order, ops.gt_total_order)) for _ in range(2)]
-    first, second = (before[n](*pairs[2 * n : 2 * n + 2]) for n in range(2))
-    root = ops.select(ops.eq_total_order(*pairs[:2]), second, first)
+    first, second = (before[n](pairs[2 * n], pairs[2 * n + 1]) for n in range(2))
+    root = ops.select(ops.eq_total_order(pairs[0], pairs[1]), second, first)
     return _sort(graph, operands, Computation("several", tuple(pairs), root))
 
 
@@ -96,7 +96,7 @@ def sort_by_remainder(graph: Graph) -> Instruction:
     operands, types = _sorted_together(graph, accepts=INTEGRAL)
     pairs = _pairs(types)
     low = [ops.and_(p, ops.constant(3, types[0])) for p in pairs[:2]]
-    return _sort(graph, operands, Computation("remainder", tuple(pairs), ops.lt(*low)))
+    return _sort(graph, operands, Computation("remainder", tuple(pairs), ops.lt(low[0], low[1])))
 
 
 def _sorted_together(
@@ -116,9 +116,7 @@ def _pairs(types: Sequence[ElementType]) -> list[Instruction]:
     return [ops.parameter(n, Shape(types[n // 2])) for n in range(2 * len(types))]
 
 
-def _sort(
-    graph: Graph, operands: Sequence[Instruction], comparator: Computation
-) -> Instruction:
+def _sort(graph: Graph, operands: Sequence[Instruction], comparator: Computation) -> Instruction:
     rank = operands[0].array_shape.rank
     return ops.sort(operands, comparator, graph.choices.integer(0, rank - 1), True)
 
