@@ -50,12 +50,12 @@ def has_dynamic(shape: AnyShape) -> bool:
 
 def is_expanded(instruction: Instruction) -> bool:
     """Whether an op works on the sizes of its operands, or makes a dynamic array of them."""
-    if instruction.op in (GET_DIMENSION_SIZE, SET_DIMENSION_SIZE):
+    if instruction.op.family == "dynamic_sizes":
         return True
+    if passes_on(instruction.op):
+        return False
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
-    dynamic = any(map(has_dynamic, shapes))
-    own = instruction.op.family == "dynamic_sizes"
-    return own or (dynamic and not passes_on(instruction.op))
+    return any(map(has_dynamic, shapes))
 
 
 def expanded(instruction: Instruction, operands: Operands, plain: AnyShape) -> Instruction:
