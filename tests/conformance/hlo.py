@@ -1,0 +1,70 @@
+"""Reads HLO text from files and folders: what is read, and why the rest is refused.
+
+    python -m tests.conformance.hlo PATH [PATH ...] [--verbose]
+
+Takes .hlo and .txt files, and modules in raw strings of .cc files, as XLA's own tests have them
+(xla/hlo/parser, xla/tools, xla/service of a checkout of openxla/xla). A module that is read is
+verified, printed, and read again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tracejit.equality import same_graph
+from tracejit.errors import HloParseError, UnsupportedError
+from tracejit.hlo import parse, to_text
+from tracejit.verifier import verify
+
+_RAW_STRING = re.compile(r'R"(\w*)\((.*?)\)\1"', re.DOTALL)
+_PLACE = re.compile(r"HLO text, line \d+, column \d+: ")
+_SUFFIXES = (".hlo", ".txt", ".cc")
+
+
+def texts(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """The name and the text of every module in the files."""
+    for path in paths:
+        files = [f for f in sorted(path.rglob("*")) if f.suffix in _SUFFIXES]
+        for file in files if path.is_dir() else [path]:
+            text = file.read_text(encoding="utf-8", errors="replace")
+            strings = [m[2] for m in _RAW_STRING.finditer(text)] if file.suffix == ".cc" else [text]
+            whole = [s for s in strings if "HloModule" in s or "ENTRY" in s]
+            for number, module in enumerate(whole):
+                yield (f"{file.name}#{number}" if len(whole) > 1 else file.name), module
+
+
+def refusal(text: str) -> str:
+    """Why a module is refused; empty when it is read, and again from what is printed of it."""
+    try:
+        module = verify(parse(text))
+    except (HloParseError, UnsupportedError) as error:
+        return error.message
+    return "" if same_graph(parse(to_text(module)), module) else "is another module when printed"
+
+
+def main() -> None:
+    """Prints the counts; the exit code says whether something was refused."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.hlo")
+    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH")
+    parser.add_argument("--verbose", action="store_true", help="print every module refused")
+    given = parser.parse_args()
+    reasons: Counter[str] = Counter()
+    for name, text in texts(given.paths):
+        reason = refusal(text)
+        reasons[_PLACE.sub("", reason)] += 1
+        if reason and given.verbose:
+            print(f"{name}: {reason}", flush=True)
+    print(f"{reasons.pop('', 0):6} read")
+    print(f"{sum(reasons.values()):6} refused")
+    for reason, count in reasons.most_common():
+        print(f"{count:6} {reason}")
+    sys.exit(bool(reasons))
+
+
+if __name__ == "__main__":
+    main()
