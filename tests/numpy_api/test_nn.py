@@ -13,7 +13,8 @@ from tests.numpy_api.compare import same
 from tracejit import nn
 from tracejit.errors import AttributeValueError, ShapeError
 
-X = np.random.default_rng(0).normal(size=(4, 6)) * 3
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4, 6)) * 3
 
 
 def softplus(x: Any) -> Any:
@@ -188,3 +189,44 @@ def test_losses() -> None:
     same(nn.huber_loss(X, 0.0), huber)
     with pytest.raises(ShapeError, match="without its last dimension"):
         nn.cross_entropy(X, labels[:2])
+
+
+def test_group_and_instance_norm() -> None:
+    x = RNG.normal(size=(2, 5, 6, 4))
+    split = x.reshape(2, 5, 6, 2, 2)
+    centred = split - split.mean((1, 2, 4), keepdims=True)
+    expected = centred / np.sqrt(split.var((1, 2, 4), keepdims=True) + 1e-5)
+    same(nn.group_norm(x, 2, np.arange(4.0), 1), expected.reshape(x.shape) * np.arange(4.0) + 1)
+    expected = (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 1e-5)
+    same(tj.jit(nn.instance_norm)(x), expected)
+    with pytest.raises(ValueError, match="3 groups do not divide the features"):
+        nn.group_norm(x, 3)
+
+
+def test_causal_attention_and_bias() -> None:
+    q, k, v = RNG.normal(size=(3, 2, 4, 5))
+    bias = RNG.normal(size=(4, 4))
+    logits = q @ k.swapaxes(-1, -2) / np.sqrt(5) + bias
+    logits = np.where(np.tri(4, dtype=bool), logits, -np.inf)
+    expected = special.softmax(logits, -1) @ v
+    function = tj.jit(lambda *x: nn.dot_product_attention(*x, bias=bias, is_causal=True))
+    same(function(q, k, v), expected)
+
+
+def test_more_activations_and_losses() -> None:
+    x = RNG.normal(size=(3, 4)) * 2
+    y = special.softmax(RNG.normal(size=(3, 4)), -1)
+    log_x = special.log_softmax(x, -1)
+    same(nn.squareplus(x), (x + np.sqrt(x * x + 4)) / 2)
+    between = np.where(x >= 1, x, (x + 1) ** 2 / 4)
+    same(nn.sparse_plus(x), np.where(x <= -1, 0, between))
+    same(nn.sparse_sigmoid(x), np.clip((x + 1) / 2, 0, 1))
+    small = np.array([1e-12, 0.3, 0.7, 40.0])
+    same(nn.log1mexp(small), np.log(-np.expm1(-small)), rtol=1e-10)
+    same(nn.tanh(nn.identity(x)), np.tanh(x))
+    same(nn.absolute_error(x, y), np.abs(x - y))
+    same(nn.log_cosh(x, y), np.log(np.cosh(x - y)))
+    same(nn.hinge_loss(x, np.sign(x)), np.maximum(0, 1 - np.abs(x)))
+    same(nn.kl_divergence(log_x, y), (y * (np.log(y) - log_x)).sum(-1))
+    lengths = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
+    same(nn.cosine_similarity(x, y), (x * y).sum(-1) / lengths)

@@ -245,3 +245,48 @@ def standardize(x: Any, axis: Axis = -1, epsilon: Any = 1e-5) -> Any:
     array = floating(x)
     variance = array.var(axis, keepdims=True)
     return (array - array.mean(axis, keepdims=True)) / arithmetic.sqrt(variance + epsilon)
+
+
+@public
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + √(x² + b)) / 2."""
+    array = floating(x)
+    return (array + arithmetic.sqrt(array * array + b)) / 2
+
+
+@public
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, x from 1 on, (x + 1)² / 4 between."""
+    array = floating(x)
+    middle = (array + 1) * (array + 1) / 4
+    return selecting.where(array <= -1, 0.0, selecting.where(array >= 1, array, middle))
+
+
+@public
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 limited to [0, 1]."""
+    return selecting.clip((floating(x) + 1) / 2, 0, 1)
+
+
+@public
+def log1mexp(x: Any) -> Any:
+    """log(1 - e^-x) for x > 0, accurate for small and for large x."""
+    array = floating(x)
+    small = array <= 0.6931471805599453
+    near = selecting.where(small, array, 0.5)
+    far = selecting.where(small, 1.0, array)
+    return selecting.where(
+        small, exponential.log(-exponential.expm1(-near)), exponential.log1p(-exponential.exp(-far))
+    )
+
+
+@public
+def identity(x: Any) -> Any:
+    """x."""
+    return as_array(x)
+
+
+@public
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return trigonometric.tanh(x)

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.errors import AttributeValueError
+from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.lax.contraction import conv_general_dilated
 from tracejit.lax.reductions import batch_norm_inference as batch_norm_inference_op
 from tracejit.lax.reductions import batch_norm_training
 from tracejit.nn.activations import floating, softmax
 from tracejit.numpy import arithmetic
 from tracejit.numpy.building import Axis, axes_of, fill
+from tracejit.numpy.creation import tri
 from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.selecting import where
 from tracejit.ops.windows import Padding, reduce_window_by
@@ -163,13 +164,54 @@ def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-6) 
 
 
 @public
-def dot_product_attention(
-    query: Any, key: Any, value: Any, mask: Any = None, *, scale: float | None = None
+def group_norm(
+    x: Any, groups: int, scale: Any = None, offset: Any = None, epsilon: float = 1e-5
 ) -> Any:
-    """softmax(query keyᵀ / √d) value over ..., length, d; -inf where ``mask`` does not hold."""
+    """N, spatial…, C normalised over space and over each of ``groups`` groups of features.
+
+    Raises `ShapeError` when the groups do not divide the features.
+    """
+    array = floating(x)
+    features = array.shape[-1] if array.ndim else 0
+    if array.ndim < 2 or groups < 1 or features % groups:
+        raise ShapeError(f"group_norm: {groups} groups do not divide the features of {array.shape}")
+    split = array.reshape((*array.shape[:-1], groups, features // groups))
+    axes = (*range(1, split.ndim - 2), split.ndim - 1)
+    made = layer_norm(split, axis=axes, epsilon=epsilon).reshape(array.shape)
+    made = made if scale is None else made * scale
+    return made if offset is None else made + offset
+
+
+@public
+def instance_norm(x: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5) -> Any:
+    """N, spatial…, C normalised over space, each feature by itself."""
+    return group_norm(x, as_array(x).shape[-1], scale, offset, epsilon)
+
+
+@public
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    *,
+    bias: Any = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Any:
+    """softmax(query keyᵀ / √d + bias) value over ..., length, d.
+
+    A score is -inf where ``mask`` does not hold and, if ``is_causal``, where the key stands behind
+    the query.
+    """
     q, k, v = as_array(query), as_array(key), as_array(value)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     logits = (q @ k.swapaxes(-1, -2)) * factor
+    if bias is not None:
+        logits = logits + bias
+    if is_causal:
+        rows, columns = logits.shape[-2:]
+        logits = where(tri(rows, columns, dtype=bool), logits, -math.inf)
     if mask is not None:
         logits = where(mask, logits, -math.inf)
     return softmax(logits) @ v

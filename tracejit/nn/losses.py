@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tracejit.errors import ShapeError
 from tracejit.nn.activations import floating, log_sigmoid, log_softmax
-from tracejit.numpy import arithmetic, selecting
+from tracejit.numpy import arithmetic, comparison, exponential, selecting
 from tracejit.numpy.manipulation import as_array
 from tracejit.trace.public import public
 
@@ -53,3 +54,39 @@ def huber_loss(predictions: Any, targets: Any, delta: float = 1.0) -> Any:
     distance = arithmetic.absolute(floating(predictions) - targets)
     inside = selecting.clip(distance, None, delta)
     return inside * inside * 0.5 + (distance - inside) * delta
+
+
+@public
+def absolute_error(predictions: Any, targets: Any) -> Any:
+    """|predictions - targets|."""
+    return arithmetic.absolute(as_array(predictions) - targets)
+
+
+@public
+def log_cosh(predictions: Any, targets: Any) -> Any:
+    """log(cosh(predictions - targets)), without overflow."""
+    distance = arithmetic.absolute(floating(predictions) - targets)
+    return distance + exponential.log1p(exponential.exp(-2 * distance)) - math.log(2)
+
+
+@public
+def hinge_loss(scores: Any, targets: Any) -> Any:
+    """max(0, 1 - scores * targets), for targets -1 and 1."""
+    return selecting.clip(1 - floating(scores) * targets, 0, None)
+
+
+@public
+def kl_divergence(log_predictions: Any, targets: Any, axis: int = -1) -> Any:
+    """sum(targets * (log(targets) - log_predictions)) along ``axis``; 0 log(0) is 0."""
+    given = floating(targets)
+    nothing = given == 0
+    logarithm = exponential.log(selecting.where(nothing, 1.0, given))
+    return (given * (logarithm - log_predictions)).sum(axis)
+
+
+@public
+def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along ``axis``."""
+    a, b = floating(x), floating(y)
+    lengths = arithmetic.sqrt((a * a).sum(axis)) * arithmetic.sqrt((b * b).sum(axis))
+    return (a * b).sum(axis) / comparison.maximum(lengths, epsilon)
