@@ -60,6 +60,9 @@ SUMS = _numbers(0, 0, 0)
 BATCH = _numbers(2, 1, 0, (), ((0,), (0,)))
 ROWS_OF_ROWS = _numbers(2, 1, 1, (0,))
 SUMS_OF_SUMS = RaggedDotDimensionNumbers(DotDimensionNumbers((1, 2), (1, 0)), (2,))
+CROSSED_ROWS = RaggedDotDimensionNumbers(DotDimensionNumbers((2, 0), (0, 2)), (1,), (1,))
+CROSSED_SUMS = RaggedDotDimensionNumbers(DotDimensionNumbers((2, 1), (0, 2)), (1,))
+SUMS_OF_BATCH = RaggedDotDimensionNumbers(DotDimensionNumbers((2,), (0,), (1,), (1,)), (2,))
 
 SAMPLES = [
     _ragged("rows", (6, 4), (3, 4, 5), [2, 1, 3], ops.ragged_dot, ALL),
@@ -97,6 +100,27 @@ SAMPLES = [
     ),
     _ragged(
         "batch", (6, 2, 3), (6, 3, 2), [2, 0, 3], lambda x, y, g: ops.ragged_dot(x, y, g, BATCH)
+    ),
+    _ragged(
+        "rows of two contracting dimensions",
+        (2, 5, 3),
+        (3, 2, 2, 4),
+        [2, 1],
+        lambda x, y, g: ops.ragged_dot(x, y, g, CROSSED_ROWS),
+    ),
+    _ragged(
+        "sums of two contracting dimensions",
+        (2, 3, 4),
+        (4, 5, 3),
+        [1, 2],
+        lambda x, y, g: ops.ragged_dot(x, y, g, CROSSED_SUMS),
+    ),
+    _ragged(
+        "sums of a batch",
+        (3, 2, 4),
+        (4, 2, 5),
+        [1, 2],
+        lambda x, y, g: ops.ragged_dot(x, y, g, SUMS_OF_BATCH),
     ),
     _ragged("no row", (0, 4), (2, 4, 3), [0, 1], ops.ragged_dot),
     _ragged(
