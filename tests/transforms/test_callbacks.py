@@ -81,6 +81,32 @@ def test_differentiation_ignores_it_and_does_it_once(way: Transform) -> None:
 
 
 @both
+def test_loops_with_derivatives_print_once(way: Transform) -> None:
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        def body(i: Any, carry: Any) -> Any:
+            tj.debug.callback(lambda c: seen.append(float(c)), carry)
+            return carry * 2
+
+        return lax.fori_loop(0, 3, body, x)
+
+    assert way(tj.grad(f))(1.5) == 8
+    assert seen == [1.5, 3, 6]
+
+
+def test_with_checks() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        tj.debug.callback(lambda v: seen.append(v.tolist()), x)
+        return x + 1
+
+    assert tj.jit(f, check=True)(X).tolist() == [2, 3, 4]
+    assert seen == [[1, 2, 3]]
+
+
+@both
 def test_vmap_calls_for_each_element(way: Transform) -> None:
     seen: list[float] = []
 

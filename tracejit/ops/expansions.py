@@ -210,8 +210,8 @@ def expand(computation: Computation) -> Computation:
         )
         return scan_as_while(made) if made.op is SCAN else made
 
-    (root,) = transform([computation.root], visit)
-    return Computation(computation.name, computation.parameters, root)
+    root, *effects = transform([computation.root, *computation.effects], visit)
+    return Computation(computation.name, computation.parameters, root, tuple(effects))
 
 
 def expanded(op: Op, operand: Instruction) -> Instruction:

@@ -75,6 +75,8 @@ def _evaluate_checked(computation: Computation, arrays: Sequence[np.ndarray]) ->
 def _is_finite(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_finite, value))
+    if not isinstance(value, np.ndarray | np.generic):  # a token
+        return True
     array = np.asarray(value)
     if array.dtype.kind in "biu":
         return True
