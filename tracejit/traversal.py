@@ -98,7 +98,8 @@ def rebuild(instruction: Instruction, operands: Sequence[Instruction]) -> Instru
 def _rebuilt(instruction: Instruction, operands: Sequence[Instruction]) -> Instruction:
     """The same op on other operands; of a Tuple, an element is taken directly."""
     if instruction.op.opcode == "get-tuple-element" and operands[0].op.opcode == "tuple":
-        return operands[0].operands[instruction.attributes["index"]]
+        index: int = instruction.attributes["index"]
+        return operands[0].operands[index]
     return rebuild(instruction, operands)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tracejit.autodiff.composition import pullback_through
+from tracejit.autodiff.leaves import assembled, flat, leaves, nested, refilled
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,
@@ -14,6 +15,7 @@ from tracejit.autodiff.reverse import (
     pullback,
     zero_cotangent,
 )
+from tracejit.autodiff.while_loops import while_cotangent
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_
@@ -28,46 +30,8 @@ from tracejit.ops.control import (
     conditional_indexed,
 )
 from tracejit.ops.lifting import lift
-from tracejit.shapes import AnyShape, ElementType, TupleShape
+from tracejit.shapes import ElementType
 from tracejit.traversal import inline
-
-# Operands and results of computations may be tuples, also of tuples. Their arrays, in order, are
-# their leaves; cotangents are passed leaf by leaf.
-
-
-def _leaf_shapes(shape: AnyShape) -> list[AnyShape]:
-    if not isinstance(shape, TupleShape):
-        return [shape]
-    return [leaf for element in shape.elements for leaf in _leaf_shapes(element)]
-
-
-def _leaves(value: Instruction) -> list[Instruction]:
-    if not isinstance(value.shape, TupleShape):
-        return [value]
-    return [leaf for element in elements_of(value) for leaf in _leaves(element)]
-
-
-def _assembled(shape: AnyShape, leaves: Iterator[Instruction]) -> Instruction:
-    """The value of ``shape`` made of the next leaves."""
-    if not isinstance(shape, TupleShape):
-        return next(leaves)
-    return tuple_([_assembled(element, leaves) for element in shape.elements])
-
-
-def _flat(shape: AnyShape, cotangent: Nested) -> list[Cotangent]:
-    if cotangent is None:
-        return [None] * len(_leaf_shapes(shape))
-    if isinstance(cotangent, Instruction):
-        return [cotangent]
-    assert isinstance(shape, TupleShape)
-    pairs = zip(shape.elements, cotangent, strict=True)
-    return [leaf for element, part in pairs for leaf in _flat(element, part)]
-
-
-def _nested(shape: AnyShape, leaves: Iterator[Cotangent]) -> Nested:
-    if not isinstance(shape, TupleShape):
-        return next(leaves)
-    return [_nested(element, leaves) for element in shape.elements]
 
 
 def _backward(
@@ -75,13 +39,8 @@ def _backward(
 ) -> list[Cotangent]:
     """The cotangents of the computation's parameters, given as leaves, from those of its root."""
     left = iter(inputs)
-    root = inline(computation, [_assembled(p.shape, left) for p in computation.parameters])
-    return pullback(_leaves(root), inputs, arriving)
-
-
-def _refilled(pattern: Sequence[Cotangent], values: Iterator[Instruction]) -> list[Cotangent]:
-    """``values`` where the pattern is not None."""
-    return [None if entry is None else next(values) for entry in pattern]
+    root = inline(computation, [assembled(p.shape, left) for p in computation.parameters])
+    return pullback(leaves(root), inputs, arriving)
 
 
 def _require_no_effect(instruction: Instruction, results: Sequence[Cotangent]) -> None:
@@ -106,21 +65,21 @@ def pullback_of_call(
     instruction: Instruction, computation: Computation, cotangent: Nested
 ) -> Sequence[Nested]:
     """The operands' cotangents where ``instruction`` is ``computation`` applied to them."""
-    arriving = _flat(computation.root.shape, cotangent)
+    arriving = flat(computation.root.shape, cotangent)
     given = [c for c in arriving if c is not None]
-    arguments = [*[leaf for o in instruction.operands for leaf in _leaves(o)], *given]
+    arguments = [*[leaf for o in instruction.operands for leaf in leaves(o)], *given]
     parameters = tuple(parameter(i, a.shape) for i, a in enumerate(arguments))
     count = len(arguments) - len(given)
     results = _backward(
-        computation, parameters[:count], _refilled(arriving, iter(parameters[count:]))
+        computation, parameters[:count], refilled(arriving, iter(parameters[count:]))
     )
     _require_no_effect(instruction, results)
     reached = [r for r in results if r is not None]
     if not reached:
         return [None] * len(instruction.operands)
     gradient = Computation(f"{computation.name}_gradient", parameters, tuple_(reached))
-    leaves = iter(_refilled(results, iter(elements_of(call(gradient, arguments)))))
-    return [_nested(o.shape, leaves) for o in instruction.operands]
+    made = iter(refilled(results, iter(elements_of(call(gradient, arguments)))))
+    return [nested(o.shape, made) for o in instruction.operands]
 
 
 @differentiate.attach(CONDITIONAL)
@@ -130,15 +89,15 @@ def conditional_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Ne
     Its operands are those of the first one, each in a tuple with the result's cotangents.
     """
     selector, *operands = instruction.operands
-    arriving = _flat(instruction.shape, cotangent)
+    arriving = flat(instruction.shape, cotangent)
     given = [c for c in arriving if c is not None]
-    arguments = [tuple_([*_leaves(operand), *given]) for operand in operands]
+    arguments = [tuple_([*leaves(operand), *given]) for operand in operands]
     parameters = [parameter(0, argument.shape) for argument in arguments]
     results = []
     for branch, argument in zip(instruction.computations, parameters, strict=True):
-        leaves = elements_of(argument)
-        count = len(leaves) - len(given)
-        results.append(_backward(branch, leaves[:count], _refilled(arriving, iter(leaves[count:]))))
+        parts = elements_of(argument)
+        count = len(parts) - len(given)
+        results.append(_backward(branch, parts[:count], refilled(arriving, iter(parts[count:]))))
     _require_no_effect(instruction, [r for part in results for r in part])
     if all(r is None for part in results for r in part):
         return [None] * len(instruction.operands)
@@ -160,8 +119,8 @@ def conditional_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Ne
     else:
         chosen = conditional_indexed(selector, gradients, arguments)
     values = iter(elements_of(chosen))
-    filled = [iter(_refilled(part, values)) for part in results]
-    return [None, *(_nested(o.shape, f) for o, f in zip(operands, filled, strict=True))]
+    filled = [iter(refilled(part, values)) for part in results]
+    return [None, *(nested(o.shape, f) for o, f in zip(operands, filled, strict=True))]
 
 
 @differentiate.attach(OPTIMIZATION_BARRIER)
@@ -179,7 +138,4 @@ def map_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 
 @differentiate.attach(WHILE)
 def while_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
-    raise DerivativeError(
-        "while: has no derivative, because how often it runs is known only while running",
-        instruction.source,
-    )
+    return [while_cotangent(instruction, cotangent)]

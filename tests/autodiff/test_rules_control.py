@@ -7,11 +7,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tests.autodiff.gradients import check_gradients
-from tests.autodiff.structure import gradients, opcodes, pulled_back
+from tests.autodiff.structure import gradients, opcodes
 from tests.building import computation
-from tests.samples.control import count_down, three_ways
+from tests.samples.control import three_ways
 from tracejit import ops
-from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -93,8 +92,3 @@ def test_map_is_differentiated_element_by_element() -> None:
     product = computation("product", lambda x, y: ops.mul(x, ops.exp(y)), SCALAR, SCALAR)
     values = np.array([[0.5, -1.0], [2.0, 0.0]])
     check_gradients(lambda x, y: ops.map_([x, y], product), [values, values.T.copy()], order=3)
-
-
-def test_a_while_loop_says_that_it_has_no_derivative() -> None:
-    with pytest.raises(DerivativeError, match="while: has no derivative, because how often"):
-        pulled_back(count_down, np.int32(3), np.ones(2))

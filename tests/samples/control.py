@@ -139,19 +139,15 @@ SAMPLES = [
     Sample(
         "While",
         count_down,
-        (Operand((), S32, always(3)), Operand((2, 3), domain=near_one)),
+        (Operand((), S32, always(3), differentiate=False), Operand((2, 3), domain=near_one)),
         FLOATING,
         "three times",
-        differentiable=False,
-        why="the number of iterations is known only while running",
     ),
     Sample(
         "While",
         count_down,
-        (Operand((), S32, always(0)), Operand((2, 3))),
+        (Operand((), S32, always(0), differentiate=False), Operand((2, 3))),
         NUMERIC,
         "never",
-        differentiable=False,
-        why="the number of iterations is known only while running",
     ),
 ]

@@ -17,6 +17,7 @@ from typing import Any
 
 from tracejit import tree
 from tracejit.autodiff.reverse import pullback
+from tracejit.autodiff.while_loops import memory_budget as budget
 from tracejit.errors import ArgumentError, DerivativeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import constant
@@ -36,16 +37,19 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    memory_budget: int | None = None,
 ) -> Function:
     """The gradient of ``function``, which must return one real number.
 
     It has the structure of the argument ``argnums`` (a tuple of them for several). With
     ``has_aux`` the function returns (value, aux), and its gradient (gradient, aux).
-    ``allow_int`` gives integer arguments a gradient of zero. Raises `DerivativeError`, before
+    ``allow_int`` gives integer arguments a gradient of zero. ``memory_budget`` is how many bytes
+    the states may take that are kept of each loop of unknown length (default 64 MiB); with less,
+    more steps are computed again. Raises `DerivativeError`, before
     anything runs, for a result that is no real number, for arguments that have no gradient, and
     for an operation without one, naming its line.
     """
-    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
+    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int, memory_budget)
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -61,6 +65,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    memory_budget: int | None = None,
 ) -> Function:
     """Like `grad`, but returns (value, gradient), or ((value, aux), gradient)."""
     parameters = Parameters(function, title_of(function))
@@ -80,7 +85,8 @@ def value_and_grad(
             _require_gradient(one, ran, holomorphic, allow_int)
         loss, aux = ran.result
         seed = constant(1, loss.instruction.array_shape.element_type)
-        cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
+        with budget(memory_budget):
+            cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
         gradients = [output_like(one, c) for one, c in zip(chosen, cotangents, strict=True)]
         value, *rest = ran.finish([loss, *gradients, *aux.outputs])
         gradient = like_arguments([args[p] for p in wanted], rest[: len(gradients)])
@@ -91,12 +97,14 @@ def value_and_grad(
     return value_and_gradient
 
 
-def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(
+    function: Function, *primals: Any, has_aux: bool = False, memory_budget: int | None = None
+) -> Any:
     """(value, pull), or (value, pull, aux): ``pull`` maps cotangents of the value to the primals'.
 
     ``pull`` takes one tree of the value's structure, shapes and dtypes, and returns a tuple with
-    one tree for each primal. Raises `DerivativeError` for an operation without a derivative when
-    ``pull`` is called.
+    one tree for each primal. ``memory_budget`` is as in `grad`. Raises `DerivativeError` for an
+    operation without a derivative when ``pull`` is called.
     """
     parameters = Parameters(function, title_of(function))
     wanted = range(len(primals))
@@ -111,7 +119,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
         seeds = seeds_of(cotangent, outputs, structure)
-        results = pullback([o.instruction for o in outputs], [o.parameter for o in chosen], seeds)
+        roots, inputs = [o.instruction for o in outputs], [o.parameter for o in chosen]
+        with budget(memory_budget):
+            results = pullback(roots, inputs, seeds)
         gradients = [output_like(one, c) for one, c in zip(chosen, results, strict=True)]
         return like_arguments(primals, ran.finish(gradients))
 

@@ -1,0 +1,138 @@
+"""Derivatives of loops whose number of steps is known only while running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import lax
+from tracejit.autodiff.while_loops import memory_budget
+from tracejit.errors import DerivativeError
+
+RNG = np.random.default_rng(3)
+X, W = RNG.normal(size=3), RNG.normal(size=(3, 3)) * 0.5
+
+
+def looped(x: Any, w: Any, n: Any) -> Any:
+    def step(state: Any) -> Any:
+        y, i = state
+        return np.sin(y @ w) + 0.1 * y, i + 1
+
+    return lax.while_loop(lambda state: state[1] < n, step, (x, 0))[0].sum()
+
+
+def unrolled(x: Any, w: Any, n: int) -> Any:
+    for _ in range(n):
+        x = np.sin(x @ w) + 0.1 * x
+    return x.sum()
+
+
+# Room for all states, for ten twice, for two twice: then most steps are computed again.
+@pytest.mark.parametrize("budget", [None, 10 * 2 * 32, 1])
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 16, 37])
+def test_same_as_unrolled(budget: int | None, steps: int) -> None:
+    expected = tj.grad(unrolled, argnums=(0, 1))(X, W, steps)
+    actual = tj.grad(looped, argnums=(0, 1), memory_budget=budget)(X, W, steps)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-12, atol=1e-15)
+
+
+def test_compiled_once_for_every_number_of_steps() -> None:
+    gradient = tj.jit(tj.value_and_grad(looped, argnums=(0, 1), memory_budget=10 * 2 * 32))
+    for steps in (0, 1, 9, 10, 11, 64, 333):
+        value, actual = gradient(X, W, steps)
+        assert value == pytest.approx(looped(X, W, steps), rel=1e-14)
+        expected = tj.grad(unrolled, argnums=(0, 1))(X, W, steps)
+        np.testing.assert_allclose(actual[0], expected[0], rtol=1e-10, atol=1e-15)
+        np.testing.assert_allclose(actual[1], expected[1], rtol=1e-10, atol=1e-15)
+    assert gradient.cache_report().count == 1
+
+
+def test_trip_count_that_depends_on_the_values() -> None:
+    def newton(a: Any) -> Any:
+        """The square root, to convergence."""
+        return lax.while_loop(lambda y: np.abs(y * y - a) > 1e-13, lambda y: (y + a / y) / 2, a)
+
+    for a in (0.3, 2.0, 50.0):
+        assert tj.grad(newton)(a) == pytest.approx(0.5 / np.sqrt(a), rel=1e-6)
+        assert tj.jit(tj.grad(newton))(a) == pytest.approx(0.5 / np.sqrt(a), rel=1e-6)
+
+
+def test_loops_in_loops_and_branches() -> None:
+    def inner(x: Any, n: Any) -> Any:
+        return lax.fori_loop(0, n, lambda i, y: y * np.cos(y + i), x)
+
+    def outer(x: Any, n: Any) -> Any:
+        def step(i: Any, y: Any) -> Any:
+            return lax.cond(y.sum() > 1.0, lambda z: inner(z, n), lambda z: z + 0.7, y)
+
+        return lax.fori_loop(0, n, step, x).sum()
+
+    def plain(x: Any, n: int) -> Any:
+        for _ in range(n):
+            if x.sum() > 1.0:
+                for i in range(n):
+                    x = x * np.cos(x + i)
+            else:
+                x = x + 0.7
+        return x.sum()
+
+    for n in (1, 3):
+        expected = tj.grad(plain)(np.abs(X), n)
+        np.testing.assert_allclose(tj.grad(outer)(np.abs(X), n), expected, rtol=1e-12)
+        np.testing.assert_allclose(tj.jit(tj.grad(outer))(np.abs(X), n), expected, rtol=1e-12)
+
+
+def test_order_two_and_forward_mode() -> None:
+    def build(x: Any) -> Any:
+        return looped(x, W, 4)
+
+    def gradient_along(x: Any) -> Any:
+        return tj.grad(lambda y: looped(y, W, 3), memory_budget=1)(x) @ X
+
+    with memory_budget(1):
+        second = tj.grad(gradient_along)(X)
+    expected = tj.grad(lambda x: tj.grad(lambda y: unrolled(y, W, 3))(x) @ X)(X)
+    np.testing.assert_allclose(second, expected, rtol=1e-9, atol=1e-12)
+    t = RNG.normal(size=3)
+    pushed = tj.jvp(lambda x: unrolled(x, W, 4), (X,), (t,))
+    with memory_budget(1):
+        np.testing.assert_allclose(tj.jvp(build, (X,), (t,)), pushed, rtol=1e-12)
+
+
+def test_batched() -> None:
+    xs = RNG.normal(size=(4, 3))
+    steps = np.array([0, 1, 5, 9])
+    actual = tj.vmap(tj.grad(looped), (0, None, 0))(xs, W, steps)
+    expected = [tj.grad(unrolled)(x, W, int(n)) for x, n in zip(xs, steps, strict=True)]
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+def test_integers_and_unused_parts_of_the_state() -> None:
+    def f(x: Any) -> Any:
+        def step(state: Any) -> Any:
+            return state["x"] * 2, state["n"] + 1, state["unused"] + 1.0
+
+        def go(state: Any) -> Any:
+            made = step(state)
+            return {"x": made[0], "n": made[1], "unused": made[2]}
+
+        start = {"x": x, "n": 0, "unused": x}
+        return lax.while_loop(lambda s: s["n"] < 3, go, start)["x"]
+
+    assert tj.grad(f)(1.5) == 8.0
+
+
+def test_side_effects_are_not_repeated() -> None:
+    def f(x: Any) -> Any:
+        def step(y: Any) -> Any:
+            tj.debug.print("{}", y)
+            return y * 2
+
+        return lax.while_loop(lambda y: y < 10, step, x)
+
+    with pytest.raises(DerivativeError, match="while: has no derivative here"):
+        tj.grad(f)(1.0)
