@@ -188,7 +188,8 @@ def _cancelling(instruction: Instruction, operand: np.ndarray, *others: np.ndarr
     if not operand.size:
         return False
     with np.errstate(all="ignore"):
-        return bool((np.var(wide, axes) < 0.01 * np.mean(wide, axes) ** 2).any())
+        small = np.var(wide, axes) < 0.01 * np.mean(wide, axes) ** 2
+    return bool(np.any(small))
 
 
 def _over_one(instruction: Instruction, *operands: np.ndarray) -> bool:

@@ -336,7 +336,9 @@ def conv_general_dilated(
     ``lhs`` is the input, ``rhs`` the kernel; ``dimension_numbers`` default to batch, feature,
     spatial… for input and output and output feature, input feature, spatial… for the kernel.
     ``padding`` is SAME, VALID or (low, high) for each spatial dimension, negative to crop.
-    Raises `ShapeError` or `AttributeValueError` when something does not fit.
+    Padding and the holes of dilation take no part in sums: an infinity or a NaN opposite to them
+    leaves the result alone, where XLA may multiply it with zero and make NaN. Raises `ShapeError`
+    or `AttributeValueError` when something does not fit.
     """
     function = "conv_general_dilated"
     base = require_array(function, "lhs", lhs.shape)

@@ -187,6 +187,9 @@ def max(
 ) -> Instruction:
     """The larger of lhs and rhs, NaN if either is; complex numbers compare by real part, then
     imaginary part (XLA: Max).
+
+    Which of two zeros of different signs is the larger, and which part of a complex result is NaN,
+    is open.
     """
     return _binary(MAX, lhs, rhs, broadcast_dimensions)
 
@@ -229,7 +232,12 @@ POW = binary("Pow", "power", NUMERIC)
 def pow(
     lhs: Instruction, rhs: Instruction, broadcast_dimensions: Sequence[int] | None = None
 ) -> Instruction:
-    """lhs to the power rhs (XLA: Pow)."""
+    """lhs to the power rhs (XLA: Pow).
+
+    Integers wrap, whatever the exponent; XLA's CPU backend looks only at an exponent's lowest bits,
+    as many as count the type's width. A negative exponent gives 1 / lhs**-rhs rounded to zero, and
+    0 for a base of 0.
+    """
     return _binary(POW, lhs, rhs, broadcast_dimensions)
 
 

@@ -62,7 +62,8 @@ def reduce(
     """The elements along ``dimensions_to_reduce`` combined into one (XLA: Reduce).
 
     ``computation`` takes N accumulators, then N elements, all scalars, and returns N scalars; it
-    must be associative, since the order of combination is free. ``init_values`` are its identity.
+    must be associative, since the order of combination is free. ``init_values`` are its identity;
+    others take part once, though XLA drops them where one element, or none, is reduced.
     The result is an array, or a tuple of N > 1 arrays. Negative dimensions count from the back.
     Raises `ShapeError` when operands or computation do not fit.
     """

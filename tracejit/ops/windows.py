@@ -318,7 +318,9 @@ def select_and_scatter(
     ``select`` takes the selected element so far and a later one of the window, and is true to keep
     the first; ``scatter`` combines what has arrived at a place, starting from ``init_value``,
     with a value of ``source``. The result has the operand's shape; ``source`` has one element for
-    each window position. Raises `ShapeError` or `AttributeValueError` when something does not fit.
+    each window position. Windows are walked in row-major order, which decides among equal elements;
+    XLA's order is its own. Raises `ShapeError` or `AttributeValueError` when something does not
+    fit.
     """
     base = require_array("select_and_scatter", "operand", operand.shape)
     window = make_window(
