@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def squared(values: Any) -> Any:
     return (values * values.conj()).real
 
 
-def eigh(uplo: str) -> Function:
+def eigh(uplo: Literal["L", "U"]) -> Function:
     def function(a: Any) -> Any:
         w, v = np.linalg.eigh(a, uplo)
         return w, squared(v)
@@ -144,7 +144,7 @@ def test_norms_have_the_derivative_zero_at_zero() -> None:
             np.testing.assert_array_equal(made, np.zeros(3))
     rows = np.array([[0.0, 0.0], [3.0, 4.0]])
     made = gradient(lambda a: np.linalg.norm(a, axis=1), rows)
-    np.testing.assert_allclose(made, [[0, 0], [0.6, 0.8]])
+    np.testing.assert_allclose(made, [[0.0, 0.0], [0.6, 0.8]])
 
 
 def test_determinant_of_a_singular_matrix() -> None:

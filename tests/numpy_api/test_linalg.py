@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ def regular(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 def hermitian(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     a = regular(*shape, dtype=dtype)
     return np.asarray(a @ np.swapaxes(a, -1, -2).conj() + np.eye(shape[-1], dtype=dtype))
+
+
+def jitted(name: str, **kwargs: Any) -> Callable[..., Any]:
+    """A function of numpy.linalg, all of its arrays unknown."""
+    function = getattr(np.linalg, name)
+    return tj.jit(lambda *arrays: function(*arrays, **kwargs))
 
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -97,7 +104,7 @@ def test_eigenvalues_of_general_matrices() -> None:
         rtol = 1e-3 if array.dtype == np.float32 else 1e-9
         check(lambda np, a: np.linalg.eigvals(a), array, rtol=rtol)
         check(lambda np, a: tuple(np.linalg.eig(a)), array, rtol=rtol)
-    assert tj.jit(np.linalg.eigvals)(np.eye(2)).dtype == np.complex128
+    assert jitted("eigvals")(np.eye(2)).dtype == np.complex128
     assert tj.numpy.linalg.eigvals(np.eye(2)).dtype == np.float64
 
 
@@ -125,7 +132,8 @@ def test_norms(dtype: Any) -> None:
             )
     if dtype is np.float16:
         return
-    for order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+    of_matrices: list[Any] = [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf]
+    for order in of_matrices:
         check(lambda np, x, o=order: np.linalg.norm(x, o, axis=(0, 2)), x, rtol=rtol)
         check(lambda np, x, o=order: np.linalg.norm(x, o, axis=(2, 1), keepdims=True), x, rtol=rtol)
         if order is not None:
@@ -214,15 +222,15 @@ def test_shapes_that_do_not_fit(
 
 def test_more_refusals() -> None:
     with pytest.raises(TypeError, match="float16 is unsupported in linalg"):
-        tj.jit(np.linalg.inv)(np.eye(2, dtype=np.float16))
+        jitted("inv")(np.eye(2, dtype=np.float16))
     with pytest.raises(np.linalg.LinAlgError, match="a row for each of a"):
-        tj.jit(np.linalg.solve)(np.eye(2), np.ones(3))
+        jitted("solve")(np.eye(2), np.ones(3))
     with pytest.raises(ValueError, match="'L' or 'U'"):
-        tj.jit(lambda a: np.linalg.eigh(a, "X"))(np.eye(2))
+        jitted("eigh", UPLO="X")(np.eye(2))
     with pytest.raises(ValueError, match="no order of a matrix's norm"):
-        tj.jit(lambda a: np.linalg.norm(a, 3))(np.eye(2))
+        jitted("norm", ord=3)(np.eye(2))
     with pytest.raises(ValueError, match="mode must be"):
-        tj.jit(lambda a: np.linalg.qr(a, "full"))(np.eye(2))
+        jitted("qr", mode="full")(np.eye(2))
 
 
 def test_every_name_is_there() -> None:

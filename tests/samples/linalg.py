@@ -35,7 +35,7 @@ def positive_definite(
     """Hermitian matrices with eigenvalues above 1."""
     values = _normal(rng, dimensions, dtype)
     product = values @ np.swapaxes(values, -1, -2).conj()
-    return (product + 2 * np.eye(dimensions[-1])).astype(dtype)
+    return np.asarray((product + 2 * np.eye(dimensions[-1])).astype(dtype))
 
 
 def dominant(rng: np.random.Generator, dimensions: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

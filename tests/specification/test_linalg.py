@@ -132,5 +132,5 @@ def test_fft_of_several_axes_is_a_cascade() -> None:
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_single_precision_stays_single(dtype: type) -> None:
-    x = np.arange(6, dtype=dtype)
+    x: np.ndarray = np.arange(6, dtype=dtype)
     assert everywhere(lambda x: ops.fft(x, "IFFT", (6,)), x).dtype == dtype
