@@ -269,3 +269,28 @@ def test_writes_from_an_inner_trace_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match="an array of function is written to inside loss"):
         function(np.ones(2))
+
+
+def test_the_array_api_of_traced_arrays() -> None:
+    def function(x: Any) -> Any:
+        namespace = x.__array_namespace__(api_version="2024.12")
+        assert x.device == "cpu"
+        assert x.to_device("cpu") is x
+        y = x.copy()
+        y.partition(1)
+        return namespace.sum(x), y[1]
+
+    with pytest.raises(TypeError, match="device must be 'cpu'"):
+        tj.jit(lambda x: x.to_device("gpu"))(X)
+    total, second = tj.jit(function)(np.array([3.0, 1.0, 2.0]))
+    assert (total, second) == (6, 2)
+
+
+def test_an_array_of_rank_0_is_written_under_a_mask() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = np.array(x)
+        y[y > 1] = 7
+        return y
+
+    check_writes(function, np.array(2.0))
+    check_writes(function, np.array(0.0))

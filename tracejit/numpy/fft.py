@@ -296,17 +296,19 @@ def irfft2(
 
 
 @implements(np.fft.fftfreq, creates=True)
-def fftfreq(n: int, d: Any = 1.0, device: Any = None) -> Any:
+def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
     """The frequencies that the results of `fft` of ``n`` samples, ``d`` apart, stand for."""
     require_cpu("fftfreq", device)
-    return adopted(np.fft.fftfreq(n)) / d
+    made = adopted(np.fft.fftfreq(n)) / d
+    return made if dtype is None else made.astype(dtype)
 
 
 @implements(np.fft.rfftfreq, creates=True)
-def rfftfreq(n: int, d: Any = 1.0, device: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
     """The frequencies that the results of `rfft` of ``n`` samples, ``d`` apart, stand for."""
     require_cpu("rfftfreq", device)
-    return adopted(np.fft.rfftfreq(n)) / d
+    made = adopted(np.fft.rfftfreq(n)) / d
+    return made if dtype is None else made.astype(dtype)
 
 
 def _shifts(x: Any, axes: Any, sign: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -170,6 +170,7 @@ def _unknown_mask(items: list[Item], position: int) -> UnknownMask:
         )
     unknown = UnknownMask(mask)
     whole = [slice(None)] * mask.array_shape.rank
-    unknown.around = (*items[:position], *whole, *items[position + 1 :])
+    # The Ellipsis gives a view also of an array of rank 0, never a number.
+    unknown.around = (*items[:position], *whole, *items[position + 1 :], Ellipsis)
     unknown.axis = sum(not isinstance(item, int) for item in items[:position])
     return unknown

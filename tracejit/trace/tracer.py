@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.errors import ArgumentError, ReadOnlyError, TracerLeakError, UnsupportedError
 from tracejit.graph import Instruction
+from tracejit.loading import load
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.concrete import concrete
@@ -181,6 +182,20 @@ class Tracer(Operators, Indexing, Methods):
     def nbytes(self) -> int:
         return self._instruction.array_shape.nbytes
 
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tracer:
+        """The array itself: "cpu" is the only device. Raises `ArgumentError` for another."""
+        if device != "cpu" or stream is not None:
+            raise ArgumentError(f"to_device: device must be 'cpu' without a stream, not {device!r}")
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """`tracejit.numpy`, as the array-API standard asks."""
+        return load("tracejit.numpy")
+
     def __len__(self) -> int:
         if not self.shape:
             raise ArgumentError("len: an array of rank 0 has no length")
@@ -267,6 +282,10 @@ class Tracer(Operators, Indexing, Methods):
     def sort(self, axis: int = -1, **kwargs: Any) -> None:
         """Sorts in place along ``axis``."""
         self[...] = call(np.sort, self, axis=axis, **kwargs)
+
+    def partition(self, kth: Any, axis: int = -1, **kwargs: Any) -> None:
+        """Sorts in place along ``axis``, which puts every ``kth`` element in its place."""
+        self[...] = call(np.partition, self, kth, axis=axis, **kwargs)
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """``x.flat[indices] = values``."""
