@@ -46,6 +46,9 @@ def optimised(module: Module) -> str:
     device = client().local_devices()[0]
     options = xla_client.CompileOptions()
     options.env_option_overrides = [("xla_allow_excess_precision", False)]
+    debug = options.executable_build_options.debug_options
+    debug.xla_backend_optimization_level = 0  # of the machine code, which nobody runs
+    debug.xla_llvm_disable_expensive_passes = True
     program = _jax.mlir.hlo_to_stablehlo(proto)
     compiled = client().compile_and_load(program, xla_client.DeviceList((device,)), options)
     printing = _hlo.HloPrintOptions()
