@@ -44,34 +44,58 @@ class WhileStep:
     """State copied into the results, then condition and body over it until the condition fails.
 
     ``state`` are the results' owners, one per array. ``fresh`` is where the body puts the new
-    values it makes, and ``updates`` copies each to the one that it replaces, unless it is there.
+    values it makes, at the numbers ``changed``, and ``updates`` copies each to the one that it
+    replaces, unless it is there. With a ``turn`` every second step goes the other way, from fresh
+    memory to the state, and only a loop that ends in between copies.
     """
 
     start: Sequence[KernelStep]
     condition: Fragment
     body: Fragment
     state: Sequence[Owner]
+    changed: Sequence[int]
     fresh: Sequence[Owner]
     updates: Sequence[KernelStep]
     predicate: Scratch
     workspace: Scratch
+    turn: Turn | None
 
     @property
     def owners(self) -> Sequence[Owner]:
-        copied = [owner for step in (*self.start, *self.updates) for owner in step.owners]
-        return [*copied, *self.state, *self.fresh, self.predicate, self.workspace]
+        steps = (*self.start, *self.updates, *([self.turn.select] if self.turn else ()))
+        used = [owner for step in steps for owner in step.owners]
+        return [*used, *self.state, *self.fresh, self.predicate, self.workspace]
 
     def kernels(self) -> list[Kernel]:
-        copies = [kernel for step in (*self.start, *self.updates) for kernel in step.kernels()]
-        return [*copies, *self.condition.all_kernels, *self.body.all_kernels]
+        steps = (*self.start, *self.updates, *([self.turn.select] if self.turn else ()))
+        own = [kernel for step in steps for kernel in step.kernels()]
+        return [*own, *self.condition.all_kernels, *self.body.all_kernels]
 
     def nodes(self, place: Place) -> list[Node]:
         state = [place(owner) for owner in self.state]
+        fresh = [place(owner) for owner in self.fresh]
         workspace, predicate = place(self.workspace), place(self.predicate)
-        body = self.body.at(state, [place(owner) for owner in self.fresh], workspace)
-        updates = [node for step in self.updates for node in step.nodes(place)]
-        loop = Loop(self.condition.at(state, [predicate], workspace), predicate, [*body, *updates])
+        step = self.body.at(state, fresh, workspace)
+        updates = [node for update in self.updates for node in update.nodes(place)]
+        if self.turn is not None:
+            there = list(state)
+            for number, argument in zip(self.changed, fresh, strict=True):
+                there[number] = argument
+            back = self.body.at(there, [state[number] for number in self.changed], workspace)
+            test = self.condition.at(there, [place(self.turn.predicate)], workspace)
+            select = self.turn.select.nodes(place)
+            updates = [*test, *select, Branch(place(self.turn.selector), [back, updates])]
+        loop = Loop(self.condition.at(state, [predicate], workspace), predicate, [*step, *updates])
         return [*(node for step in self.start for node in step.nodes(place)), loop]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Decides between two steps of a loop: ``select`` makes of ``predicate`` a branch's number."""
+
+    predicate: Scratch
+    selector: Scratch
+    select: KernelStep
 
 
 @dataclass(frozen=True)

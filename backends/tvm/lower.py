@@ -11,6 +11,7 @@ from tracejit.backends.tvm import emit
 from tracejit.backends.tvm.control import (
     BranchStep,
     ConditionalStep,
+    Turn,
     WhileStep,
     flat,
     leaf_shapes,
@@ -51,6 +52,8 @@ from tracejit.traversal import in_order
 
 # Sizes in items from which addresses need 64 bits.
 WIDE = 1 << 31
+# Bytes of a loop's state from which it is not copied back after every step.
+LARGE_STATE = 2 << 10
 
 
 def lower(computation: Computation, machine: Machine) -> Program:
@@ -234,7 +237,8 @@ class _Lowering:
                     fused.heart.source,
                 )
             body = rule(frame, fused.heart, pairs)
-        return KernelStep(name, body, [*frame.inputs.items(), *pairs, *_scratch(frame)])
+        inputs = [*frame.inputs.items()]
+        return KernelStep(name, body, [*inputs, *pairs, *_scratch(frame)], len(inputs))
 
     def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
         """A kernel that stores the value of ``source``, computed if it has no memory."""
@@ -285,6 +289,8 @@ class _Lowering:
             for k, n in enumerate(changed)
         ]
         starts = zip(self._arrays(init), results, strict=True)
+        moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
+        in_turn = moved >= LARGE_STATE and not instruction.attributes["condition"].has_effect
         return WhileStep(
             start=[
                 self.copy(source, target, f"{name}_start{n}")
@@ -294,6 +300,7 @@ class _Lowering:
             condition=condition,
             body=body,
             state=results,
+            changed=changed,
             fresh=fresh,
             updates=[
                 self.move(results[n].array_shape, scratch, results[n], f"{name}_update{n}")
@@ -302,7 +309,18 @@ class _Lowering:
             ],
             predicate=Scratch(1),
             workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
+            turn=self._turn(f"{name}_turn") if in_turn else None,
         )
+
+    def _turn(self, name: str) -> Turn:
+        """A kernel that makes the number of a branch of a pred: 0 for true, 1 for false."""
+        predicate, selector = Scratch(1), Scratch(4)
+        given = parameter(0, Shape(ElementType.PRED))
+        number = Shape(ElementType.S32)
+        frame = Frame(lambda i: i is given, [number], self.machine, {}, "int32", 1)
+        body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
+        parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
+        return Turn(predicate, selector, KernelStep(name, body, parameters))
 
     def _is_at_home(self, source: Instruction, target: Instruction) -> bool:
         """Whether both are the same memory, so that there is nothing to copy."""

@@ -144,7 +144,7 @@ def test_subclasses_are_refused() -> None:
     class Renamed(np.ndarray):
         pass
 
-    with pytest.raises(ArgumentError, match="argument x of .*: Renamed is not supported"):
+    with pytest.raises(ArgumentError, match=r"argument x of .*: Renamed is not supported"):
         function(X.view(Renamed))
 
 

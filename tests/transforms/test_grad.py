@@ -249,15 +249,11 @@ def test_an_operation_without_a_derivative_names_its_line() -> None:
     """Before anything runs: the function's own value is not worked out either."""
 
     def function(x: Any) -> Any:
-        return tj.lax.while_loop(lambda v: v < 10, doubled, x.sum())
-
-    def doubled(v: Any) -> Any:
-        tj.debug.print("{}", v)
-        return v * 2
+        return tj.pure_callback(np.sin, x, x).sum()
 
     line = function.__code__.co_firstlineno + 1
     for way in WAYS.values():
-        with pytest.raises(DerivativeError, match=rf"while: has no.*test_grad\.py:{line}\)"):
+        with pytest.raises(DerivativeError, match=rf"without a gradient.*test_grad\.py:{line}\)"):
             way(tj.grad(function))(X)
 
 
