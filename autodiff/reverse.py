@@ -8,10 +8,12 @@ differentiated again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import cast
 
 from tracejit.autodiff.dynamic import dynamic, fitted
+from tracejit.autodiff.masks import Mask, either, step
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
@@ -66,8 +68,9 @@ def pullback(
         return [None] * len(inputs)
 
     sums: dict[Instruction, Nested] = {}
+    masks: dict[Instruction, Mask] = {}
 
-    def accumulate(target: Instruction, cotangent: Found) -> None:
+    def accumulate(target: Instruction, cotangent: Found, mask: Mask | None = None) -> None:
         if target not in active or _is_zero(cotangent):
             return
         if isinstance(cotangent, DerivativeError):
@@ -76,11 +79,21 @@ def pullback(
             if not is_differentiable(target):
                 return
             if cotangent.shape != target.shape and dynamic(cotangent, target):
-                cotangent = fitted(cotangent, target)
+                cotangent, mask = (
+                    fitted(mask.cleaned(cotangent) if mask else cotangent, target),
+                    None,
+                )
             assert cotangent.shape == target.shape, (
                 f"cotangent of {target} has shape {cotangent.shape}"
             )
-        sums[target] = _sum(sums.get(target), cotangent)
+        if target in sums:
+            known = masks.pop(target, None)
+            sums[target] = _sum(_cleaned(sums[target], known), _cleaned(cotangent, mask))
+            mask = either(known, mask)
+        else:
+            sums[target] = cotangent
+        if mask is not None:
+            masks[target] = mask
 
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
@@ -88,11 +101,20 @@ def pullback(
     for instruction in reversed(order):
         if instruction in wanted or instruction not in sums:
             continue
-        for operand, result in zip(
-            instruction.operands, _apply(instruction, sums.pop(instruction)), strict=True
-        ):
-            accumulate(operand, result)
-    return [cast(Cotangent, sums.get(i)) for i in inputs]
+        arriving, mask = sums.pop(instruction), masks.pop(instruction, None)
+        how = step(instruction, mask, functools.partial(_apply, instruction))
+        if not how.keeps_dirty:
+            arriving = _cleaned(arriving, mask)
+        results = _apply(instruction, arriving)
+        for operand, result, passed in zip(instruction.operands, results, how.masks, strict=True):
+            accumulate(operand, result, passed)
+    return [cast(Cotangent, _cleaned(sums.get(i), masks.get(i))) for i in inputs]
+
+
+def _cleaned(cotangent: Nested, mask: Mask | None) -> Nested:
+    if mask is None or not isinstance(cotangent, Instruction):
+        return cotangent
+    return mask.cleaned(cotangent)
 
 
 def _is_zero(cotangent: Found) -> bool:

@@ -92,9 +92,11 @@ def pow_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 
 @differentiate.attach(ATAN2)
 def atan2_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
-    """d atan2(y, x) = (x dy - y dx) / (x² + y²)."""
+    """d atan2(y, x) = (x dy - y dx) / (x² + y²), taken as zero at the origin."""
     y, x = instruction.operands
-    scaled = div(cotangent, add(mul(x, x), mul(y, y)))
+    square = add(mul(x, x), mul(y, y))
+    origin = eq(square, full_like(square, 0))
+    scaled = div(cotangent, select(origin, full_like(square, 1), square))
     return mul(scaled, x), neg(mul(scaled, y))
 
 

@@ -220,7 +220,11 @@ def logsumexp(
     if b is not None:
         weights = (lift(weights, False) * b).instruction
     total = with_axes(combined("add", weights, axes, mask), dimensions, axes)
-    made = elementwise.add(elementwise_unary.log(total), top)
+    # Where nothing is added up the derivative is zero, not NaN.
+    nothing = compare.eq(total, fill(total, 0))
+    least, logarithm = fill(total, -np.inf), elementwise_unary.log(total)
+    logarithm = elementwise.select(nothing, least, logarithm)
+    made = elementwise.add(logarithm, top)
     if keepdims:
         return lift(made, False)
     return lift(reshape(made, [size for d, size in enumerate(dimensions) if d not in axes]))

@@ -14,6 +14,7 @@ from tracejit.numpy.building import Axis, axes_of, both_parts, fill, is_nan, whe
 from tracejit.numpy.reducing import NO_VALUE, combined, mask_of, reduced, with_axes
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, elementwise_unary, layout
+from tracejit.ops.comparison import eq
 from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import converted, operand
@@ -117,7 +118,8 @@ def _spread(
     freedom = ddof if correction in NO_VALUE else correction
     made = _variance(x, axes, freedom, mask_of(function, where, dimensions), centre)
     if function == "std":
-        made = elementwise_unary.sqrt(made)
+        # The derivative of a constant's deviation is zero, not 0 / 0.
+        made = _where(eq(made, fill(made, 0)), fill(made, 0), elementwise_unary.sqrt(made))
     if _is_true(keepdims):
         made = with_axes(made, dimensions, axes)
     return finish(function, convert_element_type(made, wanted.real), out)
@@ -153,7 +155,7 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The standard deviation along ``axis``: the square root of `var`."""
+    """The standard deviation along ``axis``: the square root of `var`; derivative 0 at 0."""
     return _spread("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 

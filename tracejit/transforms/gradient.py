@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit import tree
+from tracejit.autodiff.masks import nan_safe as masked
 from tracejit.autodiff.reverse import pullback
 from tracejit.autodiff.while_loops import memory_budget as budget
 from tracejit.errors import ArgumentError, DerivativeError, ShapeError
@@ -38,6 +39,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     memory_budget: int | None = None,
+    nan_safe: bool = True,
 ) -> Function:
     """The gradient of ``function``, which must return one real number.
 
@@ -45,11 +47,15 @@ def grad(
     ``has_aux`` the function returns (value, aux), and its gradient (gradient, aux).
     ``allow_int`` gives integer arguments a gradient of zero. ``memory_budget`` is how many bytes
     the states may take that are kept of each loop of unknown length (default 64 MiB); with less,
-    more steps are computed again. Raises `DerivativeError`, before
-    anything runs, for a result that is no real number, for arguments that have no gradient, and
-    for an operation without one, naming its line.
+    more steps are computed again. With ``nan_safe``, what a `where` does not take adds nothing to
+    the gradient, even where its derivative is infinite or NaN: ``where(x > 0, sqrt(x), 0)`` has
+    the gradient 0 at 0. False saves that little work; 0 times infinity is NaN then. Raises
+    `DerivativeError`, before anything runs, for a result that is no real number, for arguments
+    that have no gradient, and for an operation without one, naming its line.
     """
-    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int, memory_budget)
+    both = value_and_grad(
+        function, argnums, has_aux, holomorphic, allow_int, memory_budget, nan_safe
+    )
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -66,6 +72,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     memory_budget: int | None = None,
+    nan_safe: bool = True,
 ) -> Function:
     """Like `grad`, but returns (value, gradient), or ((value, aux), gradient)."""
     parameters = Parameters(function, title_of(function))
@@ -85,7 +92,7 @@ def value_and_grad(
             _require_gradient(one, ran, holomorphic, allow_int)
         loss, aux = ran.result
         seed = constant(1, loss.instruction.array_shape.element_type)
-        with budget(memory_budget):
+        with budget(memory_budget), masked(nan_safe):
             cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
         gradients = [output_like(one, c) for one, c in zip(chosen, cotangents, strict=True)]
         value, *rest = ran.finish([loss, *gradients, *aux.outputs])
@@ -98,13 +105,17 @@ def value_and_grad(
 
 
 def vjp(
-    function: Function, *primals: Any, has_aux: bool = False, memory_budget: int | None = None
+    function: Function,
+    *primals: Any,
+    has_aux: bool = False,
+    memory_budget: int | None = None,
+    nan_safe: bool = True,
 ) -> Any:
     """(value, pull), or (value, pull, aux): ``pull`` maps cotangents of the value to the primals'.
 
     ``pull`` takes one tree of the value's structure, shapes and dtypes, and returns a tuple with
-    one tree for each primal. ``memory_budget`` is as in `grad`. Raises `DerivativeError` for an
-    operation without a derivative when ``pull`` is called.
+    one tree for each primal. ``memory_budget`` and ``nan_safe`` are as in `grad`. Raises
+    `DerivativeError` for an operation without a derivative when ``pull`` is called.
     """
     parameters = Parameters(function, title_of(function))
     wanted = range(len(primals))
@@ -120,7 +131,7 @@ def vjp(
     def pull(cotangent: Any) -> tuple[Any, ...]:
         seeds = seeds_of(cotangent, outputs, structure)
         roots, inputs = [o.instruction for o in outputs], [o.parameter for o in chosen]
-        with budget(memory_budget):
+        with budget(memory_budget), masked(nan_safe):
             results = pullback(roots, inputs, seeds)
         gradients = [output_like(one, c) for one, c in zip(chosen, results, strict=True)]
         return like_arguments(primals, ran.finish(gradients))

@@ -56,7 +56,8 @@ def logsumexp(
     sign = np.sign(total)
     if return_sign:
         total = np.absolute(total)
-    made: Any = np.log(total) + top
+    # Where nothing is added up the derivative is zero, not NaN.
+    made: Any = np.where(total == 0, -np.inf, np.log(total)) + top
     if not return_sign and scale is not None:
         made = np.where(total < 0, np.nan, made)
     if not keepdims:
