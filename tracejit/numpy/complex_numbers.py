@@ -43,7 +43,8 @@ def imag(val: Any) -> Any:
     """The imaginary part; of a traced complex array, a view."""
     if isinstance(val, Tracer) and val.element_type.is_complex:
         return val.imag
-    return lift(_imag(operand(val).natural), False)
+    is_number = None if operand(val).is_weak else False
+    return lift(_imag(operand(val).natural), is_number)
 
 
 def _imag(x: Instruction) -> Instruction:

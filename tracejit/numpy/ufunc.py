@@ -203,9 +203,7 @@ class Fold:
         self, ufunc: Ufunc, array: Any, axis: Axis, dtype: Any, initial: Any, where: Any
     ) -> None:
         if (ufunc.nin, ufunc.nout) != (2, 1):
-            raise UnsupportedError(
-                f"np.{ufunc.__name__}.reduce: only for two arguments, one result"
-            )
+            raise ArgumentError(f"np.{ufunc.__name__}.reduce: only for functions of two arguments")
         self._ufunc = ufunc
         value = operand(array)
         kinds = (value.element_type.dtype,) * 2
