@@ -79,7 +79,11 @@ class TakenOver:
     def add_kernel(self, number: int, kernel: Kernel) -> None:
         """Lets an update write into its operand's memory, where that is right."""
         operand = updated(kernel)
-        if operand is None or operand in loaded(kernel.results[0].operands[1:], self._memory):
+        if operand is None:
+            return
+        home = self.homes.get(operand, operand)
+        read = loaded(kernel.results[0].operands[1:], self._memory)
+        if any(self.homes.get(other, other) is home for other in read):
             return
         if self._may_write(operand, kernel.results[0], number):
             self._move_in(operand, kernel.results[0])

@@ -2,7 +2,8 @@
 
 Four-bit integers lie in the low half of a byte whose high half is clear.
 bf16 and the 8-bit floats are decoded to f32 exactly and encoded with one rounding to nearest
-even, a NaN keeping its sign and the top of its payload; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no infinity).
+even, a NaN keeping its sign and the top of its payload; overflow gives infinity (f8e5m2,
+bf16) or NaN (f8e4m3fn, which has no infinity).
 """
 
 from __future__ import annotations

@@ -39,12 +39,14 @@ from tracejit.errors import CompilationError
 class Kernel:
     """One function: ``body`` loads from and stores to ``parameters`` and allocates only little.
 
-    ``name`` is a C identifier. Buffers that the body allocates live on the stack.
+    ``name`` is a C identifier. Buffers that the body allocates live on the stack. The first
+    ``reads`` parameters are never written, and may be given the same memory.
     """
 
     name: str
     parameters: Sequence[Buffer]
     body: Stmt
+    reads: int = 0
 
 
 class Memory(enum.Enum):
@@ -152,7 +154,7 @@ class Program:
         widths = {name: [(*_extent(b),) for b in k.parameters] for name, k in kernels.items()}
         for node in walk(self.calls):
             if isinstance(node, Call):
-                self._check_call(node, widths)
+                self._check_call(node, widths, kernels)
             elif isinstance(node, Loop):
                 self._check_argument(node.predicate, 1, 1, "a loop's predicate")
             elif not node.branches:
@@ -160,7 +162,9 @@ class Program:
             else:
                 self._check_argument(node.selector, 4, 4, "a branch's selector")
 
-    def _check_call(self, call: Call, widths: dict[str, list[tuple[int, int]]]) -> None:
+    def _check_call(
+        self, call: Call, widths: dict[str, list[tuple[int, int]]], kernels: dict[str, Kernel]
+    ) -> None:
         if call.kernel not in widths:
             raise CompilationError(f"call of a kernel that does not exist: {call.kernel}")
         extents = widths[call.kernel]
@@ -169,15 +173,19 @@ class Program:
                 f"kernel {call.kernel} has {len(extents)} parameters, "
                 f"the call gives {len(call.arguments)} arguments"
             )
-        spans = []
+        spans: list[tuple[tuple[str, int, int], int]] = []
+        shared: set[tuple[tuple[str, int, int], int]] = set()
+        reads = kernels[call.kernel].reads
         pairs = zip(call.arguments, extents, strict=True)
         for number, (argument, (size, item)) in enumerate(pairs):
             self._check_argument(argument, size, item, f"{call.kernel}, argument {number}")
             if argument.memory in (Memory.OUTPUT, Memory.WORKSPACE) and size:
                 at = (argument.memory.value, argument.index, argument.offset)
-                spans.append((at, argument.offset + size))
-        spans.sort()
-        for (first, end), (second, _) in pairwise(spans):
+                if number < reads:
+                    shared.add((at, argument.offset + size))
+                else:
+                    spans.append((at, argument.offset + size))
+        for (first, end), (second, _) in pairwise(sorted([*spans, *shared])):
             if first[:2] == second[:2] and second[2] < end:
                 raise CompilationError(f"{call.kernel}: two arguments overlap in the {first[0]}")
 

@@ -43,18 +43,20 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class KernelStep:
-    """One call of one kernel."""
+    """One call of one kernel, which only reads the first ``reads`` of its parameters."""
 
     name: str
     body: Stmt
     parameters: Sequence[tuple[Owner, Buffer]]
+    reads: int = 0
 
     @property
     def owners(self) -> Sequence[Owner]:
         return [owner for owner, _ in self.parameters]
 
     def kernels(self) -> list[Kernel]:
-        return [Kernel(self.name, [buffer for _, buffer in self.parameters], self.body)]
+        buffers = [buffer for _, buffer in self.parameters]
+        return [Kernel(self.name, buffers, self.body, self.reads)]
 
     def nodes(self, place: Place) -> list[Node]:
         return [Call(self.name, [place(owner) for owner, _ in self.parameters])]

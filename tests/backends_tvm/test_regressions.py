@@ -317,3 +317,34 @@ def test_integers_wrap(kind: ElementType) -> None:
 
     entry = computation(build, Shape(kind, (4,)))
     check(entry, [values])
+
+
+def unchanged_twice(x: Instruction, use: Callable[..., Instruction]) -> Instruction:
+    """What ``use`` makes of an intermediate and of two states of a loop that both are it."""
+    shown = ops.sort(x)
+    init = ops.tuple_([ops.constant(2, S32), shown, shown])
+    (state,) = parameters = (ops.parameter(0, init.shape),)
+    count, first, second = ops.elements_of(state)
+    less = ops.sub(count, ops.constant(1, S32))
+    body = Computation("body", parameters, ops.tuple_([less, first, second]))
+    asked = ops.parameter(0, init.shape)
+    holds = ops.gt(ops.get_tuple_element(asked, 0), ops.constant(0, S32))
+    made = ops.while_(Computation("condition", (asked,), holds), body, init)
+    _, first, second = ops.elements_of(made)
+    return use(shown, first, second)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, y, z: ops.concatenate([x, y, z], 0),
+        lambda x, y, z: ops.dynamic_update_slice(
+            y, ops.rev(ops.slice_(z, [1], [5]), [0]), [ops.constant(2, S32)]
+        ),
+        lambda x, y, z: ops.tuple_([ops.add(x, y), z, y]),
+    ],
+    ids=["concatenate", "update", "results"],
+)
+def test_states_that_a_loop_never_changes_are_one_array(use: Callable[..., Instruction]) -> None:
+    entry = computation(lambda x: unchanged_twice(x, use), ROW)
+    check(entry, arguments(entry, 1))

@@ -96,8 +96,11 @@ def _wrong(name: str, ours: np.ndarray, theirs: np.ndarray, exact: bool) -> np.n
     element_type = element_type_of(theirs.dtype)
     if exact or name in MOVES:
         if element_type.is_complex:
-            real = _wrong(name, ours.real, theirs.real, exact)
-            return np.logical_or(real, _wrong(name, ours.imag, theirs.imag, exact))
+            real, imag = (
+                _wrong(name, a, b, exact)
+                for a, b in ((ours.real, theirs.real), (ours.imag, theirs.imag))
+            )
+            return np.asarray(real | imag)
         both_nan = _nan(ours) & _nan(theirs)
         quiet = _QUIET.get(element_type, 0)
         wrong = (_bits(ours) ^ _bits(theirs)) & ~np.where(both_nan, quiet, 0).astype(
