@@ -196,6 +196,11 @@ def _over_one(instruction: Instruction, *operands: np.ndarray) -> bool:
     return math.prod(operands[0].shape[d] for d in instruction.attributes["dimensions"]) == 1
 
 
+def _of_sorted(instruction: Instruction, *operands: np.ndarray) -> bool:
+    source = instruction.operands[0]
+    return any(i.op.name in ("Sort", "TopK") for i in (source, *source.operands))
+
+
 def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
     return len(operands) > 2 and any(
         element_type_of(o.dtype).is_floating and o.dtype.itemsize < 4 and o.size > 8
@@ -304,6 +309,11 @@ KNOWN: list[Difference] = [
         ["Reduce"],
         "XLA drops a reduction over one element, and the initial value with it",
         _over_one,
+    ),
+    Difference(
+        ["Reduce"],
+        "XLA drops the initial value of some reductions of what was sorted",
+        _of_sorted,
     ),
     Difference(
         ["Reduce", "ReduceWindow"],
