@@ -174,12 +174,14 @@ float_power = Ufunc(np.float_power, _power)
 def _hypot(x: Instruction, y: Instruction) -> Instruction:
     # Scaled by the longer side, so that no square overflows.
     x, y = elementwise_unary.abs(x), elementwise_unary.abs(y)
-    longer, shorter = elementwise.max(x, y), elementwise.min(x, y)
+    first = comparison.ge(x, y)
+    longer, shorter = elementwise.select(first, x, y), elementwise.select(first, y, x)
     degenerate = elementwise.or_(equals(longer, 0), equals(longer, np.inf))
     ratio = elementwise.div(shorter, where(degenerate, fill(longer, 1), longer))
     root = elementwise_unary.sqrt(elementwise.add(elementwise.mul(ratio, ratio), fill(ratio, 1)))
     infinite = elementwise.or_(equals(x, np.inf), equals(y, np.inf))
-    length = where(equals(longer, 0), longer, elementwise.mul(longer, root))
+    # At the origin the derivative is zero.
+    length = where(equals(longer, 0), fill(longer, 0), elementwise.mul(longer, root))
     return where(infinite, fill(length, np.inf), length)
 
 

@@ -28,14 +28,23 @@ log10 = Ufunc(np.log10, lambda x: _log_to(10, x))
 
 
 def _log_add_exp(x: Instruction, y: Instruction) -> Instruction:
-    # log(e^x + e^y) = max + log1p(e^-|x - y|); equal infinities have no difference.
-    equal = comparison.eq(x, y)
-    difference = elementwise.sub(where(equal, fill(x, 0), x), where(equal, fill(y, 0), y))
-    rest = elementwise_unary.exp(elementwise_unary.neg(elementwise_unary.abs(difference)))
-    unequal = elementwise.add(elementwise.max(x, y), elementwise_unary.log1p(rest))
+    # log(e^x + e^y) = larger + log1p(e^(smaller - larger)), chosen by a comparison and not by max
+    # and abs, so that the derivatives of any order are right where both are equal.
+    first = comparison.ge(x, y)
+    larger, smaller = elementwise.select(first, x, y), elementwise.select(first, y, x)
+    # Equal infinities have no difference.
+    equal = elementwise.and_(comparison.eq(x, y), comparison.eq(elementwise_unary.abs(x), _inf(x)))
+    difference = elementwise.sub(
+        where(equal, fill(x, 0), smaller), where(equal, fill(x, 0), larger)
+    )
+    unequal = elementwise.add(larger, elementwise_unary.log1p(elementwise_unary.exp(difference)))
     # The mean of the two, so that the derivative is 1/2 in each.
     mean = elementwise.add(scaled(x, 0.5), scaled(y, 0.5))
-    return where(equal, elementwise.add(mean, fill(mean, math.log(2))), unequal)
+    return where(equal, mean, unequal)
+
+
+def _inf(like: Instruction) -> Instruction:
+    return fill(like, math.inf)
 
 
 def _log_add_exp2(x: Instruction, y: Instruction) -> Instruction:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tracejit.graph import Instruction
-from tracejit.numpy.building import equals, fill, scaled, where
+from tracejit.numpy.building import fill, scaled, where
 from tracejit.numpy.ufunc import Ufunc
-from tracejit.ops import elementwise, elementwise_unary
+from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import implements
@@ -34,11 +35,20 @@ rad2deg = Ufunc(np.rad2deg, lambda x: scaled(x, 180 / np.pi))
 deg2rad = Ufunc(np.deg2rad, lambda x: scaled(x, np.pi / 180))
 
 
+_SINC = [(-1) ** n / math.factorial(2 * n + 1) for n in range(6, -1, -1)]
+
+
 def sinc_of(x: Instruction) -> Instruction:
     """sin(πx) / (πx), and 1 at 0."""
-    at_zero = equals(x, 0)
-    angle = scaled(where(at_zero, fill(x, 1), x), np.pi)
-    return where(at_zero, fill(x, 1), elementwise.div(elementwise_unary.sin(angle), angle))
+    angle = scaled(x, np.pi)
+    # Near zero the power series, so that derivatives do not cancel to noise.
+    near = comparison.lt(elementwise_unary.abs(angle), fill(elementwise_unary.abs(angle), 0.25))
+    square = elementwise.mul(angle, angle)
+    series = fill(x, _SINC[0])
+    for coefficient in _SINC[1:]:
+        series = elementwise.add(elementwise.mul(series, square), fill(x, coefficient))
+    far = where(near, fill(x, 1), angle)
+    return where(near, series, elementwise.div(elementwise_unary.sin(far), far))
 
 
 @implements(np.sinc)

@@ -42,12 +42,13 @@ def _log_expit(x: Term) -> Term:
 
 
 def _xlogy(x: Term, y: Term) -> Term:
-    nothing = (x == 0) & ~is_nan(y)
+    # Where the logarithm is finite 0 times it is 0 as it stands, with the right derivative.
+    nothing = (x == 0) & ~is_nan(y) & ~((y > 0) & (y < np.inf))
     return where(nothing, 0.0, x * log(where(nothing, 1.0, y)))
 
 
 def _xlog1py(x: Term, y: Term) -> Term:
-    nothing = (x == 0) & ~is_nan(y)
+    nothing = (x == 0) & ~is_nan(y) & ~((y > -1) & (y < np.inf))
     return where(nothing, 0.0, x * terms.log1p(where(nothing, 0.0, y)))
 
 
