@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.sources import is_internal
+from tracejit.trace.array_class import ArrayClass
 from tracejit.trace.indexable import indexable
 from tracejit.trace.table import find, function_name
 
@@ -96,6 +97,8 @@ def substitute(value: Any) -> Any:
         if recorded is None and is_users(value.__code__):
             return copied(value)
         return value if recorded is None else recorded
+    if value is np.ndarray:
+        return ArrayClass
     if kind in _DISPATCHERS or kind in _BRACKETS or (kind is type and value in _CLASSES):
         return find(value) or value
     if kind is np.vectorize:

@@ -1,0 +1,94 @@
+"""Runs NPBench's NumPy programs (spcl/npbench), unmodified, under `jit`, and times them.
+
+    python -m tests.conformance.npbench PATH [--preset small|S|M|L|paper] [--only NAME ...]
+                                             [--limit SECONDS] [--peers jax numba]
+
+PATH is a checkout. Each program runs in a process of its own; integers and strings among its
+arguments are static, all numbers where that is refused; arrays that NumPy's run changes are
+`mutates`. Prints a table: what came of each program, milliseconds of a call, and the counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.conformance.npbench_program import ENGINES, Finding
+
+ROOT = Path(__file__).parents[2]
+TRIFLE_SECONDS = 20e-6
+"""Programs that run shorter than this need not be faster than NumPy."""
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.npbench")
+    parser.add_argument("path", type=Path, help="a checkout of spcl/npbench")
+    parser.add_argument("--preset", default="S", help="sizes: small, S, M, L or paper")
+    parser.add_argument("--only", nargs="+", default=[], help="names of programs")
+    parser.add_argument("--limit", type=float, default=120, help="seconds that a process may take")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for timing one function")
+    peers = [engine for engine in ENGINES if engine != "tracejit"]
+    parser.add_argument("--peers", nargs="*", default=[], choices=peers, help="to time as well")
+    return parser.parse_args(given)
+
+
+def find(given: argparse.Namespace, name: str, engine: str) -> Finding:
+    """What came of a program, from a process that is ended at the limit."""
+    command = [sys.executable, "-m", "tests.conformance.npbench_program", str(given.path.resolve())]
+    command += [name, given.preset, engine, str(given.seconds)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    try:
+        child = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=given.limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Finding(name, "too slow", f"more than {given.limit:.0f} s")
+    if child.returncode:
+        lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
+        return Finding(name, "failed", lines[-1])
+    return Finding(**json.loads(child.stdout.splitlines()[-1]))
+
+
+def milliseconds(seconds: float) -> str:
+    """A time, or nothing for one that was not taken."""
+    return f"{seconds * 1e3:.3f}" if seconds else ""
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs the programs and prints the table; 0 if all of them are equal."""
+    options = arguments(given)
+    names = sorted(file.stem for file in (options.path / "bench_info").glob("*.json"))
+    names = [name for name in names if not options.only or name in options.only]
+    columns = ["ours", "NumPy", *options.peers, "first call"]
+    print(f"{'program':26} {'outcome':9}" + "".join(f"{c:>12}" for c in columns) + "  (ms)")
+    found = []
+    for name in names:
+        ours = find(options, name, "tracejit")
+        times = [ours.seconds, ours.numpy_seconds]
+        times += [find(options, name, peer).seconds for peer in options.peers]
+        times.append(ours.first_seconds)
+        row = "".join(f"{milliseconds(t):>12}" for t in times)
+        print(f"{name:26} {ours.outcome:9}{row}  {ours.reason[:200]}", flush=True)
+        found.append(ours)
+    slower = [one.name for one in found if one.seconds > max(one.numpy_seconds, TRIFLE_SECONDS)]
+    counts = Counter(one.outcome for one in found)
+    print(f"{len(found)} programs: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    print(f"slower than NumPy: {' '.join(slower) or 'none'}")
+    return 0 if counts["equal"] == len(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
