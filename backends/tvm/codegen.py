@@ -19,6 +19,7 @@ from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Expr, Stmt, nbytes, seq
+from tracejit.backends.tvm.wrapping import wrapping
 from tracejit.errors import CompilationError
 
 STACK_LIMIT = 256 << 10
@@ -79,6 +80,9 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
     return c_function(f"__tvm_ffi_{name}", order, seq(*unpacked, body))
 
 
+_WRAP = tvm.transform.module_pass(
+    lambda module, context: wrapping(module), opt_level=0, name="tracejit.Wrap"
+)
 _LINK_MATHEMATICS = tvm.transform.module_pass(
     lambda module, context: link(module), opt_level=0, name="tracejit.LinkMathematics"
 )
@@ -125,6 +129,7 @@ def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callb
         t.FlattenBuffer(),
         t.VectorizeLoop(True),
         t.UnrollLoop(),
+        _WRAP,
         _LINK_MATHEMATICS,
         *([t.LowerTVMBuiltin()] if callbacks else []),
         t.LowerIntrin(),

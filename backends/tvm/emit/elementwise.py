@@ -29,14 +29,10 @@ def _attach(
     op: Op,
     *,
     real: Callable[[Expr, Expr], Expr],
-    wrapping: Callable[[Expr, Expr, str], Expr] | None = None,
     pred: Callable[[Expr, Expr], Expr] | None = None,
     complex: Callable[[Complex, Complex, str], Value] | None = None,
 ) -> None:
-    """A rule that computes alike on integers and floats, and otherwise on pred and complex.
-
-    ``wrapping`` is for the integers that TVM would not let wrap, those of 32 bits and more.
-    """
+    """A rule that computes alike on integers and floats, and otherwise on pred and complex."""
 
     @pointwise.attach(op)
     def rule(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
@@ -45,8 +41,6 @@ def _attach(
             return pred(lhs, rhs)
         if element_type.is_complex and complex is not None:
             return complex(lhs, rhs, register_dtype(element_type.real))
-        if element_type.is_integral and element_type.bits >= 32 and wrapping is not None:
-            return wrapping(lhs, rhs, register_dtype(element_type))
         return real(lhs, rhs)
 
 
@@ -57,21 +51,18 @@ def _xor_pred(lhs: Expr, rhs: Expr) -> Expr:
 _attach(
     ops.ADD,
     real=lambda x, y: x + y,
-    wrapping=mathematics.wrapping_add,
     pred=tirx.Or,
     complex=complex_mathematics.add,
 )
 _attach(
     ops.SUB,
     real=lambda x, y: x - y,
-    wrapping=mathematics.wrapping_sub,
     pred=_xor_pred,
     complex=complex_mathematics.sub,
 )
 _attach(
     ops.MUL,
     real=lambda x, y: x * y,
-    wrapping=mathematics.wrapping_mul,
     pred=tirx.And,
     complex=complex_mathematics.mul,
 )

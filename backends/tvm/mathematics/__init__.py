@@ -16,7 +16,6 @@ from tracejit.backends.tvm.mathematics import (
     error_function,
     exponential,
     generators,
-    integers,
     inverse_error,
     inverse_hyperbolic,
     inverse_trigonometric,
@@ -65,9 +64,6 @@ max = binary("max", rounding.max_)
 min = binary("min", rounding.min_)
 population_count = unary("population_count", bits.population_count)
 clz = unary("clz", bits.clz)
-wrapping_add = binary("wrapping_add", integers.add)
-wrapping_sub = binary("wrapping_sub", integers.sub)
-wrapping_mul = binary("wrapping_mul", integers.mul)
 threefry = operation("threefry", generators.threefry, arity=4, returns="uint64")
 philox_low = operation("philox_low", generators.philox_low, arity=6, returns="uint64")
 philox_high = operation("philox_high", generators.philox_high, arity=6, returns="uint64")
@@ -113,7 +109,4 @@ __all__ = [
     "tan",
     "tanh",
     "threefry",
-    "wrapping_add",
-    "wrapping_mul",
-    "wrapping_sub",
 ]

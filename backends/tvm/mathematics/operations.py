@@ -64,7 +64,8 @@ def operation(
     """A function of TIR expressions and their TVM element type that stands for ``formula``.
 
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
-    element type ``returns``. The function raises ValueError for a dtype that is not among `KINDS`.
+    element type ``returns``. The function raises ValueError for a dtype that is not among `KINDS`;
+    one with lanes, after loops are vectorised, is for formulas that keep the kind.
     """
     if name in _OPERATIONS:
         raise ValueError(f"operation {name} is registered twice")
@@ -75,7 +76,7 @@ def operation(
     register_op_attr(_PREFIX + name, "TCallEffectKind", _PURE)
 
     def apply(*arguments: Expr, dtype: str) -> Expr:
-        if dtype not in KINDS:
+        if dtype.partition("x")[0] not in KINDS:
             raise ValueError(f"{name}: no register holds {dtype}; one of {', '.join(KINDS)} does")
         return Call(made.op, list(arguments), ret_ty=returns or dtype)
 
