@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from tracejit.graph import Module
+from tracejit.transforms.checked import Checked
 from tracejit.transforms.compiler import Compiler, Executable, use_compiler
-from tracejit.transforms.interpreted import Checked, Interpreted
+from tracejit.transforms.interpreted import Interpreted
 
 
 def by_interpreter(module: Module, target: str, check: bool) -> Executable:

@@ -18,7 +18,7 @@ from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
-from tracejit.transforms.interpreted import Checked
+from tracejit.transforms.checked import Checked
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
 from tracejit.traversal import called_computations
 

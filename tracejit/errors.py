@@ -43,6 +43,10 @@ class ArgumentError(TracejitError, TypeError):
     """Something that is not an array, or not an array we can take, was passed."""
 
 
+class InvalidArgumentError(TracejitError, ValueError):
+    """A check in a kernel of a custom op failed: see `tracejit.custom_ops.require`."""
+
+
 class MatrixError(ShapeError, np.linalg.LinAlgError):
     """A function of linear algebra takes no arrays of these shapes."""
 
@@ -81,6 +85,14 @@ class VerificationError(TracejitError, ValueError):
 
 class NotFiniteError(TracejitError, FloatingPointError):
     """An operation made NaN or infinity from finite numbers, and was asked to say so."""
+
+
+class DynamicIndexError(TracejitError, IndexError):
+    """An index, known only while running, was out of range, and was asked to say so."""
+
+
+class IntegerDivisionError(TracejitError, ZeroDivisionError):
+    """An integer was divided by zero, and was asked to say so."""
 
 
 class QueueTimeoutError(TracejitError, TimeoutError):

@@ -9,7 +9,9 @@ Inputs are never written to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -51,8 +53,32 @@ def evaluate_instruction(instruction: Instruction, operands: Sequence[Value]) ->
     return array
 
 
+Step = Callable[[Instruction, Sequence[Value]], Value]
+
+
+class _Stepping(threading.local):
+    """What works out each instruction of the computations that this thread evaluates."""
+
+    def __init__(self) -> None:
+        self.step: Step = evaluate_instruction
+
+
+_stepping = _Stepping()
+
+
+@contextmanager
+def stepping(step: Step) -> Iterator[None]:
+    """Has ``step`` work out every instruction evaluated in the block, in loops and calls too."""
+    before, _stepping.step = _stepping.step, step
+    try:
+        yield
+    finally:
+        _stepping.step = before
+
+
 def evaluate(computation: Computation, arguments: Sequence[Value]) -> Value:
     """The value of a computation's root for ``arguments``, one for each parameter."""
+    step = _stepping.step
     order = instructions(computation)
     last_use: dict[Instruction, int] = {}
     for position, instruction in enumerate(order):
@@ -63,7 +89,7 @@ def evaluate(computation: Computation, arguments: Sequence[Value]) -> Value:
     for position, instruction in enumerate(order):
         if instruction.op is not PARAMETER:
             operands = [values[o] for o in instruction.operands]
-            values[instruction] = evaluate_instruction(instruction, operands)
+            values[instruction] = step(instruction, operands)
         for operand in instruction.operands:
             if last_use[operand] == position:
                 values.pop(operand, None)

@@ -21,8 +21,8 @@ import numpy as np
 import tracejit as tj
 from tracejit import tree
 from tracejit.graph import Module
-from tracejit.transforms.compiler import Executable, use_compiler
 from tracejit.transforms.checked import Checked
+from tracejit.transforms.compiler import Executable, use_compiler
 from tracejit.transforms.interpreted import Interpreted
 
 compile_module = use_compiler(lambda module, target, check: choose(module, target, check))

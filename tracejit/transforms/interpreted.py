@@ -1,4 +1,4 @@
-"""Running a module by the interpreter: the plain way, and the way that looks for the first NaN."""
+"""Running a module by the interpreter."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction
-from tracejit.errors import ArgumentError, NotFiniteError
-from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.constants import PARAMETER
-from tracejit.traversal import instructions
+from tracejit.backends.numpy.interpreter import evaluate
+from tracejit.errors import ArgumentError
+from tracejit.graph import Module
 
 
 class Interpreted:
@@ -48,36 +46,3 @@ class Interpreted:
 
     def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
         return evaluate(self._entry, arrays)
-
-
-class Checked(Interpreted):
-    """An executable that raises `NotFiniteError` where the first NaN or infinity is made."""
-
-    def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
-        return _evaluate_checked(self._entry, arrays)
-
-
-def _evaluate_checked(computation: Computation, arrays: Sequence[np.ndarray]) -> Any:
-    values: dict[Instruction, Any] = dict(zip(computation.parameters, arrays, strict=True))
-    for instruction in instructions(computation):
-        if instruction.op is PARAMETER:
-            continue
-        operands = [values[o] for o in instruction.operands]
-        value = values[instruction] = evaluate_instruction(instruction, operands)
-        if all(map(_is_finite, operands)) and not _is_finite(value):
-            raise NotFiniteError(
-                f"{instruction.op.function}: makes NaN or infinity from finite operands",
-                instruction.source,
-            )
-    return values[computation.root]
-
-
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_is_finite, value))
-    if not isinstance(value, np.ndarray | np.generic):  # a token
-        return True
-    array = np.asarray(value)
-    if array.dtype.kind in "biu":
-        return True
-    return bool(np.isfinite(array.astype(np.complex128)).all())

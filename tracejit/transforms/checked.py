@@ -1,0 +1,181 @@
+"""Running a module with its mistakes reported: `jit(f, check=True)`.
+
+Every instruction is looked at, also in loops, branches and calls: indices out of range, integers
+divided by zero, and the first NaN or infinity, each with the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.numpy.interpreter import evaluate_instruction, stepping
+from tracejit.errors import DynamicIndexError, IntegerDivisionError, NotFiniteError
+from tracejit.graph import Instruction, Op
+from tracejit.ops.comparison import COMPARE
+from tracejit.ops.constants import CONSTANT
+from tracejit.ops.elementwise import DIV, REM, SELECT
+from tracejit.ops.indexing import GATHER, SCATTER
+from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
+from tracejit.transforms.interpreted import Interpreted
+
+
+class Checked(Interpreted):
+    """An executable that raises where an operation does what is most likely a mistake.
+
+    `DynamicIndexError` for an index that XLA would clamp or drop, `IntegerDivisionError`, and
+    `NotFiniteError` for NaN made of numbers, and infinity made of finite ones.
+    """
+
+    def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
+        with stepping(_Steps()):
+            return super()._evaluate(arrays)
+
+
+class _Steps:
+    """One run: works out one instruction after the other and looks at what it does.
+
+    ``guarded`` has the divisors in which 1 stands for a zero, as NumPy's quotients need it.
+    """
+
+    def __init__(self) -> None:
+        self.guarded: set[Instruction] = set()
+
+    def __call__(self, instruction: Instruction, operands: Sequence[Any]) -> Any:
+        look = _LOOKS.get(instruction.op)
+        if look is not None:
+            look(instruction, operands, self)
+        value = evaluate_instruction(instruction, operands)
+        if instruction.op is not CONSTANT:
+            _look_at_value(instruction, operands, value)
+        return value
+
+
+def _look_at_value(instruction: Instruction, operands: Sequence[Any], value: Any) -> None:
+    has_nan, has_infinity = _special(value)
+    if not has_nan and not has_infinity:
+        return
+    given = [_special(operand) for operand in operands]
+    name = instruction.op.function
+    if has_nan and not any(nan for nan, _ in given):
+        of_infinity = any(infinity for _, infinity in given)
+        operands_are = "operands with infinity" if of_infinity else "finite operands"
+        raise NotFiniteError(f"{name}: makes NaN from {operands_are}", instruction.source)
+    if has_infinity and not any(nan or infinity for nan, infinity in given):
+        raise NotFiniteError(f"{name}: makes infinity from finite operands", instruction.source)
+
+
+def _special(value: Any) -> tuple[bool, bool]:
+    """Whether there is a NaN, and an infinity, anywhere in a value."""
+    if isinstance(value, tuple):
+        parts = [_special(part) for part in value]
+        return any(nan for nan, _ in parts), any(infinity for _, infinity in parts)
+    if not isinstance(value, np.ndarray | np.generic):  # a token
+        return False, False
+    array = np.asarray(value)
+    if array.dtype.kind in "biu":
+        return False, False
+    if array.dtype.kind not in "fc":  # a narrow float
+        array = array.astype(np.float64)
+    if np.isfinite(array).all():
+        return False, False
+    return bool(np.isnan(array).any()), bool(np.isinf(array).any())
+
+
+def _look_at_divisor(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    if not instruction.array_shape.element_type.is_integral:
+        return
+    if instruction.operands[1] in steps.guarded or not np.all(operands[1]):
+        raise IntegerDivisionError(
+            f"{instruction.op.function}: divides an integer by zero", instruction.source
+        )
+
+
+def _look_at_guard(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    steps.guarded.discard(instruction)
+    condition, one, divisor = instruction.operands
+    is_guard = (
+        one.array_shape.element_type.is_integral
+        and condition.op is COMPARE
+        and condition.attributes["direction"] == "EQ"
+        and condition.operands[0] is divisor
+        and _is_filled(condition.operands[1], 0)
+        and _is_filled(one, 1)
+    )
+    if is_guard and np.any(operands[0]):
+        steps.guarded.add(instruction)
+
+
+def _is_filled(instruction: Instruction, number: int) -> bool:
+    while instruction.op is BROADCAST_IN_DIM:
+        (instruction,) = instruction.operands
+    return instruction.op is CONSTANT and bool(np.all(instruction.attributes["literal"] == number))
+
+
+def _look_at_starts(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    is_update = instruction.op is DYNAMIC_UPDATE_SLICE
+    sizes = np.shape(operands[1]) if is_update else instruction.array_shape.dimensions
+    starts = operands[2:] if is_update else operands[1:]
+    for dimension, start in enumerate(starts):
+        _require_inside(instruction, np.shape(operands[0]), dimension, sizes[dimension], start)
+
+
+def _look_at_gathered(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    attributes = instruction.attributes
+    vectors = _vectors(operands[1], attributes["index_vector_dim"])
+    for number, dimension in enumerate(attributes["start_index_map"]):
+        size = attributes["slice_sizes"][dimension]
+        _require_inside(instruction, operands[0].shape, dimension, size, vectors[number])
+
+
+def _look_at_scattered(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    attributes = instruction.attributes
+    count = len(operands) // 2
+    given, updates = operands[0], operands[count + 1]
+    removed = {*attributes["inserted_window_dims"], *attributes["input_batching_dims"]}
+    kept = [d for d in range(given.ndim) if d not in removed]
+    windows = [updates.shape[d] for d in attributes["update_window_dims"]]
+    sizes = dict(zip(kept, windows, strict=True))
+    vectors = _vectors(operands[count], attributes["index_vector_dim"])
+    for number, dimension in enumerate(attributes["scatter_dims_to_operand_dims"]):
+        size = sizes.get(dimension, 1)
+        _require_inside(instruction, given.shape, dimension, size, vectors[number])
+
+
+def _vectors(indices: np.ndarray, dimension: int) -> np.ndarray:
+    """The index vectors with their numbers in front."""
+    if dimension == indices.ndim:
+        return indices[np.newaxis]
+    return np.moveaxis(indices, dimension, 0)
+
+
+def _require_inside(
+    instruction: Instruction,
+    shape: tuple[int, ...],
+    dimension: int,
+    size: int,
+    starts: np.ndarray,
+) -> None:
+    """Raises `DynamicIndexError` unless slices of ``size`` from ``starts`` lie in the array."""
+    given = np.asarray(starts)
+    outside = (given < 0) | (given > shape[dimension] - size)
+    if outside.any():
+        first = given[outside].flat[0]
+        raise DynamicIndexError(
+            f"{instruction.op.function}: index {first} is out of bounds for dimension {dimension} "
+            f"of size {shape[dimension]}" + (f", for a slice of {size}" if size > 1 else ""),
+            instruction.source,
+        )
+
+
+_LOOKS: dict[Op, Callable[[Instruction, Sequence[Any], _Steps], None]] = {
+    DIV: _look_at_divisor,
+    REM: _look_at_divisor,
+    SELECT: _look_at_guard,
+    DYNAMIC_SLICE: _look_at_starts,
+    DYNAMIC_UPDATE_SLICE: _look_at_starts,
+    GATHER: _look_at_gathered,
+    SCATTER: _look_at_scattered,
+}
