@@ -24,6 +24,7 @@ from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.program import Argument, Program
+from tracejit.backends.tvm.rolling import rolled
 from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.scans import merge_scans
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -64,6 +65,8 @@ def lower(computation: Computation, machine: Machine) -> Program:
     constants: dict[Instruction, int] = {}
     parameters, root, effects = flat(for_one_device(computation))
     outputs = flattened(root)
+    if not effects:
+        outputs = rolled(simplify(outputs))
     fragment = lower_fragment(parameters, outputs, effects, machine, constants, "")
     return Program(
         kernels=fragment.all_kernels,
