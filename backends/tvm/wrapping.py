@@ -17,13 +17,13 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm_ffi import StructuralMutator, structural_mutate
 
-from tracejit.backends.tvm.mathematics.operations import binary
+from tracejit.backends.tvm.mathematics.operations import Operation, register
 from tracejit.backends.tvm.tir import Expr
 
-_WRAPPING: dict[type, Callable[[Expr, Expr, str], Expr]] = {
-    tirx.Add: binary("wrapping_add", lambda x, y: x + y),
-    tirx.Sub: binary("wrapping_sub", lambda x, y: x - y),
-    tirx.Mul: binary("wrapping_mul", lambda x, y: x * y),
+_WRAPPING = {
+    tirx.Add: register(Operation("wrapping_add", lambda x, y: x + y, 2, None)),
+    tirx.Sub: register(Operation("wrapping_sub", lambda x, y: x - y, 2, None)),
+    tirx.Mul: register(Operation("wrapping_mul", lambda x, y: x * y, 2, None)),
 }
 _WIDE = ("int32", "int64", "uint32", "uint64")
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
@@ -62,10 +62,9 @@ class _Wrapping:
         made = mutator.default_mutate(node)
         if self._in_address or (_is_place(made.a) and _is_place(made.b)):
             return made
-        ty = str(made.ty)
-        if ty.partition("x")[0] not in _WIDE:
+        if str(made.ty).partition("x")[0] not in _WIDE:
             return made
-        return _WRAPPING[type(made)](made.a, made.b, ty)
+        return Call(_WRAPPING[type(made)].op, [made.a, made.b], ret_ty=made.ty)
 
     def _load(self, node: Any, mutator: StructuralMutator) -> Any:
         return self._within(True, lambda: mutator.default_mutate(node))

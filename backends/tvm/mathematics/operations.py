@@ -58,25 +58,30 @@ def _text(made: Operation, name: str, kind: Kind, lanes: int) -> str:
 _OPERATIONS: dict[str, Operation] = {}
 
 
+def register(made: Operation) -> Operation:
+    """Makes an operation known to TVM and to `link`; raises ValueError for a name that is taken."""
+    if made.name in _OPERATIONS:
+        raise ValueError(f"operation {made.name} is registered twice")
+    _ir.RegisterOp(_PREFIX + made.name, made.formula.__doc__ or "")
+    _OPERATIONS[made.name] = made
+    made.op.set_num_inputs(made.arity)
+    register_op_attr(_PREFIX + made.name, "TVectorizable", True)
+    register_op_attr(_PREFIX + made.name, "TCallEffectKind", _PURE)
+    return made
+
+
 def operation(
     name: str, formula: Formula, *, arity: int = 1, returns: str | None = None
 ) -> Callable[..., Expr]:
     """A function of TIR expressions and their TVM element type that stands for ``formula``.
 
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
-    element type ``returns``. The function raises ValueError for a dtype that is not among `KINDS`;
-    one with lanes, after loops are vectorised, is for formulas that keep the kind.
+    element type ``returns``. The function raises ValueError for a dtype that is not among `KINDS`.
     """
-    if name in _OPERATIONS:
-        raise ValueError(f"operation {name} is registered twice")
-    _ir.RegisterOp(_PREFIX + name, formula.__doc__ or "")
-    made = _OPERATIONS[name] = Operation(name, formula, arity, returns)
-    made.op.set_num_inputs(arity)
-    register_op_attr(_PREFIX + name, "TVectorizable", True)
-    register_op_attr(_PREFIX + name, "TCallEffectKind", _PURE)
+    made = register(Operation(name, formula, arity, returns))
 
     def apply(*arguments: Expr, dtype: str) -> Expr:
-        if dtype.partition("x")[0] not in KINDS:
+        if dtype not in KINDS:
             raise ValueError(f"{name}: no register holds {dtype}; one of {', '.join(KINDS)} does")
         return Call(made.op, list(arguments), ret_ty=returns or dtype)
 
