@@ -118,6 +118,8 @@ def _failure(
     module: Module, given: list[np.ndarray], judge: Judge, seed: int
 ) -> tuple[str, str] | None:
     """What failed, and how; None where XLA, the interpreter and compiled code agree."""
+    if known.is_deadly(module):
+        return "refused", known.DEADLY
     try:
         theirs = leaves(run_xla(module, *given))
     except JaxRuntimeError as error:

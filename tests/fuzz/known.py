@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from tracejit.backends.numpy import evaluate_instruction
-from tracejit.graph import Instruction
+from tracejit.backends.numpy import evaluate, evaluate_instruction
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import PARAMETER
 from tracejit.shapes import ElementType, element_type_of
-from tracejit.traversal import in_order
+from tracejit.traversal import called_computations, in_order, instructions
 
 COMPLEX_FUNCTIONS = {
     *("Acos", "Acosh", "Asin", "Asinh", "Atanh", "Cos", "Cosh", "Exp", "Expm1", "Log", "Log1p"),
@@ -111,7 +111,13 @@ def _extreme(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bo
 
 
 def _far_angle(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
-    return _extreme(instruction, *operands) | _on_a_cut(instruction, *operands)
+    found = _on_a_cut(instruction, *operands)
+    for operand in operands:
+        if operand.dtype.kind == "c":
+            limits = np.finfo(operand.dtype)
+            for part in (np.abs(operand.real), np.abs(operand.imag)):
+                found = found | (part > limits.max**0.125) | (part < limits.tiny**0.125)
+    return found
 
 
 def _with_ties(instruction: Instruction, base: np.ndarray, *others: np.ndarray) -> bool:
@@ -193,12 +199,13 @@ def _cancelling(instruction: Instruction, operand: np.ndarray, *others: np.ndarr
 
 
 def _over_one(instruction: Instruction, *operands: np.ndarray) -> bool:
-    return math.prod(operands[0].shape[d] for d in instruction.attributes["dimensions"]) == 1
+    dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
+    return math.prod(operands[0].shape[d] for d in dimensions) == 1
 
 
 def _of_sorted(instruction: Instruction, *operands: np.ndarray) -> bool:
     source = instruction.operands[0]
-    return any(i.op.name in ("Sort", "TopK") for i in (source, *source.operands))
+    return any(i.op.name in ("Sort", "TopK", "ReduceWindow") for i in (source, *source.operands))
 
 
 def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
@@ -312,7 +319,7 @@ KNOWN: list[Difference] = [
     ),
     Difference(
         ["Reduce"],
-        "XLA drops the initial value of some reductions of what was sorted",
+        "XLA drops the initial value of some reductions of what was sorted, or reduced by windows",
         _of_sorted,
     ),
     Difference(
@@ -334,6 +341,23 @@ REFUSED = {
     "Expected instruction to have shape equal to s4": "it simplifies bit casts to s4 wrongly",
     "Expected instruction to have shape equal to u4": "it simplifies bit casts to u4 wrongly",
 }
+
+
+DEADLY = "it divides integers by zero while it folds constants, which ends the process"
+
+
+def is_deadly(module: Module) -> bool:
+    """Whether compiling the module ends the process that XLA runs in (`DEADLY`)."""
+    for computation in called_computations(module):
+        for instruction in instructions(computation):
+            if instruction.op.name not in ("Div", "Rem") or not _folded(instruction):
+                continue
+            if not instruction.array_shape.element_type.is_integral:
+                continue
+            divisor = evaluate(Computation("divisor", (), instruction.operands[1]), [])
+            if np.isin(divisor.astype(np.int64), (0, -1)).any():
+                return True
+    return False
 
 
 def differing(

@@ -139,7 +139,9 @@ def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
 
 def _is_large(array: np.ndarray, factors: int) -> bool:
     """Whether products of so many such elements can overflow."""
-    if array.dtype == object or not element_type_of(array.dtype).is_inexact:
+    if array.dtype == object:  # of a dynamic size, its elements unseen
+        return True
+    if not element_type_of(array.dtype).is_inexact:
         return False
     element_type = element_type_of(array.dtype)
     most = float(ml_dtypes.finfo(element_type.real.dtype).max)  # type: ignore[no-untyped-call]
