@@ -34,7 +34,7 @@ from tracejit.transforms import (
 )
 
 if TYPE_CHECKING:
-    from tracejit import builder, lax, nn, numpy, random, scipy
+    from tracejit import builder, custom_ops, lax, nn, numpy, random, scipy
 
 __all__ = [
     "Queue",
@@ -43,6 +43,7 @@ __all__ = [
     "checkpoint_policies",
     "compile",
     "custom_jvp",
+    "custom_ops",
     "custom_vjp",
     "debug",
     "errors",
@@ -77,7 +78,9 @@ __all__ = [
     "vmap",
 ]
 
-__getattr__ = on_first_use(__name__, ("builder", "lax", "nn", "numpy", "random", "scipy"))
+__getattr__ = on_first_use(
+    __name__, ("builder", "custom_ops", "lax", "nn", "numpy", "random", "scipy")
+)
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")
 implemented_in("tracejit.numpy.fft", "numpy.fft")
 implemented_in("tracejit.scipy.special", "scipy.special")

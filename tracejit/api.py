@@ -124,10 +124,10 @@ def executable(module: Module, target: str = "cpu") -> Executable:
             f"{module.num_partitions} partitions; execution across processes is not available "
             "yet, interpret runs them in one"
         )
-    text = to_text(module)
+    text = to_text(module) + kernel_texts(called_computations(module))
     # What names a function of this process is of no use to another one.
     cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
-    key = cache_key(text + kernel_texts(called_computations(module)), target)
+    key = cache_key(text, target)
     found = cache.find(key)
     if found is not None:
         return found

@@ -17,23 +17,42 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Protocol, overload
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, UnknownTargetError
-from tracejit.graph import Computation, Instruction
+from tracejit.errors import (
+    ArgumentError,
+    ElementTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    UnknownTargetError,
+)
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.loading import load
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source
-from tracejit.traversal import instructions
+from tracejit.traversal import called_computations, instructions
 
 Function = Callable[..., Any]
 
 LINEAR_ALGEBRA = "tracejit.linalg."
 """How the names of the library's own targets begin, those of `lax.factorizations`."""
+
+
+class CustomOp(Protocol):
+    """An op whose calls hold attributes, which decide what is done; see `tracejit.custom_ops`."""
+
+    def gradient_of(self, instruction: Instruction, /) -> Function | None:
+        """From operands, results and cotangents of a call to the operands' cotangents."""
+
+    def kernel_of(self, instruction: Instruction, /) -> Any:
+        """The TVM PrimFunc that compiled code runs for a call, or None."""
+
+    def expansion_of(self, instruction: Instruction, /) -> Computation | None:
+        """The computation that a call means, or None where only a function knows."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,7 @@ class Target:
 
     ``gradient`` is from operands and cotangents to the operands' cotangents, ``kernel`` TIR that
     compiled code runs in place of ``function``; see `register_custom_call`. ``title`` is what
-    errors call it.
+    errors call it. ``op`` is asked instead, where calls differ by their attributes.
     """
 
     name: str
@@ -50,6 +69,7 @@ class Target:
     gradient: Function | None = None
     kernel: Any = None
     title: str = ""
+    op: CustomOp | None = None
 
 
 _targets: dict[str, Target] = {}
@@ -116,18 +136,27 @@ def register_custom_call(
     def register(function: Function) -> Function:
         if not callable(function):
             raise ArgumentError(f"register_custom_call: {function!r} is no function")
-        if not name or name.startswith("tracejit."):
-            raise ArgumentError(f"register_custom_call: {name!r} is no name for a target")
-        with _lock:
-            if name in _targets and not replace:
-                raise ArgumentError(
-                    f"register_custom_call: target {name!r} is registered already; "
-                    "replace=True replaces it"
-                )
-            _targets[name] = Target(name, function, gradient, kernel)
+        enter_target(Target(name, function, gradient, kernel), replace)
         return function
 
     return register if function is None else register(function)
+
+
+def enter_target(target: Target, replace: bool = False) -> None:
+    """Enters one of the users' targets.
+
+    Raises `ArgumentError` for a name that is none, or that is taken, unless ``replace`` is set.
+    """
+    what = "register_custom_call" if target.op is None else "register_op"
+    name = target.name
+    if not name or name.startswith("tracejit."):
+        raise ArgumentError(f"{what}: {name!r} is no name for a target")
+    with _lock:
+        if name in _targets and not replace:
+            raise ArgumentError(
+                f"{what}: target {name!r} is registered already; replace=True replaces it"
+            )
+        _targets[name] = target
 
 
 def define_target(target: Target) -> None:
@@ -160,6 +189,8 @@ def find_target(name: str, source: Source | None = None) -> Target:
 def kernel_for(instruction: Instruction) -> Any:
     """The TVM PrimFunc that compiled code runs for a custom call; None where there is none."""
     target = _targets.get(instruction.attributes["custom_call_target"])
+    if target is not None and target.op is not None:
+        return target.op.kernel_of(instruction)
     if target is None or target.kernel is None:
         return None
     operands = [operand.shape for operand in instruction.operands]
@@ -173,15 +204,37 @@ def kernel_for(instruction: Instruction) -> Any:
     return target.kernel if is_made else target.kernel(operands, results)
 
 
+def expansion_for(instruction: Instruction) -> Computation | None:
+    """The computation that a custom call means; None where only a function knows."""
+    target = _targets.get(instruction.attributes["custom_call_target"])
+    return None if target is None or target.op is None else target.op.expansion_of(instruction)
+
+
+def differentiable_expansion_for(instruction: Instruction) -> Computation | None:
+    """`expansion_for`, where the call's derivative is that of the computation as well."""
+    target = _targets.get(instruction.attributes["custom_call_target"])
+    if target is None or target.op is None or target.op.gradient_of(instruction) is not None:
+        return None
+    return target.op.expansion_of(instruction)
+
+
 def kernel_texts(computations: Iterable[Computation]) -> str:
-    """The kernels that compiled code of these computations contains, as text."""
-    kernels = [
-        kernel_for(instruction)
-        for computation in computations
-        for instruction in instructions(computation)
-        if instruction.op is CUSTOM_CALL
-    ]
-    return "\n".join(kernel.script() for kernel in kernels if kernel is not None)
+    """What compiled code of these computations contains in place of custom calls, as text."""
+    texts = []
+    waiting = list(computations)
+    while waiting:
+        for instruction in instructions(waiting.pop()):
+            if instruction.op is not CUSTOM_CALL:
+                continue
+            kernel = kernel_for(instruction)
+            expansion = None if kernel is not None else expansion_for(instruction)
+            if kernel is not None:
+                texts.append(kernel.script())
+            if expansion is not None:
+                module = Module("expansion", expansion)
+                texts.append(str(module))
+                waiting += called_computations(module)
+    return "\n".join(texts)
 
 
 def call_target(
@@ -200,8 +253,11 @@ def call_target(
     function = target.function
     arrays = [_copied(o) for o in operands if not isinstance(o, TokenShape)]
     config = {"backend_config": backend_config} if backend_config else {}
-    with np.errstate(all="warn"):
-        made = function(*arrays, **config)
+    try:
+        with np.errstate(all="warn"):
+            made = function(*arrays, **config)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(error.message, source or error.source) from error
     return _checked(target.title or f"custom_call: {name!r}", made, shape, source)
 
 

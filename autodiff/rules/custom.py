@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.autodiff.reverse import Cotangent, Nested, differentiate, zero_cotangent
+from tracejit.autodiff.rules.control import pullback_of_call
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
+from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import Shape
-from tracejit.targets import find_target
+from tracejit.targets import differentiable_expansion_for, find_target
 from tracejit.trace.body import Abstract, record_body
 
 
 @differentiate.attach(CUSTOM_CALL)
-def custom_call(instruction: Instruction, cotangent: Nested) -> Sequence[Cotangent]:
+def custom_call(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
     name = instruction.attributes["custom_call_target"]
-    gradient = find_target(name, instruction.source).gradient
+    target = find_target(name, instruction.source)
+    gradient = target.gradient if target.op is None else target.op.gradient_of(instruction)
+    expansion = differentiable_expansion_for(instruction)
+    if expansion is not None:
+        return pullback_of_call(instruction, expansion, cotangent)
     if gradient is None:
         raise DerivativeError(
             f"custom_call: target {name!r} was registered without a gradient", instruction.source
@@ -37,7 +43,8 @@ def custom_call(instruction: Instruction, cotangent: Nested) -> Sequence[Cotange
         reached.extend(result is not None for result in results)
         return tuple(result for result in results if result is not None)
 
-    given = [*operands, *arriving]
+    results_too = elements_of(instruction) if target.op is not None else ()
+    given = [*operands, *results_too, *arriving]
     body = record_body(cotangents, f"the gradient of {name}", [_abstract(g) for g in given])
     replacements = dict(zip(body.parameters, given, strict=True))
     made, _ = body.rebuilt(replacements | {c: c for c in body.captured})

@@ -18,6 +18,7 @@ from tracejit.ops.base import make
 from tracejit.ops.computations import identity_value
 from tracejit.ops.constants import constant, elements_of, tuple_
 from tracejit.ops.control import CONDITIONAL, MAP, WHILE
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import add, div, mul, sub
 from tracejit.ops.elementwise_unary import rsqrt
@@ -33,7 +34,8 @@ from tracejit.ops.scanning import SCAN, scan_as_while
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.rules import RuleTable
 from tracejit.shapes import ElementType, TupleShape
-from tracejit.traversal import rebuild, transform
+from tracejit.targets import expansion_for, kernel_for
+from tracejit.traversal import inline, rebuild, transform
 
 expansions: RuleTable[Callable[[Instruction], Instruction | None]] = RuleTable("legalise")
 """``rule(instruction) -> instruction or None``: the same value, made of simpler ops."""
@@ -139,6 +141,17 @@ def _rng(instruction: Instruction) -> Instruction:
     a, b = instruction.operands
     distribution = instruction.attributes["distribution"]
     return expanded_rng(a, b, distribution, instruction.array_shape)
+
+
+@expansions.attach(CUSTOM_CALL)
+def _custom_call(instruction: Instruction) -> Instruction | None:
+    """A user's op that is made of others; those are legalised too."""
+    expansion = None if kernel_for(instruction) is not None else expansion_for(instruction)
+    if expansion is None:
+        return None
+    root, *effects = legalise([expansion.root, *expansion.effects])
+    simple = Computation(expansion.name, expansion.parameters, root, tuple(effects))
+    return inline(simple, instruction.operands)
 
 
 @expansions.attach(SCALED_DOT)

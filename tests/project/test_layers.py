@@ -32,6 +32,7 @@ LAYERS = (
     {"runtime"},
     {"transforms"},
     {"api"},
+    {"custom_ops"},
     {"commandline"},
     {"__init__"},
     {"__main__"},

@@ -1,0 +1,216 @@
+"""The kernels of one op, and how each kind of them is run.
+
+run          a NumPy kernel is called, a traced one interpreted, TVM code compiled and called
+expansion    what a traced kernel records, which stands in compiled code in place of the call
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.api import compile
+from tracejit.backends.numpy.interpreter import evaluate
+from tracejit.custom_ops import running
+from tracejit.custom_ops.definition import Definition
+from tracejit.custom_ops.kernels import FORMS, Kernel, select
+from tracejit.custom_ops.shape_inference import Sizes, infer
+from tracejit.custom_ops.values import encode
+from tracejit.errors import ArgumentError, ShapeError
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import parameter, tuple_
+from tracejit.ops.custom import custom_call
+from tracejit.shapes import AnyShape, Shape, TupleShape, shape_of
+from tracejit.sources import Source
+from tracejit.trace.body import Abstract, record_body
+
+COMPILED_FORMS = ("tir", "tracejit", "numpy")
+"""In compiled code the form that needs no call back into Python comes first."""
+
+
+class Implementations:
+    """What is registered for an op, and what was made of it for the calls there were."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.kernels: list[Kernel] = []
+        self._lock = threading.RLock()
+        self._instances: dict[tuple[Kernel, str], Any] = {}
+        self._expansions: dict[tuple[Any, ...], Computation] = {}
+        self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def add(self, kernel: Kernel) -> None:
+        """Enters a kernel. Raises `ArgumentError` when a call would have two."""
+        name = self.definition.name
+        for other in self.kernels:
+            if kernel.overlaps(other):
+                raise ArgumentError(
+                    f"kernel: {name} has a kernel of form {kernel.form!r} on {other} already; "
+                    f"a call may want that one and the one on {kernel}"
+                )
+        if kernel.form != "numpy" and self.definition.stateful:
+            raise ArgumentError(f"kernel: {name} is stateful, its kernels must be of form 'numpy'")
+        with self._lock:
+            self.kernels.append(kernel)
+            self._expansions.clear()
+            self._programs.clear()
+
+    def infer(self, attrs: Mapping[str, Any], inputs: Sequence[Sizes]) -> tuple[Sizes, ...]:
+        """The shapes of all outputs as the shape function has them, None for unknown sizes."""
+        with running.named(self.definition.name):
+            return infer(self.definition, attrs, inputs)
+
+    def output_shapes(self, attrs: Mapping[str, Any], inputs: Sequence[Shape]) -> list[Shape]:
+        """The shapes of all outputs.
+
+        Raises `ShapeError` where neither the shape function nor a traced kernel tells them.
+        """
+        definition = self.definition
+        sizes = self.infer(attrs, [shape.dimensions for shape in inputs])
+        types = definition.flat_types(definition.outputs, attrs)
+        known = [_known(shape) for shape in sizes]
+        if all(shape is not None for shape in known):
+            return [Shape(t, s or ()) for t, s in zip(types, known, strict=True)]  # type: ignore[arg-type]
+        expansion = self.expansion(attrs, inputs)
+        if expansion is not None:
+            return [s for s in expansion.root.element_shapes if isinstance(s, Shape)]
+        names = [o.name for o in definition.outputs for _ in definition.types(o, attrs)]
+        raise ShapeError(
+            f"{definition.name}: the shape of output {names[known.index(None)]!r} is not known "
+            "while tracing; give the op a shape function that tells it (set_shape_fn)"
+        )
+
+    def result_shape(self, outputs: Sequence[Shape]) -> AnyShape:
+        """The shape of the op's instruction: an array for one output that is no list."""
+        return outputs[0] if self.is_array else TupleShape(tuple(outputs))
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the op has one output, which is no list."""
+        outputs = self.definition.outputs
+        return len(outputs) == 1 and not self.definition.is_list(outputs[0])
+
+    def prepare(self, attrs: Mapping[str, Any]) -> None:
+        """Constructs kernel classes for these attributes, so that what they refuse is seen now."""
+        for kernel in self.kernels:
+            if kernel.is_class and kernel.device == "CPU" and kernel.fits(attrs):
+                with running.named(self.definition.name):
+                    self._instance(kernel, attrs)
+
+    def run(
+        self, attrs: Mapping[str, Any], arrays: Sequence[np.ndarray], source: Source | None = None
+    ) -> list[np.ndarray]:
+        """The arrays of all outputs, made by a kernel for the CPU.
+
+        Raises `UnsupportedError` when there is none, and what the kernel raises.
+        """
+        kernel = select(self.definition, self.kernels, attrs, FORMS, source=source)
+        if kernel.form == "numpy":
+            with running.named(self.definition.name, source):
+                sizes = infer(self.definition, attrs, [array.shape for array in arrays])
+                instance = self._instance(kernel, attrs) if kernel.is_class else None
+                return running.run_numpy(kernel, instance, self.definition, attrs, arrays, sizes)
+        shapes = [shape_of(array) for array in arrays]
+        if kernel.form == "tracejit":
+            expansion = self.expansion(attrs, shapes)
+            assert expansion is not None, f"{self.definition.name} has a traced kernel"
+            made = evaluate(expansion, arrays)
+        else:
+            made = self._program(attrs, shapes)(*arrays)
+        return list(made) if isinstance(made, tuple) else [made]
+
+    def _instance(self, kernel: Kernel, attrs: Mapping[str, Any]) -> Any:
+        key = (kernel, encode(self.definition, attrs))
+        with self._lock:
+            if key not in self._instances:
+                self._instances[key] = running.construct(kernel, self.definition, attrs)
+            return self._instances[key]
+
+    def _program(self, attrs: Mapping[str, Any], shapes: Sequence[Shape]) -> Callable[..., Any]:
+        """The op alone as machine code, for a kernel that only compiled code has."""
+        definition, text = self.definition, encode(self.definition, attrs)
+        key = (text, *shapes)
+        with self._lock:
+            if key not in self._programs:
+                parameters = tuple(parameter(n, shape) for n, shape in enumerate(shapes))
+                shape = self.result_shape(self.output_shapes(attrs, shapes))
+                call = custom_call(definition.name, parameters, shape, text)
+                self._programs[key] = compile(
+                    Computation(definition.function_name, parameters, call)
+                )
+            return self._programs[key]
+
+    def primitive(
+        self,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[Shape],
+        outputs: Sequence[AnyShape],
+        source: Source | None,
+    ) -> Any:
+        """The TVM function of a kernel of form ``tir``, None where another kernel is chosen.
+
+        Raises `UnsupportedError` when there is no kernel.
+        """
+        kernel = select(self.definition, self.kernels, attrs, COMPILED_FORMS, source=source)
+        if kernel.form != "tir":
+            return None
+        return kernel.implementation(list(inputs), list(outputs), **kernel.taken(attrs))
+
+    def expansion(self, attrs: Mapping[str, Any], shapes: Sequence[Shape]) -> Computation | None:
+        """What a traced kernel records for arrays of these shapes; None where there is none."""
+        fitting = (k for k in self.kernels if k.form == "tracejit" and k.device == "CPU")
+        kernel = next((k for k in fitting if k.fits(attrs)), None)
+        if kernel is None:
+            return None
+        key = (encode(self.definition, attrs), *shapes)
+        with self._lock:
+            if key not in self._expansions:
+                self._expansions[key] = self._recorded(kernel, attrs, shapes)
+            return self._expansions[key]
+
+    def _recorded(
+        self, kernel: Kernel, attrs: Mapping[str, Any], shapes: Sequence[Shape]
+    ) -> Computation:
+        definition = self.definition
+        title = f"{definition.name}: the kernel on {kernel}"
+
+        def kernel_on(*arrays: Any) -> list[Any]:
+            inputs = definition.grouped(definition.inputs, attrs, arrays)
+            made = kernel.implementation(*inputs, **kernel.taken(attrs))
+            return running.flat_outputs(definition, attrs, made)
+
+        with running.named(definition.name):
+            body = record_body(kernel_on, title, [Abstract(shape) for shape in shapes])
+        if body.captured or body.effects:
+            what = "has side effects" if body.effects else "uses traced values that are no inputs"
+            raise ArgumentError(f"{title} {what}")
+        types = definition.flat_types(definition.outputs, attrs)
+        sizes = self.infer(attrs, [shape.dimensions for shape in shapes])
+        for result, dtype, said in zip(body.results, types, sizes, strict=True):
+            _require_shape(title, result, dtype, said)
+        root = body.results[0] if self.is_array else tuple_(body.results)
+        return Computation(definition.function_name, body.parameters, root)
+
+
+def _known(sizes: Sizes) -> tuple[int, ...] | None:
+    """A shape of which every size is known, else None."""
+    if sizes is None:
+        return None
+    known = tuple(size for size in sizes if size is not None)
+    return known if len(known) == len(sizes) else None
+
+
+def _require_shape(title: str, result: Instruction, dtype: np.dtype, said: Sizes) -> None:
+    made = result.array_shape
+    dimensions = made.dimensions
+    if said is not None and len(said) == made.rank:
+        pairs = zip(said, dimensions, strict=True)
+        dimensions = tuple(own if size is None else size for size, own in pairs)
+    elif said is not None:
+        dimensions = tuple(size or 0 for size in said)
+    wanted = Shape(dtype, dimensions)  # type: ignore[arg-type]
+    if made != wanted:
+        raise ShapeError(f"{title} must return {wanted}, not {made}")

@@ -1,0 +1,203 @@
+"""An op that a user defines: a Python function with an interface, kernels and a derivative.
+
+zero_out = Op("ZeroOut").input("to_zero: int32").output("zeroed: int32").set_shape_fn(f)
+zero_out(x)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tracejit.custom_ops.builder import DefinitionBuilder
+from tracejit.custom_ops.calling import Bound, bind, signature
+from tracejit.custom_ops.documentation import docstring, markdown
+from tracejit.custom_ops.gradients import GradientFunction, Operation, cotangents
+from tracejit.custom_ops.implementations import Implementations
+from tracejit.custom_ops.kernels import Kernel
+from tracejit.custom_ops.types import is_text
+from tracejit.custom_ops.values import decode, encode
+from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import elements_of
+from tracejit.ops.custom import custom_call
+from tracejit.sources import user_source
+from tracejit.targets import Function
+from tracejit.trace.context import current_trace, keep_effect
+from tracejit.trace.convert import as_instruction
+from tracejit.trace.table import find_traced
+from tracejit.trace.tracer import lift
+
+
+class _Generated:
+    """What the definition of an op says of it as a function; of the class, ``own``."""
+
+    def __init__(self, name: str, own: Any) -> None:
+        self.name, self.own = name, own
+
+    def __get__(self, op: Op | None, owner: type) -> Any:
+        if op is None:
+            return self.own
+        return docstring(op.definition) if self.name == "__doc__" else op.signature
+
+
+class Op(DefinitionBuilder):
+    __doc__ = _Generated(  # type: ignore[assignment]
+        "__doc__",
+        """A registered op; calling it runs it, or records it where something is traced.
+
+        Its interface may be added to until it is first used: called, given a kernel or a
+        gradient, or asked for its documentation.
+        """,
+    )
+    __signature__ = _Generated("__signature__", None)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.__name__ = self.__qualname__ = self._draft.function_name
+        self._gradient: GradientFunction | None = None
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters of the Python function: inputs, attributes, a name."""
+        return signature(self.definition)
+
+    @cached_property
+    def implementations(self) -> Implementations:
+        return Implementations(self.definition)
+
+    @cached_property
+    def _result(self) -> Any:
+        """The class of several outputs, a named tuple."""
+        names = [output.name for output in self.definition.outputs]
+        return namedtuple(self.__name__, names, rename=True)  # noqa: PYI024
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The registered implementations."""
+        return tuple(self.implementations.kernels)
+
+    def to_markdown(self) -> str:
+        """A page of documentation, in Markdown."""
+        return markdown(self.definition, [str(kernel) for kernel in self.kernels])
+
+    def set_gradient(self, function: GradientFunction) -> None:
+        """Sets the derivative. Raises `ArgumentError` when there is one."""
+        if self._gradient is not None:
+            raise ArgumentError(f"gradient: {self.name} has a gradient already")
+        if not callable(function):
+            raise ArgumentError(f"gradient: {self.name}: {function!r} is no function")
+        _ = self.definition
+        self._gradient = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the op on arrays, or records it where anything is traced."""
+        traced = find_traced((args, kwargs))
+        if current_trace() is None and traced is not None:
+            with traced.owner.resumed():
+                return self(*args, **kwargs)
+        bound = bind(self.definition, self.signature, args, kwargs)
+        if self.definition.has_text(bound.attrs):
+            return self._grouped(bound, self._of_text(bound))
+        if current_trace() is not None:
+            return self._grouped(bound, self._recorded(bound))
+        made = self.implementations.run(bound.attrs, _copies(bound), user_source())
+        return self._grouped(bound, [np.array(array)[()] for array in made])
+
+    def _of_text(self, bound: Bound) -> list[Any]:
+        """The results of an op on text, which no graph holds; numbers become constants of it."""
+        if not bound.is_known:
+            raise UnsupportedError(
+                f"{self.name}: has inputs or outputs of type string, which a graph cannot hold; "
+                "it runs on values that are known while tracing"
+            )
+        made = self.implementations.run(bound.attrs, _copies(bound), user_source())
+        if current_trace() is None:
+            return made
+        return [a if is_text(a.dtype) else lift(as_instruction(a), False) for a in made]
+
+    def _recorded(self, bound: Bound) -> list[Any]:
+        operands = [
+            value if isinstance(value, Instruction) else as_instruction(value)
+            for value in bound.values
+        ]
+        shapes = [operand.array_shape for operand in operands]
+        dynamic = next((shape for shape in shapes if shape.is_dynamic), None)
+        if dynamic is not None:
+            raise UnsupportedError(f"{self.name}: takes no array of a dynamic shape, {dynamic}")
+        outputs = self.implementations.output_shapes(bound.attrs, shapes)
+        self.implementations.prepare(bound.attrs)
+        made = custom_call(
+            self.name,
+            operands,
+            self.implementations.result_shape(outputs),
+            encode(self.definition, bound.attrs),
+            has_side_effect=self.definition.stateful,
+        )
+        keep_effect(made)
+        return [lift(element, False) for element in elements_of(made)]
+
+    def _grouped(self, bound: Bound, values: Sequence[Any]) -> Any:
+        """The outputs as a call returns them."""
+        outputs = self.definition.outputs
+        grouped = self.definition.grouped(outputs, bound.attrs, values)
+        if len(outputs) == 1:
+            return grouped[0]
+        return self._result(*grouped) if outputs else None
+
+    # What `targets.CustomOp` asks for.
+
+    def call(self, *arrays: np.ndarray, backend_config: str = "") -> Any:
+        """The op as custom calls run it."""
+        made = self.implementations.run(decode(self.definition, backend_config), arrays)
+        return made[0] if self.implementations.is_array else tuple(made)
+
+    def gradient_of(self, instruction: Instruction) -> Function | None:
+        """From operands, results and cotangents to the operands' cotangents; None without one."""
+        function = self._gradient
+        if function is None:
+            return None
+        attrs = self._attrs(instruction)
+        inexact = [o.array_shape.element_type.is_inexact for o in instruction.operands]
+        count = len(inexact)
+        end = count + len(instruction.element_shapes)
+
+        def gradient(*values: Any) -> tuple[Any, ...]:
+            operation = Operation(self.definition, attrs, values[:count], values[count:end])
+            made = cotangents(function, operation, values[end:])
+            return tuple(
+                c if is_inexact else None for c, is_inexact in zip(made, inexact, strict=True)
+            )
+
+        return gradient
+
+    def kernel_of(self, instruction: Instruction) -> Any:
+        """The TVM function that compiled code contains for a call; None without one."""
+        return self.implementations.primitive(
+            self._attrs(instruction),
+            [operand.array_shape for operand in instruction.operands],
+            instruction.element_shapes,
+            instruction.source,
+        )
+
+    def expansion_of(self, instruction: Instruction) -> Computation | None:
+        """The computation that a call means, from a traced kernel; None without one."""
+        shapes = [operand.array_shape for operand in instruction.operands]
+        return self.implementations.expansion(self._attrs(instruction), shapes)
+
+    def _attrs(self, instruction: Instruction) -> Mapping[str, Any]:
+        return decode(self.definition, instruction.attributes["backend_config"])
+
+
+def _copies(bound: Bound) -> list[np.ndarray]:
+    """The arrays of a call as kernels may keep and write to them."""
+    return [np.array(value) for value in bound.values if isinstance(value, np.ndarray)]

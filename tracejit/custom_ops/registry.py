@@ -1,0 +1,134 @@
+"""The registered ops, and what decorates their kernels and gradients.
+
+register_op("ZeroOut").input("to_zero: int32").output("zeroed: int32")
+
+@kernel("ZeroOut", device="CPU")
+def zero_out(to_zero): ...
+
+@gradient("ZeroOut")
+def zero_out_gradient(op, grad): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from tracejit.custom_ops.gradients import GradientFunction
+from tracejit.custom_ops.kernels import make_kernel
+from tracejit.custom_ops.op import Op
+from tracejit.errors import ArgumentError, UnknownTargetError
+from tracejit.targets import Target, enter_target, find_target, unregister_custom_call
+
+Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+_NEW: list[Op] = []
+
+
+def register_op(name: str, *, replace: bool = False) -> Op:
+    """A new op of that name, whose interface is written by the methods that follow.
+
+    The op is a Python function. Give it a name with your project's first (``Mine>ZeroOut``) when
+    others will use it. Raises `ArgumentError` for a name that is taken, unless ``replace`` is set.
+    """
+    made = Op(name)
+    enter_target(Target(name, made.call, op=made), replace)
+    _NEW.append(made)
+    return made
+
+
+def get_op(name: str | Op) -> Op:
+    """The op of that name. Raises `UnknownTargetError` when none is registered."""
+    if isinstance(name, Op):
+        return name
+    try:
+        found = find_target(name).op
+    except UnknownTargetError:
+        found = None
+    if not isinstance(found, Op):
+        raise UnknownTargetError(f"get_op: there is no op {name!r}; call register_op first")
+    return found
+
+
+def unregister_op(name: str | Op) -> None:
+    """Forgets an op. Raises `UnknownTargetError` when it is not registered."""
+    unregister_custom_call(get_op(name).name)
+
+
+def kernel(
+    op: str | Op,
+    *,
+    device: str = "CPU",
+    form: str = "numpy",
+    host_memory: Sequence[str] = (),
+    **types: Any,
+) -> Callable[[Implementation], Implementation]:
+    """Registers the decorated function or class as the op's kernel on a device.
+
+    ``types`` restrict it to some types of the op's type attributes: ``T=np.int32``, or several:
+    ``T=(np.float32, np.float64)``. Forms:
+
+    - ``numpy``: a function of NumPy arrays, one for each input (a list for an input that is one),
+      and of those attributes that it names; it returns the outputs. Or a class, constructed once
+      for each set of attributes with an `OpKernelConstruction`, whose ``compute`` is called with
+      an `OpKernelContext`. Compiled code calls it back.
+    - ``tracejit``: the same function written with traced functions; in compiled code it fuses
+      with what is around it, and without a gradient of its own the op has its derivative.
+    - ``tir``: a function of the inputs' and the outputs' shapes (two lists) and of attributes,
+      that returns a TVM PrimFunc with a buffer for each array, which compiled code contains.
+
+    There may be one of each form; a program uses ``tir`` before ``tracejit`` before ``numpy``,
+    outside compiled code it is the other way round. A kernel for the GPU is kept for targets
+    that are GPUs. ``host_memory`` names inputs and outputs that stay in the host's memory there.
+
+    Raises `ArgumentError` where the op has such a kernel already, or for another signature.
+    """
+
+    def register(implementation: Implementation) -> Implementation:
+        found = get_op(op)
+        made = make_kernel(
+            found.definition, implementation, device, form, tuple(host_memory), types
+        )
+        found.implementations.add(made)
+        return implementation
+
+    return register
+
+
+def gradient(op: str | Op) -> Callable[[GradientFunction], GradientFunction]:
+    """Registers the decorated function as the op's derivative: ``gradient(op, grad)``.
+
+    ``op`` is an `Operation`; ``grad`` the cotangent of the output, a list of them for several
+    outputs. It is traced, and returns one cotangent for each input, None for zero.
+    """
+
+    def register(function: GradientFunction) -> GradientFunction:
+        get_op(op).set_gradient(function)
+        return function
+
+    return register
+
+
+def not_differentiable(op: str | Op) -> None:
+    """Says that nothing the op returns changes with its inputs: the derivative is zero."""
+    get_op(op).set_gradient(lambda operation, grad: [None] * len(operation.inputs))
+
+
+def load_op_library(path: str | Path) -> ModuleType:
+    """Runs a Python file that registers ops; a module with them as functions, in snake case.
+
+    Raises `ArgumentError` for a file that registers none.
+    """
+    file = Path(path)
+    module = ModuleType(file.stem)
+    module.__file__ = str(file)
+    before = len(_NEW)
+    code = compile(file.read_text(encoding="utf-8"), str(file), "exec")
+    exec(code, module.__dict__)
+    made = _NEW[before:]
+    if not made:
+        raise ArgumentError(f"load_op_library: {file} registers no op")
+    for op in made:
+        setattr(module, op.__name__, op)
+    return module

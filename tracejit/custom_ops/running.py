@@ -1,0 +1,101 @@
+"""Kernels at work: from arrays to the arrays of the outputs, checked.
+
+run(op, attrs, arrays)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tracejit.custom_ops.definition import Argument, Definition
+from tracejit.custom_ops.kernels import Kernel, OpKernelConstruction, OpKernelContext
+from tracejit.custom_ops.shape_inference import Sizes
+from tracejit.custom_ops.types import STRING, is_text, type_name
+from tracejit.errors import ArgumentError, ElementTypeError, InvalidArgumentError, ShapeError
+from tracejit.sources import Source
+
+
+@contextmanager
+def named(op: str, source: Source | None = None) -> Iterator[None]:
+    """Puts the op's name in front of what `require` says inside, and its call's line behind."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{op}: {error.message}", source or error.source) from error
+
+
+def construct(kernel: Kernel, definition: Definition, attrs: Mapping[str, Any]) -> Any:
+    """An instance of a kernel class; its constructor may check the attributes."""
+    return kernel.implementation(OpKernelConstruction(definition, attrs, kernel.device))
+
+
+def run_numpy(
+    kernel: Kernel,
+    instance: Any,
+    definition: Definition,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[np.ndarray],
+    shapes: Sequence[Sizes],
+) -> list[np.ndarray]:
+    """What a kernel of form ``numpy`` makes; ``instance`` is one of its class."""
+    if kernel.is_class:
+        context = OpKernelContext(definition, attrs, kernel.device, arrays, shapes)
+        instance.compute(context)
+        made: list[Any] = list(context.outputs)
+    else:
+        inputs = definition.grouped(definition.inputs, attrs, arrays)
+        made = flat_outputs(
+            definition, attrs, kernel.implementation(*inputs, **kernel.taken(attrs))
+        )
+    names = [o for o in definition.outputs for _ in definition.types(o, attrs)]
+    types = definition.flat_types(definition.outputs, attrs)
+    return [
+        _checked(f"{definition.name}: the kernel for {kernel}", *expected)
+        for expected in zip(names, made, types, shapes, strict=True)
+    ]
+
+
+def flat_outputs(definition: Definition, attrs: Mapping[str, Any], returned: Any) -> list[Any]:
+    """The arrays that a function returned, in order."""
+    outputs = definition.outputs
+    parts = [returned] if len(outputs) == 1 else [] if returned is None else returned
+    if not isinstance(parts, list | tuple) or len(parts) != len(outputs):
+        raise ArgumentError(
+            f"{definition.name}: the kernel must return {len(outputs)} outputs, not {returned!r}"
+        )
+    made: list[Any] = []
+    for output, part in zip(outputs, parts, strict=True):
+        count = len(definition.types(output, attrs))
+        if not definition.is_list(output):
+            made.append(part)
+        elif isinstance(part, list | tuple) and len(part) == count:
+            made.extend(part)
+        else:
+            raise ArgumentError(
+                f"{definition.name}: the kernel must return {count} arrays for output "
+                f"{output.name!r}"
+            )
+    return made
+
+
+def _checked(title: str, output: Argument, made: Any, dtype: np.dtype, sizes: Sizes) -> np.ndarray:
+    if made is None:
+        raise ArgumentError(f"{title} made nothing for output {output.name!r}")
+    is_number = type(made) in (bool, int, float, complex)
+    array = np.asarray(made, dtype) if is_number and dtype != STRING else np.asarray(made)
+    fits = is_text(array.dtype) if dtype == STRING else array.dtype == dtype
+    if not fits:
+        raise ElementTypeError(
+            f"{title} made output {output.name!r} of type {array.dtype}, not {type_name(dtype)}"
+        )
+    is_known = sizes is not None and None not in sizes
+    if is_known and array.shape != sizes:
+        raise ShapeError(
+            f"{title} made output {output.name!r} of dimensions {list(array.shape)}; the shape "
+            f"function says {list(sizes or ())}"
+        )
+    return array
