@@ -25,6 +25,7 @@ from tracejit.trace.tracer import lift
 from tracejit.traversal import unreached
 
 Function = Callable[..., Any]
+_NOT_GIVEN = object()
 
 
 def _merged(captured: Sequence[Instruction]) -> list[Instruction]:
@@ -74,41 +75,86 @@ def _branches(
     return bodies, [operand(leaf).natural for leaf in leaves], structure
 
 
-@public
-def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
-    """``true_fun(*operands)`` if ``pred`` holds, else ``false_fun(*operands)``; one runs."""
-    selector = converted(operand(pred).natural, ElementType.PRED)
-    names = ["true_fun", "false_fun"]
-    bodies, values, _ = _branches(names, [true_fun, false_fun], operands)
+def _chosen(
+    selector: Instruction,
+    names: Sequence[str],
+    functions: Sequence[Function],
+    operands: tuple[Any, ...],
+) -> Any:
+    """What the function that ``selector``, a truth value or a number, chooses returns."""
+    bodies, values, _ = _branches(names, functions, operands)
+    return chosen_body(selector, names, bodies, values)
+
+
+def chosen_body(
+    selector: Instruction,
+    names: Sequence[str],
+    bodies: Sequence[Body],
+    values: Sequence[Instruction],
+) -> Any:
+    """The result of one of the ``bodies``, of equal trees and shapes, applied to ``values``.
+
+    ``selector`` is a truth value, which chooses the first of two, or a number in range.
+    """
     captured = _merged([c for body in bodies for c in body.captured])
     given = tuple_([*values, *captured])
     computations = [
         _closed(body, name, captured, False) for body, name in zip(bodies, names, strict=True)
     ]
-    made = keep_effect(
-        control.conditional(selector, given, computations[0], given, computations[1])
-    )
-    return _results(made, bodies[0])
-
-
-@public
-def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
-    """The branch that ``index``, clamped to their number, names, on ``operands``."""
-    if not branches:
-        raise ArgumentError("switch: needs at least one branch")
-    number = converted(operand(index).natural, ElementType.S32)
-    names = [f"branch_{i}" for i in range(len(branches))]
-    bodies, values, _ = _branches(names, branches, operands)
-    captured = _merged([c for body in bodies for c in body.captured])
-    given = tuple_([*values, *captured])
-    computations = [
-        _closed(body, name, captured, False) for body, name in zip(bodies, names, strict=True)
-    ]
-    last = constant(len(branches) - 1, ElementType.S32)
-    chosen = elementwise.clamp(constant(0, ElementType.S32), number, last)
-    made = control.conditional_indexed(chosen, computations, [given] * len(computations))
+    if selector.array_shape.element_type is ElementType.PRED:
+        made = control.conditional(selector, given, computations[0], given, computations[1])
+    else:
+        made = control.conditional_indexed(selector, computations, [given] * len(computations))
     keep_effect(made)
     return _results(made, bodies[0])
+
+
+@public
+def cond(
+    pred: Any,
+    true_fun: Function,
+    false_fun: Function,
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
+    """``true_fun(*operands)`` if ``pred`` holds, else ``false_fun(*operands)``; one runs.
+
+    ``operand=x`` is one operand by its name. ``pred`` is one truth value or number. Raises
+    `ArgumentError` or `ShapeError` unless both return equal trees of equal shapes.
+    """
+    selector = _one_number(pred, "cond: pred", "truth value")
+    given = operands if operand is _NOT_GIVEN else (*operands, operand)
+    names = ["true_fun", "false_fun"]
+    return _chosen(converted(selector, ElementType.PRED), names, [true_fun, false_fun], given)
+
+
+@public
+def switch(
+    index: Any, branches: Sequence[Function], *operands: Any, operand: Any = _NOT_GIVEN
+) -> Any:
+    """The branch that ``index``, clamped to their number, names, on ``operands``.
+
+    Raises `ElementTypeError` for an index that is no integer.
+    """
+    if not branches:
+        raise ArgumentError("switch: needs at least one branch")
+    number = _one_number(index, "switch: index", "integer")
+    element_type = number.array_shape.element_type
+    if not element_type.is_integral:
+        raise ElementTypeError(f"switch: index must be an integer, not {element_type}")
+    given = operands if operand is _NOT_GIVEN else (*operands, operand)
+    names = [f"branch_{i}" for i in range(len(branches))]
+    # In its own type: numbers beyond the range of s32 are clamped, too.
+    first, last = constant(0, element_type), constant(len(branches) - 1, element_type)
+    chosen = converted(elementwise.clamp(first, number, last), ElementType.S32)
+    return _chosen(chosen, names, list(branches), given)
+
+
+def _one_number(value: Any, what: str, kind: str) -> Instruction:
+    number = operand(value).natural
+    if number.array_shape.rank:
+        raise ShapeError(f"{what} must be one {kind}, not {number.shape}")
+    return number
 
 
 def _results(made: Instruction, body: Body) -> Any:
@@ -161,18 +207,25 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
 
     It has no derivative: how often it runs is known only while running.
     """
-    return _while(cond_fun, body_fun, init_val)
+    return loop(cond_fun, body_fun, init_val)
 
 
-def _while(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+def loop(
+    cond_fun: Function,
+    body_fun: Function,
+    init_val: Any,
+    condition_title: str = "cond_fun",
+    title: str = "body_fun",
+) -> Any:
+    """`while_loop` inside a trace; the titles name the two functions in errors."""
     leaves, structure = tree.flatten(init_val)
     carry = [Abstract.of(leaf) for leaf in leaves]
-    body = carried_body(body_fun, "body_fun", carry, structure)
+    body = carried_body(body_fun, title, carry, structure)
     condition = record_body(
-        cond_fun, "cond_fun", carry, lambda xs: (tree.unflatten(structure, xs),)
+        cond_fun, condition_title, carry, lambda xs: (tree.unflatten(structure, xs),)
     )
     if [a.shape.dimensions for a in condition.abstract] != [()]:
-        raise ShapeError("cond_fun: must return one truth value")
+        raise ShapeError(f"{condition_title}: must return one truth value")
     captured = _merged([*body.captured, *condition.captured])
     values = [
         operand(leaf).to(kind.shape.element_type) for leaf, kind in zip(leaves, carry, strict=True)
@@ -218,7 +271,7 @@ def fori_loop(
             value = body_fun(i, value)
         return value
     limit = upper if isinstance(upper, int) else lift(operand(upper).natural)
-    _, final = _while(
+    _, final = loop(
         lambda carry: carry[0] < limit,
         lambda carry: (carry[0] + 1, body_fun(carry[0], carry[1])),
         (lower, init_val),

@@ -1,7 +1,7 @@
-"""Loops over the slices of arrays: `scan` and `map`.
+"""Loops over the slices of arrays: `scan`, `map`, and `associative_scan`.
 
-Recorded as one Scan, which has a derivative; what the function uses of the trace around it becomes
-a carry that stays the same.
+The first two are recorded as one Scan, which has a derivative; what the function uses of the trace
+around it becomes a carry that stays the same.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit import tree
-from tracejit.errors import ArgumentError, ShapeError
+from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.lax.control import as_carried, carried_body
+from tracejit.loading import load
 from tracejit.ops import layout, scanning
 from tracejit.ops.constants import elements_of, parameter, tuple_
-from tracejit.shapes import Shape
+from tracejit.shapes import Shape, canonical_dimension
 from tracejit.trace.body import Abstract, Body, record_body, with_kinds
 from tracejit.trace.context import keep_effect
 from tracejit.trace.convert import operand
@@ -25,6 +26,7 @@ from tracejit.trace.tracer import Tracer, lift
 from tracejit.traversal import unreached
 
 Function = Callable[..., Any]
+Slices = list[Instruction]
 
 
 @public
@@ -169,7 +171,117 @@ def _pair(result: Any) -> tuple[Any, Any]:
 
 
 @public
-def map(f: Function, xs: Any) -> Any:
-    """``f`` of every slice of ``xs`` along the first dimension, the results stacked."""
-    _, ys = scan(lambda carry, x: (carry, f(x)), (), xs)
-    return ys
+def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
+    """``f`` of every slice of ``xs`` along the first dimension, the results stacked.
+
+    With ``batch_size`` so many slices are worked out at once, by `vmap`, and the rest after them.
+    Raises `ShapeError` when lengths differ, `AttributeValueError` for a batch size below 1.
+    """
+    if batch_size is None:
+        _, ys = scan(lambda carry, x: (carry, f(x)), (), xs)
+        return ys
+    if batch_size < 1:
+        raise AttributeValueError(f"map: batch_size must be at least 1, not {batch_size}")
+    columns, spec = tree.flatten(xs)
+    slices = [lift(operand(column).natural, False) for column in columns]
+    count = _length([s.instruction for s in slices], None)
+    whole = count - count % batch_size
+    batched = load("tracejit.transforms.vmap").vmap(f)
+    parts = []
+    if whole:
+        rows = [s[:whole].reshape(-1, batch_size, *s.shape[1:]) for s in slices]
+        _, ys = scan(lambda carry, x: (carry, batched(x)), (), tree.unflatten(spec, rows))
+        parts.append(tree.map(lambda y: y.reshape(whole, *y.shape[2:]), ys))
+    if whole < count:
+        parts.append(batched(tree.unflatten(spec, [s[whole:] for s in slices])))
+    if not parts:
+        return map(f, xs)
+    return tree.map(lambda *ys: _joined([y.instruction for y in ys], 0), *parts)
+
+
+def _joined(parts: Sequence[Instruction], axis: int) -> Tracer:
+    return lift(layout.concatenate(parts, axis) if len(parts) > 1 else parts[0], False)
+
+
+@public
+def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All partial results of an associative function: the tree of x0, fn(x0, x1), ...
+
+    ``fn(a, b)`` takes and returns trees like ``elems``, whose arrays have many elements along
+    ``axis``, one row of ``a`` for each of ``b``. It is recorded about 2 log2(n) times. With
+    ``reverse`` the partial results begin at the end.
+
+    Raises `ShapeError` when lengths differ, `DimensionError` for an axis that is none, and
+    `ArgumentError` when ``fn`` returns another tree.
+    """
+    columns, spec = tree.flatten(elems)
+    arrays = [operand(column).natural for column in columns]
+    axes = [canonical_dimension(axis, a.array_shape.rank, "associative_scan") for a in arrays]
+    lengths = {a.array_shape.dimensions[k] for a, k in zip(arrays, axes, strict=True)}
+    if len(lengths) != 1:
+        raise ShapeError(
+            f"associative_scan: elems must have one length along axis {axis}; found "
+            f"{sorted(lengths)}"
+        )
+    turned = [layout.rev(a, [k]) if reverse else a for a, k in zip(arrays, axes, strict=True)]
+
+    def combine(left: Slices, right: Slices) -> Slices:
+        given = (tree.unflatten(spec, [lift(x, False) for x in side]) for side in (left, right))
+        made, structure = tree.flatten(fn(*given))
+        if structure != spec:
+            raise ArgumentError(
+                f"associative_scan: fn must return the tree that it takes, {spec}, not {structure}"
+            )
+        results = [operand(value).natural for value in made]
+        for before, after in zip(right, results, strict=True):
+            if before.shape != after.shape:
+                raise ShapeError(
+                    f"associative_scan: fn must return the shapes that it takes; {before.shape} "
+                    f"became {after.shape}"
+                )
+        return results
+
+    partial = _partial_results(combine, turned, axes)
+    placed = [layout.rev(p, [k]) if reverse else p for p, k in zip(partial, axes, strict=True)]
+    return tree.unflatten(spec, [lift(p, False) for p in placed])
+
+
+def _partial_results(
+    combine: Callable[[Slices, Slices], Slices], arrays: Slices, axes: Sequence[int]
+) -> Slices:
+    """Pairs of neighbours are combined; their partial results are the odd ones of the whole."""
+    count = arrays[0].array_shape.dimensions[axes[0]] if arrays else 0
+    if count < 2:
+        return arrays
+    firsts, seconds = _every_other(arrays, axes, 0, count - 1), _every_other(arrays, axes, 1, count)
+    odd = _partial_results(combine, combine(firsts, seconds), axes)
+    # Before each later even element stands the odd partial result in front of it.
+    later = _every_other(arrays, axes, 2, count)
+    if count > 2:
+        before = [_strided(o, k, 0, (count - 1) // 2, 1) for o, k in zip(odd, axes, strict=True)]
+        later = combine(before, later)
+    start = [_strided(a, k, 0, 1, 1) for a, k in zip(arrays, axes, strict=True)]
+    even = [layout.concatenate([s, rest], k) for s, rest, k in zip(start, later, axes, strict=True)]
+    return [_interleaved(e, o, k) for e, o, k in zip(even, odd, axes, strict=True)]
+
+
+def _every_other(arrays: Slices, axes: Sequence[int], start: int, limit: int) -> Slices:
+    return [_strided(a, k, start, limit, 2) for a, k in zip(arrays, axes, strict=True)]
+
+
+def _strided(array: Instruction, axis: int, start: int, limit: int, stride: int) -> Instruction:
+    return layout.slice_in_dim(array, min(start, limit), limit, stride, axis)
+
+
+def _interleaved(even: Instruction, odd: Instruction, axis: int) -> Instruction:
+    """even[0], odd[0], even[1], ...; there are as many of both, or one more of the first."""
+    sizes = odd.array_shape.dimensions
+    pairs = sizes[axis]
+    paired = (*sizes[: axis + 1], 1, *sizes[axis + 1 :])
+    both = [layout.reshape(_strided(x, axis, 0, pairs, 1), paired) for x in (even, odd)]
+    flat = (*sizes[:axis], 2 * pairs, *sizes[axis + 1 :])
+    made = layout.reshape(layout.concatenate(both, axis + 1), flat)
+    count = even.array_shape.dimensions[axis]
+    if count == pairs:
+        return made
+    return layout.concatenate([made, _strided(even, axis, pairs, count, 1)], axis)

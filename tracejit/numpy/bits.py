@@ -9,10 +9,10 @@ import numpy as np
 from tracejit.errors import AttributeValueError, ElementTypeError
 from tracejit.graph import Instruction
 from tracejit.lax.control import while_loop
-from tracejit.numpy.building import canonical_axis, equals, fill, where
+from tracejit.numpy.building import canonical_axis, fill, where
 from tracejit.numpy.manipulation import as_array, moveaxis, ravel
 from tracejit.numpy.ufunc import Ufunc
-from tracejit.ops import elementwise, elementwise_unary
+from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
 
@@ -26,9 +26,9 @@ def _gcd(x: Instruction, y: Instruction) -> Instruction:
 
     def step(pair: tuple[Tracer, Tracer]) -> tuple[Tracer, Tracer]:
         a, b = pair[0].instruction, pair[1].instruction
-        done = equals(b, 0)
-        rest = elementwise.rem(a, where(done, fill(b, 1), b))
-        return lift(where(done, a, b), False), lift(where(done, b, rest), False)
+        goes_on = comparison.ne(b, fill(b, 0))
+        rest = elementwise.rem(a, where(goes_on, b, fill(b, 1)))
+        return lift(where(goes_on, b, a), False), lift(where(goes_on, rest, b), False)
 
     first = lift(_magnitude(x), False), lift(_magnitude(y), False)
     found, _ = while_loop(lambda pair: (pair[1] != 0).any(), step, first)
@@ -38,9 +38,9 @@ def _gcd(x: Instruction, y: Instruction) -> Instruction:
 
 def _lcm(x: Instruction, y: Instruction) -> Instruction:
     divisor = _gcd(x, y)
-    none = equals(divisor, 0)
-    quotient = elementwise.div(_magnitude(x), where(none, fill(divisor, 1), divisor))
-    return where(none, divisor, elementwise.mul(quotient, _magnitude(y)))
+    is_some = comparison.ne(divisor, fill(divisor, 0))
+    quotient = elementwise.div(_magnitude(x), where(is_some, divisor, fill(divisor, 1)))
+    return where(is_some, elementwise.mul(quotient, _magnitude(y)), divisor)
 
 
 gcd = Ufunc(np.gcd, _gcd)

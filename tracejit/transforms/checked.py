@@ -16,6 +16,7 @@ from tracejit.errors import DynamicIndexError, IntegerDivisionError, NotFiniteEr
 from tracejit.graph import Instruction, Op
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
+from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
 from tracejit.ops.elementwise import DIV, REM, SELECT
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
@@ -48,7 +49,7 @@ class _Steps:
         if look is not None:
             look(instruction, operands, self)
         value = evaluate_instruction(instruction, operands)
-        if instruction.op is not CONSTANT:
+        if instruction.op not in _DELIBERATE:
             _look_at_value(instruction, operands, value)
         return value
 
@@ -169,6 +170,9 @@ def _require_inside(
             instruction.source,
         )
 
+
+_DELIBERATE = (CONSTANT, BITCAST_CONVERT_TYPE)
+"""Ops that may make NaN and infinity: what they make was written down so."""
 
 _LOOKS: dict[Op, Callable[[Instruction, Sequence[Any], _Steps], None]] = {
     DIV: _look_at_divisor,
