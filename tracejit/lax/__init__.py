@@ -116,7 +116,7 @@ from tracejit.lax.reductions import (
     sort,
     top_k,
 )
-from tracejit.lax.scanning import map, scan
+from tracejit.lax.scanning import associative_scan, map, scan
 from tracejit.lax.shapes import (
     broadcast,
     broadcast_in_dim,
@@ -168,6 +168,7 @@ __all__ = [
     "argmin",
     "asin",
     "asinh",
+    "associative_scan",
     "atan",
     "atan2",
     "atanh",
