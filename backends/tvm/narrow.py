@@ -30,7 +30,12 @@ def decode(memory: Expr, element_type: ElementType) -> Expr:
         return reinterpret("float32", tirx.Cast("uint32", memory) << _u32(16))
     if element_type is ElementType.F8E5M2:
         half = tirx.Cast("uint16", memory) << const(8, "uint16")
-        return tirx.Cast("float32", reinterpret("float16", half))
+        number = tirx.Cast("float32", reinterpret("float16", half))
+        # The conversion would make every NaN a quiet one.
+        code = tirx.Cast("uint32", memory)
+        sign = (code & _u32(0x80)) << _u32(24)
+        nan = reinterpret("float32", sign | _u32(0x7F800000) | ((code & _u32(3)) << _u32(21)))
+        return tirx.Select((code & _u32(0x7F)) > _u32(0x7C), nan, number)
     if element_type is ElementType.F8E4M3FN:
         return _decode_f8e4m3fn(tirx.Cast("uint32", memory))
     if element_type is ElementType.S4:
@@ -58,6 +63,9 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
     if element_type is ElementType.PRED:
         return tirx.Select(value, const(1, "uint8"), const(0, "uint8"))
     if element_type is ElementType.F16:
+        # What was only widened goes back as it was, which a conversion would not do for every NaN.
+        if isinstance(value, tirx.Cast) and "float16" in str(value.value.ty):
+            return value.value
         return tirx.Cast("float16", value)
     if element_type is ElementType.BF16:
         bits = _bits(value)
@@ -97,8 +105,9 @@ def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int
     is_small = magnitude < _u32((128 - bias) << 23)
     code = tirx.Select(is_small, subnormal, tirx.min(normal, _u32(overflow)))
     code = tirx.Select(magnitude >= _u32(0x7F800000), _u32(overflow), code)
-    payload = (magnitude >> _u32(dropped)) & _u32(0x7F ^ nan)
-    code = tirx.Select(_is_nan(bits), _u32(nan) | payload, code)
+    kept = (magnitude >> _u32(dropped)) & _u32((1 << mantissa) - 1)
+    payload = tirx.Select(kept == _u32(0), _u32(nan), _u32(overflow) | kept)
+    code = tirx.Select(_is_nan(bits), payload, code)
     return tirx.Cast("uint8", code | sign)
 
 

@@ -348,3 +348,18 @@ def unchanged_twice(x: Instruction, use: Callable[..., Instruction]) -> Instruct
 def test_states_that_a_loop_never_changes_are_one_array(use: Callable[..., Instruction]) -> None:
     entry = computation(lambda x: unchanged_twice(x, use), ROW)
     check(entry, arguments(entry, 1))
+
+
+@pytest.mark.parametrize(
+    ("element_type", "words"),
+    [("f8e5m2", "u8"), ("f8e4m3fn", "u8"), ("f16", "u16"), ("bf16", "u16")],
+)
+def test_bit_casts_keep_every_bit(element_type: str, words: str) -> None:
+    """Of signalling NaN as well."""
+    narrow, unsigned = ElementType(element_type), ElementType(words)
+    bits = np.arange(1 << narrow.bits).astype(unsigned.dtype)
+    entry = computation(
+        lambda x: ops.bitcast_convert_type(x, unsigned), Shape(narrow, (bits.size,))
+    )
+    (found,) = compiled(entry)([bits.view(narrow.dtype)])
+    np.testing.assert_array_equal(found, bits)

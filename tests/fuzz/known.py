@@ -200,7 +200,7 @@ def _cancelling(instruction: Instruction, operand: np.ndarray, *others: np.ndarr
 
 def _over_one(instruction: Instruction, *operands: np.ndarray) -> bool:
     dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
-    return math.prod(operands[0].shape[d] for d in dimensions) == 1
+    return bool(math.prod(operands[0].shape[d] for d in dimensions) == 1)
 
 
 def _of_sorted(instruction: Instruction, *operands: np.ndarray) -> bool:

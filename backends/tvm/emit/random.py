@@ -69,7 +69,7 @@ def _word(emitter: Emitter, state: Instruction, position: int) -> Expr:
 
 
 def _sum(emitter: Emitter, lhs: Expr, rhs: Expr) -> Expr:
-    return emitter.hold(mathematics.wrapping_add(lhs, rhs, "uint64"), ElementType.U64)
+    return emitter.hold(lhs + rhs, ElementType.U64)
 
 
 def _moved(frame: Frame, state: Instruction, count: int, target: Buffer) -> list[Stmt]:
