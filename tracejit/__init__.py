@@ -4,37 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracejit import debug, errors, hlo, tree
+from tracejit import errors, hlo, tree
 from tracejit.api import compile, interpret
-from tracejit.callbacks import pure_callback
 from tracejit.loading import on_first_use
-from tracejit.queues import Queue, feeds, infeed, outfeed
 from tracejit.targets import register_custom_call, unregister_custom_call
 from tracejit.trace.table import implemented_in
-from tracejit.transforms import (
-    checkpoint,
-    checkpoint_policies,
-    custom_jvp,
-    custom_vjp,
-    grad,
-    gradient_of,
-    hessian,
-    hvp,
-    jacfwd,
-    jacrev,
-    jit,
-    jvp,
-    linear_transpose,
-    linearize,
-    remat,
-    stop_gradient,
-    value_and_grad,
-    vjp,
-    vmap,
-)
+from tracejit.transforms.jit import jit
 
 if TYPE_CHECKING:
-    from tracejit import builder, custom_ops, lax, nn, numpy, random, scipy
+    from tracejit import builder, custom_ops, debug, lax, nn, numpy, optim, random, scipy
+    from tracejit.callbacks import pure_callback
+    from tracejit.queues import Queue, feeds, infeed, outfeed
+    from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
+    from tracejit.transforms.custom import custom_jvp, custom_vjp
+    from tracejit.transforms.forward import jvp, linear_transpose, linearize
+    from tracejit.transforms.gradient import grad, value_and_grad, vjp
+    from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacrev
+    from tracejit.transforms.of_module import gradient_of
+    from tracejit.transforms.stop_gradient import stop_gradient
+    from tracejit.transforms.vmap import vmap
 
 __all__ = [
     "Queue",
@@ -64,6 +52,7 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "optim",
     "outfeed",
     "pure_callback",
     "random",
@@ -78,8 +67,47 @@ __all__ = [
     "vmap",
 ]
 
+_MEMBERS = {
+    "tracejit.callbacks": ("pure_callback",),
+    "tracejit.queues": (
+        "Queue",
+        "feeds",
+        "infeed",
+        "outfeed",
+    ),
+    "tracejit.transforms.checkpoint": (
+        "checkpoint",
+        "checkpoint_policies",
+        "remat",
+    ),
+    "tracejit.transforms.custom": (
+        "custom_jvp",
+        "custom_vjp",
+    ),
+    "tracejit.transforms.forward": (
+        "jvp",
+        "linear_transpose",
+        "linearize",
+    ),
+    "tracejit.transforms.gradient": (
+        "grad",
+        "value_and_grad",
+        "vjp",
+    ),
+    "tracejit.transforms.jacobian": (
+        "hessian",
+        "hvp",
+        "jacfwd",
+        "jacrev",
+    ),
+    "tracejit.transforms.of_module": ("gradient_of",),
+    "tracejit.transforms.stop_gradient": ("stop_gradient",),
+    "tracejit.transforms.vmap": ("vmap",),
+}
 __getattr__ = on_first_use(
-    __name__, ("builder", "custom_ops", "lax", "nn", "numpy", "random", "scipy")
+    __name__,
+    ("builder", "custom_ops", "debug", "lax", "nn", "numpy", "optim", "random", "scipy"),
+    {name: module for module, names in _MEMBERS.items() for name in names},
 )
 implemented_in("tracejit.numpy", "numpy", "math", "cmath")
 implemented_in("tracejit.numpy.fft", "numpy.fft")

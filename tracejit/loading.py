@@ -7,7 +7,7 @@ load("tracejit.scipy.special")
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -17,16 +17,22 @@ def load(module: str) -> ModuleType:
     return importlib.import_module(module)
 
 
-def on_first_use(package: str, names: Iterable[str]) -> Callable[[str], Any]:
-    """A package's ``__getattr__``, which imports its submodules ``names`` when one asks for them.
+def on_first_use(
+    package: str, submodules: Iterable[str] = (), members: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
+    """A package's ``__getattr__``, which imports its ``submodules`` when one asks for them.
 
-    Raises `AttributeError` for every other name.
+    ``members`` are names that other modules define, each with the module's full name. Raises
+    `AttributeError` for every other name.
     """
-    parts = frozenset(names)
+    parts = frozenset(submodules)
+    elsewhere = dict(members or {})
 
     def getattribute(name: str) -> Any:
-        if name not in parts:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return load(f"{package}.{name}")
+        if name in parts:
+            return load(f"{package}.{name}")
+        if name in elsewhere:
+            return getattr(load(elsewhere[name]), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getattribute

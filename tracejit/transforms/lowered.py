@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tracejit import hlo
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
-from tracejit.hlo import to_stablehlo, to_text
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.staging import Staged
 
@@ -47,7 +47,7 @@ class Lowered:
         Raises `ArgumentError` for another dialect, `UnsupportedError` for an op that StableHLO
         cannot express.
         """
-        writers = {"hlo": to_text, "stablehlo": to_stablehlo}
+        writers = {"hlo": hlo.to_text, "stablehlo": hlo.to_stablehlo}
         if dialect not in writers:
             raise ArgumentError(
                 f"as_text: the dialect must be 'hlo' or 'stablehlo', not {dialect!r}"
