@@ -113,7 +113,7 @@ FUNCTIONS: list[Function] = [
 ]
 
 
-# --- Steps: each turns a function of a vector to a vector into another one -------------------------
+# --- Steps: each turns a function of a vector to a vector into another one ---------
 
 
 @dataclass(frozen=True)
