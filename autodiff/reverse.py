@@ -21,6 +21,7 @@ from tracejit.ops.elementwise import add
 from tracejit.ops.layout import full
 from tracejit.rules import RuleTable
 from tracejit.shapes import Shape
+from tracejit.sources import on_behalf_of
 from tracejit.traversal import in_order
 
 Cotangent = Instruction | None
@@ -145,7 +146,7 @@ def _apply(instruction: Instruction, cotangent: Nested) -> Sequence[Found]:
         return [elements]
     rule = differentiate.get(instruction.op)
     if rule is not None:
-        return rule(instruction, cotangent)
+        return on_behalf_of(instruction.source, rule, instruction, cotangent)
     if differentiate.reason(instruction.op) is not None:
         return [None] * len(instruction.operands)
     raise DerivativeError(f"{instruction.op.function}: has no derivative", instruction.source)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+R = TypeVar("R")
 
 
 class Source(NamedTuple):
@@ -22,9 +25,8 @@ class Source(NamedTuple):
 _PACKAGE = Path(__file__).resolve().parent
 _LIBRARY = Path(os.__file__).resolve().parent
 # The checkout keeps autodiff/ and backends/ beside tracejit/ and links to them.
-_INTERNAL = tuple(
-    str((_PACKAGE / part).resolve()) + os.sep for part in ("", "autodiff", "backends")
-) + (
+_INTERNAL = (
+    *(str((_PACKAGE / part).resolve()) + os.sep for part in ("", "autodiff", "backends")),
     # What stands below a thread that tracejit has started.
     str(_LIBRARY / "threading.py"),
     str(_LIBRARY / "concurrent" / "futures") + os.sep,
@@ -40,11 +42,28 @@ def is_internal(code: CodeType) -> bool:
     return known
 
 
+def on_behalf_of(source: Source | None, function: Callable[..., R], *args: Any) -> R:
+    """``function(*args)``; what it builds and raises belongs to ``source``.
+
+    So a derivative's operations name the line of what is differentiated. Lines of functions of
+    the user's that are called inside come first.
+    """
+    return function(*args)
+
+
+_ON_BEHALF = on_behalf_of.__code__
+
+
 def user_source() -> Source | None:
     """The innermost line outside tracejit, or None when there is no such frame."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not is_internal(frame.f_code):
-            return Source(frame.f_code.co_filename, frame.f_lineno)
+        code = frame.f_code
+        if code is _ON_BEHALF:
+            source: Source | None = frame.f_locals["source"]
+            if source is not None:
+                return source
+        elif not is_internal(code):
+            return Source(code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

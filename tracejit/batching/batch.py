@@ -24,6 +24,7 @@ from tracejit.ops.constants import (
 from tracejit.ops.layout import broadcast_in_dim, full
 from tracejit.rules import RuleTable
 from tracejit.shapes import AnyShape, Shape, TupleShape
+from tracejit.sources import on_behalf_of
 from tracejit.traversal import effects_of, in_order, rebuild, unreached
 
 Flag = bool | tuple["Flag", ...]
@@ -155,7 +156,7 @@ def _apply(instruction: Instruction, operands: Sequence[Batched], size: int) -> 
     if rule is None:
         reason = batching.reason(instruction.op) or "has no batching rule"
         raise UnsupportedError(f"{instruction.op.function}: {reason}", instruction.source)
-    result = rule(instruction, operands, size)
+    result = on_behalf_of(instruction.source, rule, instruction, operands, size)
     if isinstance(result, Instruction):
         result = Batched(result, uniform(instruction.shape, True))
     expected = batched_shape(instruction.shape, result.flag, size)

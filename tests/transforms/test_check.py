@@ -1,0 +1,212 @@
+"""`jit(f, check=True)`: mistakes that only values show, with the op and the user's line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import lax
+from tracejit.errors import DynamicIndexError, IntegerDivisionError, NotFiniteError
+
+X = np.arange(4.0)
+HERE = r"\(test_check\.py:{}\)"
+
+
+def checked(function: Any, *args: Any) -> Any:
+    return tj.jit(function, check=True)(*args)
+
+
+def line_of(text: str) -> int:
+    """The line of this file that ends in the comment ``# text``."""
+    lines = inspect.getsource(inspect.getmodule(line_of)).splitlines()  # type: ignore[arg-type]
+    (found,) = (n for n, line in enumerate(lines, 1) if line.endswith(f"# {text}"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "index", "message"),
+    [
+        (lambda x, i: x[i], 4, "dynamic_slice: index 4 is out of bounds for dimension 0 of size 4"),
+        (lambda x, i: x[i], -5, "dynamic_slice: index -1 is out of bounds for dimension 0"),
+        (lambda x, i: x[i], np.array([0, 9]), "gather: index 9 is out of bounds for dimension 0"),
+        (
+            lambda x, i: x.reshape(2, 2)[:, i],
+            np.array([0, 2]),
+            "gather: index 2 is out of bounds for dimension 1 of size 2",
+        ),
+        (
+            lambda x, i: lax.dynamic_slice(x, (i,), (3,)),
+            2,
+            "dynamic_slice: index 2 is out of bounds for dimension 0 of size 4, for a slice of 3",
+        ),
+        (
+            lambda x, i: lax.dynamic_update_slice(x, np.ones(2), (i,)),
+            3,
+            "dynamic_update_slice: index 3 is out of bounds for dimension 0 of size 4, for a slice",
+        ),
+    ],
+)
+def test_indices_that_are_read(function: Any, index: Any, message: str) -> None:
+    with pytest.raises(DynamicIndexError) as caught:
+        checked(function, X, index)
+    assert str(caught.value).startswith(message)
+    assert "test_check.py:" in str(caught.value)
+    assert isinstance(caught.value, IndexError)
+    checked(function, X, np.zeros_like(index))
+
+
+def test_indices_that_are_written() -> None:
+    def store(x: Any, i: Any) -> Any:
+        y = np.array(x)
+        y[i] = 1
+        return y
+
+    def add(x: Any, i: Any) -> Any:
+        y = np.array(x)
+        np.add.at(y, i, 1)
+        return y
+
+    for function in (store, add):
+        for index in (7, np.array([1, 7])):
+            with pytest.raises(DynamicIndexError, match="index 7 is out of bounds for dimension 0"):
+                checked(function, X, index)
+        np.testing.assert_array_equal(checked(function, X, -1), function(X, -1))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: a // b,
+        lambda a, b: a % b,
+        lambda a, b: np.fmod(a, b),
+        lambda a, b: np.divmod(a, b)[0],
+        lambda a, b: lax.div(a, b),
+        lambda a, b: lax.rem(a, b),
+    ],
+)
+def test_integer_division_by_zero(function: Any) -> None:
+    a, b = np.array([4, 5]), np.array([2, 0])
+    with pytest.raises(IntegerDivisionError, match=r"(div|rem): divides an integer by zero \(test"):
+        checked(function, a, b)
+    assert issubclass(IntegerDivisionError, ZeroDivisionError)
+    np.testing.assert_array_equal(checked(function, a, b + 1), function(a, b + 1))
+    guarded = checked(lambda a, b: np.where(b == 0, 0, function(a, np.maximum(b, 1))), a, b)
+    np.testing.assert_array_equal(guarded, np.where(b == 0, 0, function(a, np.maximum(b, 1))))
+
+
+def test_no_false_alarms() -> None:
+    """Infinity that is written down, greatest common divisors, bits, and what was NaN before."""
+    n = np.array([12, 0, 7])
+    np.testing.assert_array_equal(checked(np.gcd, n, n[::-1].copy()), np.gcd(n, n[::-1]))
+    np.testing.assert_array_equal(checked(np.lcm, n, n[::-1].copy()), np.lcm(n, n[::-1]))
+    assert checked(np.max, X) == 3
+    assert checked(lambda x: np.minimum(x, np.inf).sum(), X) == 6
+    assert np.isnan(checked(lambda x: x.sum() * 2, np.array([1, np.nan])))
+    np.testing.assert_array_equal(checked(np.spacing, X), np.spacing(X))
+    assert checked(lambda x: x / np.float64(2), X)[1] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: np.log(x - 1), "log: makes NaN from finite operands"),
+        (lambda x: 1 / x, "div: makes infinity from finite operands"),
+        (lambda x: x * np.float64(1e308) * 10, "mul: makes infinity from finite operands"),
+        (lambda x: x - np.where(x > 2, np.inf, x) * 0, "mul: makes NaN from operands with infin"),
+        (lambda x: np.exp(x.astype(np.float32) * 100), "exp: makes infinity from finite"),
+    ],
+)
+def test_numbers_that_are_not_finite(function: Any, message: str) -> None:
+    with pytest.raises(NotFiniteError, match=message) as caught:
+        checked(function, X)
+    assert isinstance(caught.value, FloatingPointError)
+
+
+def in_while(x: Any) -> Any:
+    return lax.while_loop(
+        lambda s: s[0] < 4,
+        lambda s: (s[0] + 1, np.log(s[1])),  # while
+        (0, x),
+    )
+
+
+def in_scan(x: Any) -> Any:
+    def step(carry: Any, row: Any) -> Any:
+        carry = carry + np.sqrt(row - 2)  # scan
+        return carry, carry
+
+    return lax.scan(step, 0.0, x)
+
+
+def in_cond(x: Any) -> Any:
+    return lax.cond(
+        x[1] > 0,
+        lambda y: y / (y - y),  # cond
+        lambda y: y,
+        x,
+    )
+
+
+def in_call(x: Any) -> Any:
+    @tj.jit
+    def helper(y: Any) -> Any:
+        return np.arccosh(y)  # call
+
+    return helper(x)
+
+
+@pytest.mark.parametrize("function", [in_while, in_scan, in_cond, in_call])
+def test_inside_loops_branches_and_calls(function: Any) -> None:
+    line = HERE.format(line_of(function.__name__.removeprefix("in_")))
+    with pytest.raises(NotFiniteError, match=rf"makes (NaN|infinity) .*{line}"):
+        checked(function, X)
+
+
+def test_index_and_division_inside_a_loop() -> None:
+    def gathers(x: Any) -> Any:
+        return lax.fori_loop(0, 6, lambda i, s: s + x[i], 0.0)
+
+    with pytest.raises(DynamicIndexError, match="dynamic_slice: index 4 is out of bounds"):
+        checked(gathers, X)
+
+    def divides(n: Any) -> Any:
+        return lax.fori_loop(0, 6, lambda i, s: s + 10 // (n - i), 0)
+
+    with pytest.raises(IntegerDivisionError, match="div: divides an integer by zero"):
+        checked(divides, 3)
+    assert checked(divides, 7) == sum(10 // (7 - i) for i in range(6))
+
+
+def test_a_branch_that_is_not_taken_is_not_looked_at() -> None:
+    def function(x: Any) -> Any:
+        return lax.cond(x[0] > 0, lambda y: np.log(-y), lambda y: y + 1, x)
+
+    np.testing.assert_array_equal(checked(function, X), X + 1)
+
+
+def test_under_grad() -> None:
+    """The derivative's own operations count as well: those of sqrt at 0."""
+
+    def loss(x: Any) -> Any:
+        return np.sqrt(x).sum()  # grad
+
+    with pytest.raises(NotFiniteError, match=HERE.format(line_of("grad"))):
+        checked(tj.grad(loss), X)
+    np.testing.assert_allclose(checked(tj.grad(loss), X + 1), 0.5 / np.sqrt(X + 1))
+
+    def picked(x: Any, i: Any) -> Any:
+        return x[i] * x[1]
+
+    with pytest.raises(DynamicIndexError, match="index 5 is out of bounds"):
+        checked(tj.grad(picked), X, 5)
+    np.testing.assert_array_equal(checked(tj.grad(picked), X, 2), [0, 2, 1, 0])
+
+
+def test_under_vmap() -> None:
+    with pytest.raises(DynamicIndexError, match="index 8 is out of bounds"):
+        checked(tj.vmap(lambda i: X[i]), np.array([1, 8]))
+    np.testing.assert_array_equal(checked(tj.vmap(lambda i: X[i]), np.array([1, 3])), [1, 3])
