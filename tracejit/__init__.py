@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracejit import errors, hlo, tree
+from tracejit import errors, hlo, shapes, tree
 from tracejit.api import compile, interpret
 from tracejit.loading import on_first_use
 from tracejit.targets import register_custom_call, unregister_custom_call
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tracejit import builder, custom_ops, debug, lax, nn, numpy, optim, random, scipy
     from tracejit.callbacks import pure_callback
     from tracejit.queues import Queue, feeds, infeed, outfeed
+    from tracejit.transforms.check_grads import check_grads
     from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
     from tracejit.transforms.custom import custom_jvp, custom_vjp
     from tracejit.transforms.forward import jvp, linear_transpose, linearize
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from tracejit.transforms.of_module import gradient_of
     from tracejit.transforms.stop_gradient import stop_gradient
     from tracejit.transforms.vmap import vmap
+    from tracejit.transforms.why_zero import why_zero
 
 __all__ = [
     "Queue",
     "builder",
+    "check_grads",
     "checkpoint",
     "checkpoint_policies",
     "compile",
@@ -59,12 +62,14 @@ __all__ = [
     "register_custom_call",
     "remat",
     "scipy",
+    "shapes",
     "stop_gradient",
     "tree",
     "unregister_custom_call",
     "value_and_grad",
     "vjp",
     "vmap",
+    "why_zero",
 ]
 
 _MEMBERS = {
@@ -75,6 +80,7 @@ _MEMBERS = {
         "infeed",
         "outfeed",
     ),
+    "tracejit.transforms.check_grads": ("check_grads",),
     "tracejit.transforms.checkpoint": (
         "checkpoint",
         "checkpoint_policies",
@@ -103,6 +109,7 @@ _MEMBERS = {
     "tracejit.transforms.of_module": ("gradient_of",),
     "tracejit.transforms.stop_gradient": ("stop_gradient",),
     "tracejit.transforms.vmap": ("vmap",),
+    "tracejit.transforms.why_zero": ("why_zero",),
 }
 __getattr__ = on_first_use(
     __name__,
