@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal
+from tracejit.backends.tvm.orders import total_order_key
 from tracejit.backends.tvm.scope import Value, pointwise
-from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
+from tracejit.backends.tvm.tir import Expr, const, tirx
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import COMPARE
@@ -34,13 +35,5 @@ def compare(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     if element_type is ElementType.PRED:
         lhs, rhs = (tirx.Select(v, const(1, "uint8"), const(0, "uint8")) for v in (lhs, rhs))
     if instruction.attributes["type"] == "TOTALORDER":
-        lhs, rhs = (_total_order_key(v, register_dtype(element_type)) for v in (lhs, rhs))
+        lhs, rhs = (total_order_key(v, register_dtype(element_type)) for v in (lhs, rhs))
     return _COMPARISONS[direction](lhs, rhs)
-
-
-def _total_order_key(value: Expr, dtype: str) -> Expr:
-    """Signed integers in the order -NaN < -inf < … < -0 < +0 < … < +inf < +NaN."""
-    signed = dtype.replace("float", "int")
-    bits = reinterpret(signed, value)
-    highest = 2 ** (int(signed[3:]) - 1) - 1
-    return tirx.Select(bits < const(0, signed), bits ^ const(highest, signed), bits)

@@ -1,0 +1,126 @@
+"""Sorts under the usual comparators, bit by bit the stable ones that the interpreter makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.backends_tvm.compiled import check, computation
+from tests.fuzz.noise import leaves
+from tracejit import ops
+from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.schedule.sort_keys import order_of
+from tracejit.graph import Computation, Instruction
+from tracejit.shapes import ElementType, Shape
+
+KINDS = [t for t in ElementType if not t.is_complex]
+F32, S32 = ElementType.F32, ElementType.S32
+
+
+def values(kind: ElementType, *dimensions: int) -> np.ndarray:
+    """Random numbers, many of them equal; of floats every special one, NaN of both signs too."""
+    rng = np.random.default_rng(1)
+    size = int(np.prod(dimensions))
+    if kind is ElementType.PRED:
+        return rng.integers(0, 2, dimensions).astype(bool)
+    if kind.is_floating:
+        made = (rng.standard_normal(size) * 10.0 ** rng.integers(-2, 3, size)).astype(kind.dtype)
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1, -1], kind.dtype)
+        made[:: max(1, size // 40)] = np.resize(special, len(made[:: max(1, size // 40)]))
+        return made.reshape(dimensions)
+    low = -(2 ** (kind.bits - 1)) if kind.is_signed else 0
+    wide = np.int64 if kind.is_signed else np.uint64
+    far = rng.integers(low, low + 2**kind.bits - 1, size, wide, endpoint=True)
+    near = rng.integers(0, 4, size).astype(wide)
+    chosen = np.where(rng.integers(0, 2, size), near, far)
+    return chosen.astype(kind.dtype).reshape(dimensions)
+
+
+def sort_bitwise(build: Callable[..., Instruction], array: np.ndarray, kind: ElementType) -> None:
+    """Sorted bits, which equal numbers (zeros, NaN) differ in."""
+    entry = computation(build, Shape(kind, array.shape))
+    actual, expected = check(entry, [array]), leaves(evaluate(entry, [array]))
+    assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
+
+
+def compared(kind: ElementType, compare: Callable[..., Instruction], swapped: bool) -> Computation:
+    """A comparator of a key and of places: by the key."""
+    types = [kind, kind, S32, S32]
+    parameters = tuple(ops.parameter(i, Shape(t)) for i, t in enumerate(types))
+    pair = parameters[1::-1] if swapped else parameters[:2]
+    return Computation("compared", parameters, compare(*pair))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_element_type(kind: ElementType, descending: bool) -> None:
+    order = ops.sort_order(kind, S32, descending=descending)
+    assert order_of(order) is not None
+
+    def build(x: Instruction) -> Instruction:
+        places = ops.iota(Shape(S32, (300,)), 0)
+        return ops.tuple_([*ops.elements_of(ops.sort([x, places], order, 0, True))])
+
+    sort_bitwise(build, values(kind, 300), kind)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_total_order(kind: ElementType, swapped: bool) -> None:
+    less = ops.lt_total_order if kind.is_floating else ops.lt
+    order = compared(kind, less, swapped)
+    found = order_of(order)
+    assert found is not None
+    assert found.descending == swapped
+
+    def build(x: Instruction) -> Instruction:
+        places = ops.iota(Shape(S32, (300,)), 0)
+        return ops.tuple_([*ops.elements_of(ops.sort([x, places], order, 0, True))])
+
+    sort_bitwise(build, values(kind, 300), kind)
+
+
+@pytest.mark.parametrize("dimensions", [(2, 70, 5), (130, 3), (3, 1000), (64, 1)])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_every_dimension(dimensions: tuple[int, ...], dimension: int) -> None:
+    for kind in (F32, ElementType.S64):
+        sort_bitwise(lambda x: ops.sort(x, None, dimension, True), values(kind, *dimensions), kind)
+
+
+@pytest.mark.parametrize("kind", [F32, ElementType.F64, S32, ElementType.U16], ids=str)
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [1, 3, 16, 100, 500])
+def test_top_k(kind: ElementType, largest: bool, k: int) -> None:
+    for array in (values(kind, 2, 500), np.sort(values(kind, 2, 500)), np.zeros((2, 500))):
+        sort_bitwise(lambda x: ops.top_k(x, k, largest), array.astype(kind.dtype), kind)
+
+
+def test_many_operands_and_a_key_that_is_not_the_first() -> None:
+    types = [F32, F32, S32, S32, ElementType.C64, ElementType.C64]
+    parameters = tuple(ops.parameter(i, Shape(t)) for i, t in enumerate(types))
+    order = Computation("second", parameters, ops.gt(parameters[2], parameters[3]))
+    found = order_of(order)
+    assert found is not None
+    assert found.operand == 1
+
+    def build(x: Instruction, y: Instruction) -> Instruction:
+        return ops.sort([x, y, ops.complex(x, x)], order, 0, True)
+
+    check(
+        computation(build, Shape(F32, (200,)), Shape(S32, (200,))),
+        [
+            np.arange(200, dtype=np.float32),
+            values(S32, 200) % 10,
+        ],
+    )
+
+
+def test_other_comparators_are_left_to_the_merge_sort() -> None:
+    """Plain comparisons of floats have no place for NaN."""
+    assert order_of(compared(F32, ops.lt, False)) is None
+    assert order_of(compared(S32, ops.le, False)) is None
+    assert order_of(compared(S32, lambda x, y: ops.lt(x, x), False)) is None
+    x, y = (ops.parameter(i, Shape(S32)) for i in range(2))
+    assert order_of(Computation("far", (x, y), ops.lt(ops.abs(x), ops.abs(y)))) is None
