@@ -20,6 +20,8 @@ CACHE_DIR = os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit
 import pytest
 from hypothesis import settings
 
+from tracejit import targets
+
 # One case of an `exhaustive` sweep in this many runs by default, the same ones in every session.
 SAMPLE_ONE_IN = 16
 
@@ -64,3 +66,9 @@ def exhaustive(pytestconfig: pytest.Config) -> bool:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(CACHE_DIR, ignore_errors=True)
+
+
+@pytest.fixture
+def own_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test registers for custom calls is forgotten afterwards."""
+    monkeypatch.setattr(targets, "_targets", dict(targets._targets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.autodiff.reverse import Cotangent, Nested, differentiate, zero_cotangent
+from tracejit.autodiff.reverse import Nested, differentiate, zero_cotangent
 from tracejit.autodiff.rules.control import pullback_of_call
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction

@@ -227,7 +227,86 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-EXAMPLES = {**OPERATIONS, **BROADCASTING, **LAYOUTS}
+CUSTOM_OPERATIONS: dict[str, tuple[str, ...]] = {
+    "ZeroOut: int32": (
+        "test_custom_operations::test_zero_out_of_int32",
+        "test_custom_operations::test_shape_function_says_the_shape",
+        "test_custom_operations::test_kernel_class_with_a_context",
+    ),
+    "load_op_library: [[1, 0], [0, 0]]": ("test_custom_operations::test_op_library_is_loaded",),
+    "kernels on several threads": ("test_custom_operations::test_multi_threaded_kernel",),
+    "Example: times two, on CPU and GPU": (
+        "test_custom_operations::test_times_two_on_cpu_and_gpu",
+        "test_custom_operations::test_times_two_refuses_too_many_elements",
+        "test_custom_operations::test_gpu_kernel_alone_runs_nowhere",
+    ),
+    "ZeroOut: vectors": ("test_custom_operations::test_vectors_alone",),
+    "ZeroOut: preserve_index": ("test_custom_operations::test_preserve_index",),
+    "EnumExample": ("test_custom_operations_interfaces::test_choice_of_strings",),
+    "RestrictedTypeExample": ("test_custom_operations_interfaces::test_choice_of_types",),
+    "NumberType, NumberOrBooleanType": ("test_custom_operations_interfaces::test_number_types",),
+    "MinIntExample, TypeListExample": (
+        "test_custom_operations_interfaces::test_least_integers_and_lengths",
+    ),
+    "AttrDefaultExample, AttrConstraintAndDefaultExample": (
+        "test_custom_operations_interfaces::test_defaults",
+    ),
+    "AttrDefaultExampleForAllTypes": (
+        "test_custom_operations_interfaces::test_defaults_of_all_types",
+    ),
+    "ZeroOut: float and int32, double, realnumbertype": (
+        "test_custom_operations::test_zero_out_of_two_types",
+        "test_custom_operations::test_zero_out_of_more_types",
+        "test_custom_operations::test_zero_out_of_real_numbers",
+        "test_custom_operations_interfaces::test_type_attribute_with_a_default",
+    ),
+    "zero_out: its documentation": ("test_custom_operations::test_docstring_of_zero_out",),
+    "StringToNumber": ("test_custom_operations_interfaces::test_string_to_number",),
+    "PolymorphicListExample": ("test_custom_operations_interfaces::test_lists_of_any_types",),
+    "ListTypeRestrictionExample, RestrictedTensorSequenceExample": (
+        "test_custom_operations_interfaces::test_lists_of_some_types",
+    ),
+    "IntListInputExample, SameListInputExample": (
+        "test_custom_operations_interfaces::test_lists_of_one_type",
+    ),
+    "MinLengthIntListExample, MinimumLengthPolymorphicListExample": (
+        "test_custom_operations_interfaces::test_lists_of_a_least_length",
+    ),
+    "MultipleInsAndOuts": ("test_custom_operations_interfaces::test_several_inputs_and_outputs",),
+    "BuiltInTypesExample, PolymorphicSingleInput, RestrictedPolymorphicSingleInput": (
+        "test_custom_operations_interfaces::test_types_of_inputs",
+    ),
+    "ArbitraryTensorSequenceExample, Int32SequenceExample, SameTypeSequenceExample": (
+        "test_custom_operations_interfaces::test_sequences",
+    ),
+    "MyGeneralUnaryOp and other compatible changes": (
+        "test_custom_operations_interfaces::test_compatible_changes",
+        "test_custom_operations_interfaces::test_single_inputs_become_lists",
+        "test_custom_operations::test_graph_of_an_old_definition_runs_with_the_new_one",
+    ),
+    "Pad: paddings in the host's memory": (
+        "test_custom_operations::test_pad_keeps_its_paddings_on_the_host",
+    ),
+    "ZeroOut: its gradient": (
+        "test_custom_operations::test_gradient_of_zero_out",
+        "test_custom_operations::test_gradient_of_a_batch",
+    ),
+    "gradients of several outputs, None, none": (
+        "test_custom_operations::test_gradient_of_several_outputs_and_an_index",
+        "test_custom_operations::test_without_a_gradient",
+    ),
+    "shape functions": (
+        "test_custom_operations::test_shape_functions",
+        "test_custom_operations::test_shape_function_merges_inputs",
+        "test_custom_operations::test_without_a_shape_function",
+    ),
+    "median pooling": (
+        "test_custom_operations::test_median_pooling",
+        "test_custom_operations::test_median_pooling_of_existing_ops",
+    ),
+}
+
+EXAMPLES = {**OPERATIONS, **BROADCASTING, **LAYOUTS, **CUSTOM_OPERATIONS}
 
 
 def functions_of(module: str) -> set[str]:

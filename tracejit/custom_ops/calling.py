@@ -140,7 +140,7 @@ def _arrays(definition: Definition, argument: Argument, value: Any) -> list[_Giv
 
 def _array(title: str, value: Any) -> _Given:
     try:
-        if find_traced(value) is not None:
+        if find_traced([value]) is not None:
             traced = operand(value)
             return _Given(title, traced, traced.element_type.dtype, traced.is_weak)
         array = np.asarray(value) if _holds_text(value) else plain_array(value)
@@ -197,7 +197,7 @@ def _inferred(definition: Definition, attr: Attr, inputs: Mapping[str, list[_Giv
         natural = np.result_type(*(array.dtype for array in arrays))
         return _soft_type(arrays[0], attr, natural)
     if attr.has_default:
-        return attr.default
+        return checked_value(op, attr, attr.default)
     raise AttributeValueError(f"{op}: attribute {attr.name!r} cannot be told from empty lists")
 
 
@@ -232,7 +232,8 @@ def _soft_type(array: _Given, attr: Attr, natural: np.dtype) -> np.dtype:
         return natural
     default = [attr.default] if attr.has_default and not attr.is_list else []
     same = [t for t in attr.allowed if t != STRING and _rank(t) == _rank(natural)]
-    for dtype in (*default, *same, *attr.allowed):
+    candidates: list[np.dtype] = [*default, *same, *attr.allowed]
+    for dtype in candidates:
         if _castable(natural, dtype):
             return dtype
     return _allowed(array, attr)

@@ -90,6 +90,12 @@ class Definition:
         return next((attr for attr in self.attrs if attr.name == name), None)
 
     @property
+    def names(self) -> list[str]:
+        """The names of attributes, inputs and outputs."""
+        arguments = (*self.inputs, *self.outputs)
+        return [attr.name for attr in self.attrs] + [argument.name for argument in arguments]
+
+    @property
     def function_name(self) -> str:
         """The name of the op's Python function: ``zero_out`` for ``ZeroOut``."""
         plain = re.sub(r"[^A-Za-z0-9]+", "_", self.name)
@@ -159,10 +165,10 @@ def checked(definition: Definition) -> Definition:
     if not _OP_NAME.fullmatch(op) or op.startswith("tracejit."):
         raise AttributeValueError(f"register_op: {op!r} is no name for an op")
     seen: set[str] = set()
-    for part in (*definition.attrs, *definition.inputs, *definition.outputs):
-        if part.name in seen:
-            raise AttributeValueError(f"{op}: the name {part.name!r} is given twice")
-        seen.add(part.name)
+    for name in definition.names:
+        if name in seen:
+            raise AttributeValueError(f"{op}: the name {name!r} is given twice")
+        seen.add(name)
     lists: set[str] = set()
     for argument in (*definition.inputs, *definition.outputs):
         lists |= _lengths(definition, argument)

@@ -69,7 +69,7 @@ def markdown(definition: Definition, kernels: Sequence[str] = ()) -> str:
 
 def _read(definition: Definition) -> tuple[str, Mapping[str, str]]:
     """What the op's documentation says, and of which argument it says what."""
-    names = {p.name for p in (*definition.attrs, *definition.inputs, *definition.outputs)}
+    names = definition.names
     text: list[str] = []
     described: dict[str, str] = {}
     current = None

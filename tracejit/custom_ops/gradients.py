@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.custom_ops.definition import Definition
+from tracejit.custom_ops.running import as_traced
 from tracejit.errors import ArgumentError, DerivativeError
 
 GradientFunction = Callable[..., Any]
@@ -68,7 +69,7 @@ def cotangents(
     several outputs. Raises `DerivativeError` for another number of results.
     """
     given = arriving[0] if len(arriving) == 1 else list(arriving)
-    made = function(operation, given)
+    made = as_traced(function)(operation, given)
     parts = list(made) if isinstance(made, list | tuple) else [made]
     flat: list[Any] = []
     for part in parts:

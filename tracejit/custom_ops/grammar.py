@@ -247,7 +247,8 @@ _FIELDS = re.compile(
 def _tensor(reader: _Reader) -> np.ndarray:
     """``{ dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 5 }``."""
     reader.expect("{")
-    dtype, dimensions, values = None, None, []
+    dtype, dimensions = None, None
+    values: list[Any] = []
     while not reader.accept("}"):
         field = reader.word("a field of a tensor")
         if field == "tensor_shape":

@@ -179,7 +179,7 @@ class Implementations:
 
         def kernel_on(*arrays: Any) -> list[Any]:
             inputs = definition.grouped(definition.inputs, attrs, arrays)
-            made = kernel.implementation(*inputs, **kernel.taken(attrs))
+            made = running.as_traced(kernel.implementation)(*inputs, **kernel.taken(attrs))
             return running.flat_outputs(definition, attrs, made)
 
         with running.named(definition.name):

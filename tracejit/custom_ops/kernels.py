@@ -25,7 +25,7 @@ FORMS = ("numpy", "tracejit", "tir")
 Constraints = Mapping[str, tuple[np.dtype, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """One implementation; ``constraints`` are the types of type attributes it is for.
 
@@ -260,13 +260,14 @@ class OpKernelContext(OpKernelConstruction):
         """
         place = self._place(self._definition.outputs, which)
         sizes = self._shapes[place] if shape is None else tuple(shape)
-        if sizes is None or None in sizes:
+        known = [size for size in sizes or () if size is not None]
+        if sizes is None or len(known) < len(sizes):
             raise ArgumentError(
                 f"{self._definition.name}: the shape of output {which!r} is unknown; "
                 "give it to allocate_output"
             )
         dtype = self._types[place]
-        made = np.zeros(sizes, object if dtype == STRING else dtype)
+        made: np.ndarray = np.zeros(known, np.dtype(object) if dtype == STRING else dtype)
         self.outputs[place] = made
         return made
 

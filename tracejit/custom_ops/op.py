@@ -47,7 +47,7 @@ class _Generated:
 
 
 class Op(DefinitionBuilder):
-    __doc__ = _Generated(  # type: ignore[assignment]
+    __doc__ = _Generated(
         "__doc__",
         """A registered op; calling it runs it, or records it where something is traced.
 
@@ -79,7 +79,7 @@ class Op(DefinitionBuilder):
     def _result(self) -> Any:
         """The class of several outputs, a named tuple."""
         names = [output.name for output in self.definition.outputs]
-        return namedtuple(self.__name__, names, rename=True)  # noqa: PYI024
+        return namedtuple(self.__name__, names, rename=True)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

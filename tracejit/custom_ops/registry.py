@@ -23,7 +23,9 @@ from tracejit.errors import ArgumentError, UnknownTargetError
 from tracejit.targets import Target, enter_target, find_target, unregister_custom_call
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
-_NEW: list[Op] = []
+
+_libraries: list[list[Op]] = []
+"""The ops of each file that is being loaded."""
 
 
 def register_op(name: str, *, replace: bool = False) -> Op:
@@ -34,7 +36,8 @@ def register_op(name: str, *, replace: bool = False) -> Op:
     """
     made = Op(name)
     enter_target(Target(name, made.call, op=made), replace)
-    _NEW.append(made)
+    for library in _libraries:
+        library.append(made)
     return made
 
 
@@ -123,10 +126,12 @@ def load_op_library(path: str | Path) -> ModuleType:
     file = Path(path)
     module = ModuleType(file.stem)
     module.__file__ = str(file)
-    before = len(_NEW)
-    code = compile(file.read_text(encoding="utf-8"), str(file), "exec")
-    exec(code, module.__dict__)
-    made = _NEW[before:]
+    made: list[Op] = []
+    _libraries.append(made)
+    try:
+        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
+    finally:
+        _libraries.remove(made)
     if not made:
         raise ArgumentError(f"load_op_library: {file} registers no op")
     for op in made:

@@ -5,7 +5,7 @@ run(op, attrs, arrays)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,8 @@ from tracejit.custom_ops.shape_inference import Sizes
 from tracejit.custom_ops.types import STRING, is_text, type_name
 from tracejit.errors import ArgumentError, ElementTypeError, InvalidArgumentError, ShapeError
 from tracejit.sources import Source
+from tracejit.trace.context import current_trace
+from tracejit.trace.recording import recording
 
 
 @contextmanager
@@ -26,6 +28,12 @@ def named(op: str, source: Source | None = None) -> Iterator[None]:
         yield
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{op}: {error.message}", source or error.source) from error
+
+
+def as_traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's function as the running trace calls it, ``np`` and ``math`` recording there."""
+    trace = current_trace()
+    return recording(function) if trace is not None and trace.record_numpy else function
 
 
 def construct(kernel: Kernel, definition: Definition, attrs: Mapping[str, Any]) -> Any:

@@ -6,6 +6,7 @@ shard(lambda start, stop: np.sqrt(x[start:stop], out=y[start:stop]), len(x))
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -68,9 +69,10 @@ def shard(
             _Pool.inside.busy = False
 
     edges = [total * piece // pieces for piece in range(pieces + 1)]
-    others = [_executor().submit(run, a, b) for a, b in zip(edges[1:], edges[2:], strict=False)]
+    first, *rest = itertools.pairwise(edges)
+    others = [_executor().submit(run, start, stop) for start, stop in rest]
     try:
-        run(edges[0], edges[1])
+        run(*first)
     finally:
         errors = [future.exception() for future in others]
     for error in errors:

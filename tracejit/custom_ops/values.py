@@ -33,7 +33,7 @@ def checked_value(op: str, attr: Attr, value: Any) -> Any:
             raise AttributeValueError(f"{title} must be at least {attr.minimum}, not {made}")
         return made
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise AttributeValueError(f"{title} must be a {attr.type_text}, not {value!r}")
+        raise AttributeValueError(f"{title} must have type {attr.type_text}, not {value!r}")
     made = tuple(_one(title, attr, element) for element in value)
     if attr.minimum is not None and len(made) < attr.minimum:
         raise AttributeValueError(
@@ -45,7 +45,7 @@ def checked_value(op: str, attr: Attr, value: Any) -> Any:
 def _one(title: str, attr: Attr, value: Any) -> Any:
     made = _CONVERSIONS[attr.kind](value)
     if made is _WRONG:
-        raise AttributeValueError(f"{title} must be a {attr.type_text}, not {value!r}")
+        raise AttributeValueError(f"{title} must have type {attr.type_text}, not {value!r}")
     if attr.allowed is not None and made not in attr.allowed:
         is_type = attr.kind == "type"
         choice = ", ".join(type_name(v) if is_type else repr(v) for v in attr.allowed)
