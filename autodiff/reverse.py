@@ -52,8 +52,11 @@ def pullback(
     outputs: Sequence[Instruction],
     inputs: Sequence[Instruction],
     cotangents: Sequence[Cotangent],
+    observe: Callable[[Instruction, Nested, Sequence[Found]], None] | None = None,
 ) -> list[Cotangent]:
     """The cotangents of ``inputs`` given those of ``outputs``; None stands for zero.
+
+    ``observe(instruction, cotangent, the operands' cotangents)`` is told of every step.
 
     Only instructions between inputs and outputs are visited. An op on that path without a
     derivative raises `DerivativeError` naming the op and the user's line; ops that are declared
@@ -107,6 +110,8 @@ def pullback(
         if not how.keeps_dirty:
             arriving = _cleaned(arriving, mask)
         results = _apply(instruction, arriving)
+        if observe is not None:
+            observe(instruction, arriving, results)
         for operand, result, passed in zip(instruction.operands, results, how.masks, strict=True):
             accumulate(operand, result, passed)
     return [cast(Cotangent, _cleaned(sums.get(i), masks.get(i))) for i in inputs]

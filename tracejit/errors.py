@@ -79,6 +79,10 @@ class DerivativeError(TracejitError, TypeError):
     """A gradient was asked for where none exists."""
 
 
+class GradientMismatchError(TracejitError, AssertionError):
+    """A derivative is not what finite differences give."""
+
+
 class VerificationError(TracejitError, ValueError):
     """A graph breaks the rules of its own ops."""
 
