@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracejit import hlo
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
+from tracejit.loading import load
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.staging import Staged
+
+if TYPE_CHECKING:
+    from tracejit.transforms.memory_report import MemoryReport
 
 Flatten = Callable[..., list[Any]]
 
@@ -53,6 +57,24 @@ class Lowered:
                 f"as_text: the dialect must be 'hlo' or 'stablehlo', not {dialect!r}"
             )
         return writers[dialect](self.module)
+
+    def cost_analysis(self) -> dict[str, Any]:
+        """Operations, bytes and transcendental functions of one run: see `cost_analysis`.
+
+        A dictionary of "flops", "transcendentals", "bytes accessed", the same for every kind of
+        operation in "ops", and "unknown loops".
+        """
+        counted: dict[str, Any] = load("tracejit.transforms.cost_analysis").cost_analysis(
+            self.module.entry
+        )
+        return counted
+
+    def memory_report(self) -> MemoryReport:
+        """How much memory each step needs, and what lives when it is most; print it."""
+        report: MemoryReport = load("tracejit.transforms.memory_report").memory_report(
+            self.module.entry
+        )
+        return report
 
     def compile(self) -> Compiled:
         """The compiled function."""
