@@ -33,6 +33,9 @@ ENTRY = "tracejit_main"
 EVALUATE = "tracejit.evaluate"
 """The callback that evaluates an op, given as HLO text, on the memory at some addresses."""
 
+SORT_VALUES = "tracejit.sort_values"
+"""The callback that sorts an array; see `tracejit.runtime.sorting`."""
+
 C_CONTIGUOUS_AND_ALIGNED = 0x0101
 """NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, of NumPy's C interface."""
 

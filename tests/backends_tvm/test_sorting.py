@@ -11,6 +11,8 @@ from tests.backends_tvm.compiled import check, computation
 from tests.fuzz.noise import leaves
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.schedule.sort_keys import order_of
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
@@ -124,3 +126,22 @@ def test_other_comparators_are_left_to_the_merge_sort() -> None:
     assert order_of(compared(S32, lambda x, y: ops.lt(x, x), False)) is None
     x, y = (ops.parameter(i, Shape(S32)) for i in range(2))
     assert order_of(Computation("far", (x, y), ops.lt(ops.abs(x), ops.abs(y)))) is None
+
+
+@pytest.mark.parametrize("dimensions", [(5000,), (3, 2000), (2000, 3), (2, 700, 4)])
+@pytest.mark.parametrize("kind", [F32, ElementType.F64, ElementType.S64, ElementType.U32], ids=str)
+def test_values_alone(kind: ElementType, dimensions: tuple[int, ...]) -> None:
+    """NumPy sorts them, whose equal floats come back in their order."""
+    dimension = int(np.argmax(dimensions))
+    array = values(kind, *dimensions)
+    orders = [ops.sort_order(kind, descending=down) for down in (False, True)]
+    if kind.is_floating:
+        x, y = (ops.parameter(i, Shape(kind)) for i in range(2))
+        orders.append(Computation("total", (x, y), ops.gt_total_order(x, y)))
+
+    def build(x: Instruction) -> Instruction:
+        return ops.tuple_([ops.sort(x, order, dimension, True) for order in orders])
+
+    called = lower(computation(build, Shape(kind, dimensions)), Machine(64, 2))
+    assert all("sort_values" in str(k.body) for k in called.kernels if "sort" in k.name)
+    sort_bitwise(build, array, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracejit.runtime import evaluation
+from tracejit.runtime import evaluation, sorting
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.callbacks import callback, view
 from tracejit.runtime.executable import Executable
@@ -15,5 +15,6 @@ __all__ = [
     "callback",
     "evaluation",
     "importing_tvm",
+    "sorting",
     "view",
 ]

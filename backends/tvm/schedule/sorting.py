@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_keys import order_of
+from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_library
 from tracejit.backends.tvm.schedule.sort_merge import Merging
 from tracejit.backends.tvm.schedule.sort_radix import Radix
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
@@ -16,6 +17,8 @@ RADIX_FROM = 64
 def sorting(frame: Frame, work: Sorting) -> Stmt:
     """The whole kernel."""
     order = order_of(work.comparator)
+    if order is not None and suits_library(frame, work, order):
+        return library_sort(frame, work, order)
     if order is not None and work.length >= RADIX_FROM and frame.index_dtype == "int32":
         return Radix(frame, work, order).statement()
     return Merging(frame, work).statement()
