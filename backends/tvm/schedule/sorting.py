@@ -8,6 +8,7 @@ from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_libr
 from tracejit.backends.tvm.schedule.sort_merge import Merging
 from tracejit.backends.tvm.schedule.sort_radix import Radix
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
+from tracejit.backends.tvm.schedule.sort_select import SELECTED, Selecting
 from tracejit.backends.tvm.tir import Stmt
 
 # Shorter rows are merged before a radix sort has cleared its counts.
@@ -19,8 +20,11 @@ def sorting(frame: Frame, work: Sorting) -> Stmt:
     order = order_of(work.comparator)
     if order is not None and suits_library(frame, work, order):
         return library_sort(frame, work, order)
-    if order is not None and work.length >= RADIX_FROM and frame.index_dtype == "int32":
-        return Radix(frame, work, order).statement()
+    if order is not None and frame.index_dtype == "int32":
+        if 0 < work.kept <= SELECTED and work.kept * 4 <= work.length:
+            return Selecting(frame, work, order).statement()
+        if work.length >= RADIX_FROM:
+            return Radix(frame, work, order).statement()
     return Merging(frame, work).statement()
 
 
