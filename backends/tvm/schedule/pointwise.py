@@ -15,8 +15,9 @@ from tracejit.backends.tvm.scope import Accesses, Emitter
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 
-# Elements times cost per element from which a second thread pays for being woken.
-PARALLEL_WORK = 1 << 15
+# Elements times cost per element from which a second thread pays for being woken, which takes up to
+# 7 us: 10,000 sines, at 5 us, do not.
+PARALLEL_WORK = 1 << 17
 
 Address = Callable[[Sequence[Index]], Affine]
 """Where in the output the element with the given indices goes."""
