@@ -11,6 +11,7 @@ from tracejit.ops.constants import constant, elements_of, parameter, tuple_
 from tracejit.ops.control import while_
 from tracejit.ops.elementwise import add
 from tracejit.ops.layout import dynamic_slice, dynamic_update_slice, full, reshape
+from tracejit.ops.tokens import after_all
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 from tracejit.traversal import rebuild, unreached
 
@@ -38,8 +39,7 @@ def one_by_one(instruction: Instruction, operands: Sequence[Batched], size: int)
 def _zeros(shape: AnyShape) -> Instruction:
     if isinstance(shape, TupleShape):
         return tuple_([_zeros(element) for element in shape.elements])
-    assert isinstance(shape, Shape)
-    return full(shape, 0)
+    return full(shape, 0) if isinstance(shape, Shape) else after_all([])
 
 
 def _starts(number: Instruction, rank: int) -> list[Instruction]:
@@ -61,6 +61,9 @@ def _with_element(whole: Instruction, one: Instruction, number: Instruction) -> 
     if isinstance(one.shape, TupleShape):
         parts = zip(elements_of(whole), elements_of(one), strict=True)
         return tuple_([_with_element(w, o, number) for w, o in parts])
+    if not isinstance(one.shape, Shape):
+        # A token: each element of the batch comes after the one before.
+        return one
     sizes = one.array_shape.dimensions
     row = reshape(one, (1, *sizes))
     return dynamic_update_slice(whole, row, _starts(number, len(sizes) + 1))
