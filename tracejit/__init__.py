@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tracejit import builder, custom_ops, debug, lax, nn, numpy, optim, random, scipy
     from tracejit.callbacks import pure_callback
     from tracejit.queues import Queue, feeds, infeed, outfeed
+    from tracejit.statements import autograph
     from tracejit.transforms.check_grads import check_grads
     from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
     from tracejit.transforms.custom import custom_jvp, custom_vjp
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Queue",
+    "autograph",
     "builder",
     "check_grads",
     "checkpoint",
@@ -80,6 +82,7 @@ _MEMBERS = {
         "infeed",
         "outfeed",
     ),
+    "tracejit.statements": ("autograph",),
     "tracejit.transforms.check_grads": ("check_grads",),
     "tracejit.transforms.checkpoint": (
         "checkpoint",

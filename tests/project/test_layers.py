@@ -27,7 +27,7 @@ LAYERS = (
     {"equality", "traversal", "tree"},
     {"ops"},
     {"builder", "hlo", "queues", "rules", "targets", "trace", "verifier"},
-    {"callbacks", "debug", "lax", "nn", "numpy", "optim", "random", "scipy"},
+    {"callbacks", "debug", "lax", "nn", "numpy", "optim", "random", "scipy", "statements"},
     {"autodiff", "backends", "batching"},
     {"runtime"},
     {"transforms"},

@@ -1,0 +1,13 @@
+"""Python's own `if`, `while` and `for` on traced values: a function is rewritten.
+
+jit(f, autograph=True)
+tj.autograph(f)                 also a decorator; the rewritten function, for grad, vmap and jit
+
+What no traced value decides runs as Python always runs it.
+"""
+
+from __future__ import annotations
+
+from tracejit.statements.conversion import autograph
+
+__all__ = ["autograph"]

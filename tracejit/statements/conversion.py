@@ -1,0 +1,199 @@
+"""From a function to the function that its rewritten source makes: `autograph`."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from tracejit.statements import runtime
+from tracejit.statements.exits import RUNTIME
+from tracejit.statements.rewriting import Rewriter, is_generator
+from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.trace.recording import is_users
+from tracejit.trace.table import find
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_INSIDE = "autograph_factory"
+
+
+class Converted(NamedTuple):
+    """Rewritten code; ``free`` are the names of its closure."""
+
+    code: CodeType
+    free: tuple[str, ...]
+
+
+_converted: dict[tuple[str, CodeType], Converted] = {}
+_made: set[tuple[str, CodeType]] = set()
+"""All rewritten code, and that of the functions inside."""
+
+
+def autograph(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with its ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, chained
+    comparisons, conditional expressions and ``assert`` deciding on traced values, too.
+
+    The user's functions that it calls are rewritten as well. A traced ``if`` records both
+    branches as one Conditional, a traced ``while`` and a ``for`` over a range of traced length one
+    While; a loop over a known range with a traced ``break`` becomes one when it is long. What is
+    known while tracing runs as Python runs it.
+
+    Raises `ArgumentError` for what is no Python function, `UnsupportedError` when its source is
+    not to be had.
+    """
+    if isinstance(function, functools.partial):
+        inner = autograph(function.func)
+        return functools.partial(inner, *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        return MethodType(autograph(function.__func__), function.__self__)
+    if not isinstance(function, FunctionType):
+        method = inspect.getattr_static(type(function), "__call__", None)
+        if isinstance(method, FunctionType):
+            return MethodType(autograph(method), function)
+        raise ArgumentError(f"autograph: takes a Python function, not a {type(function).__name__}")
+    made: Callable[P, R] | None = convert(function)
+    if made is None:
+        raise UnsupportedError(
+            f"autograph: the source of {function.__qualname__} cannot be read; define it in a "
+            f"file, one lambda to a line"
+        )
+    return made
+
+
+def convert(function: FunctionType) -> Any:
+    """The rewritten function; None when its source is not to be had."""
+    key = (function.__code__.co_filename, function.__code__)
+    if key in _made:
+        return function
+    known = _converted.get(key)
+    if known is None:
+        found = _rewritten(function)
+        if found is None:
+            return None
+        known = _converted[key] = found
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[RUNTIME] = CellType(runtime)
+    made = FunctionType(
+        known.code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in known.free),
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(made, function)
+
+
+def called(function: Any) -> Any:
+    """What a rewritten function calls for ``function``: the user's own are rewritten, too."""
+    kind = type(function)
+    if kind is FunctionType:
+        if is_users(function.__code__) and find(function) is None:
+            return convert(function) or function
+        if function.__module__.partition(".")[0] == "tracejit":
+            return functools.partial(_with_functions, function)
+        return function
+    if kind is MethodType and type(function.__func__) is FunctionType:
+        return MethodType(called(function.__func__), function.__self__)
+    if kind is functools.partial:
+        return functools.partial(called(function.func), *function.args, **function.keywords)
+    return function
+
+
+def _with_functions(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call of a transformation or of control flow: functions given to it are rewritten."""
+    return function(
+        *(_given(value) for value in args), **{name: _given(v) for name, v in kwargs.items()}
+    )
+
+
+def _given(value: Any) -> Any:
+    return called(value) if type(value) in (FunctionType, MethodType) else value
+
+
+def _rewritten(function: FunctionType) -> Converted | None:
+    code = function.__code__
+    node = _definition(code)
+    if node is None:
+        return None
+    if isinstance(node, ast.Lambda):
+        body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
+        definition = ast.copy_location(ast.FunctionDef("lambda_", node.args, body, []), node)
+    else:
+        definition = node
+    if is_generator(definition):
+        return Converted(code, code.co_freevars)
+    definition.decorator_list, definition.returns = [], None
+    for argument in ast.walk(definition.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
+    definition.args.kw_defaults = [d and ast.Constant(None) for d in definition.args.kw_defaults]
+    owner, _, _ = function.__qualname__.rpartition(".")
+    owner = owner.rpartition(".")[2]
+    new = Rewriter(None if owner == "<locals>" or not owner else owner).function(definition)
+    parameters = [ast.arg(name) for name in (*code.co_freevars, RUNTIME)]
+    outer = ast.FunctionDef(
+        _INSIDE, ast.arguments([], parameters, None, [], [], None, []), [new], []
+    )
+    ast.copy_location(outer, new)
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    flags = code.co_flags & _FUTURE
+    compiled = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+    inner = _code_inside(_code_inside(compiled, _INSIDE), new.name)
+    inner = inner.replace(co_name=code.co_name)
+    _remember(inner)
+    return Converted(inner, inner.co_freevars)
+
+
+_FUTURE = 0x1000000  # annotations stay text: CO_FUTURE_ANNOTATIONS
+
+
+def _code_inside(code: CodeType, name: str) -> CodeType:
+    (found,) = (c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+    return found
+
+
+def _remember(code: CodeType) -> None:
+    _made.add((code.co_filename, code))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _remember(constant)
+
+
+def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """The definition in the source, a new tree; None when it is not there for certain."""
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename))
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return None
+    found = [node for node in ast.walk(tree) if _may_be(node, code)]
+    return found[0] if len(found) == 1 else None  # type: ignore[return-value]
+
+
+def _may_be(node: ast.AST, code: CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        if code.co_name != "<lambda>" or node.lineno != code.co_firstlineno:
+            return False
+        arguments = node.args
+    elif isinstance(node, ast.FunctionDef):
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        if node.name != code.co_name or first != code.co_firstlineno:
+            return False
+        arguments = node.args
+    else:
+        return False
+    named = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    count = code.co_argcount + code.co_kwonlyargcount
+    return tuple(named) == code.co_varnames[:count]
+
+
+runtime.use_conversion(called)

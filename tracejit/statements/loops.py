@@ -1,0 +1,239 @@
+"""Loops of a rewritten function that become one While: `run_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.statements.values import (
+    NoValue,
+    Undefined,
+    dtype_kind,
+    fresh,
+    in_branch,
+    is_numeric,
+    is_same,
+    written_back,
+)
+from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
+from tracejit.graph import Instruction
+from tracejit.lax.control import loop
+from tracejit.ops.layout import full
+from tracejit.trace.body import Abstract, record_body
+from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.table import call as numpy_call
+from tracejit.trace.tracer import Tracer, lift
+
+Action = Callable[..., Any]
+COUNTER = "autograph_counter"
+
+
+class TracedRange:
+    """``range`` of limits that are known only when the graph runs."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        for limit in (start, stop, step):
+            if dtype_kind(limit) not in ("b", "i", "u"):
+                shown = Abstract.of(limit).shape if is_numeric(limit) else type(limit).__name__
+                raise ElementTypeError(f"range: its limits must be integers, not {shown}")
+        self.start, self.stop, self.step = start, stop, step
+
+    @staticmethod
+    def of(first: Any, *others: Any) -> TracedRange:
+        """As ``range(first, ...)`` takes its arguments."""
+        if not others:
+            return TracedRange(0, first, 1)
+        return TracedRange(first, others[0], others[1] if len(others) > 1 else 1)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ConcretizationError(
+            "range: its length depends on a traced value; only `for i in range(...)` itself can "
+            "go over it"
+        )
+
+    def goes_on(self, counter: Any) -> Any:
+        """Whether ``counter`` is in front of the end."""
+        if isinstance(self.step, Tracer):
+            forwards = numpy_call(np.logical_and, self.step > 0, counter < self.stop)
+            backwards = numpy_call(np.logical_and, self.step < 0, counter > self.stop)
+            return numpy_call(np.logical_or, forwards, backwards)
+        if self.step == 0:
+            raise ArgumentError("range: its step must not be zero")
+        return counter < self.stop if self.step > 0 else counter > self.stop
+
+
+class _Loop:
+    """The state of a loop: which variables are carried, and what the others are."""
+
+    def __init__(
+        self,
+        statement: str,
+        steps: TracedRange | None,
+        action: Action,
+        get: Callable[[], tuple[Any, ...]],
+        put: Callable[[Sequence[Any]], None],
+        names: tuple[str, ...],
+    ) -> None:
+        self.statement, self.steps, self.action = statement, steps, action
+        self.get, self.put, self.names = get, put, names
+        self.before = get()
+        self.in_place: dict[str, bool] = {}
+        self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
+
+    def enter(self, state: dict[str, Any]) -> list[Any]:
+        """Gives the variables their values at the beginning of a step."""
+        values = [Undefined(name) if _is_local(v) else v for name, v in self._named()]
+        for number in self.carried:
+            values[number] = fresh(state[self.names[number]])
+        self.put(values)
+        return values
+
+    def _named(self) -> list[tuple[str, Any]]:
+        return list(zip(self.names, self.before, strict=True))
+
+    def step(self, state: dict[str, Any]) -> dict[str, Any]:
+        """One step of the loop."""
+        entered = self.enter(state)
+        with in_branch():
+            if self.steps is None:
+                self.action()
+            else:
+                self.action(state[COUNTER])
+        left = self.get()
+        made = {}
+        for number, (name, start) in enumerate(self._named()):
+            value = left[number]
+            if number in self.carried:
+                if isinstance(value, Undefined):
+                    raise ConcretizationError(
+                        f"{self.statement}: the variable {name} may have no value after a step"
+                        + (f": {value.reason}" if value.reason else "")
+                    )
+                same = is_same(entered[number], value)
+                in_place = same or value is entered[number]
+                self.in_place[name] = self.in_place.get(name, True) and in_place
+                made[name] = value
+            elif not _is_local(start) and not _is_equal(start, value):
+                raise ArgumentError(
+                    f"{self.statement}: the variable {name} is {start!r} before a step and "
+                    f"{value!r} after it; only arrays and numbers can change in a loop on traced "
+                    f"values"
+                )
+        if self.steps is not None:
+            made[COUNTER] = state[COUNTER] + self.steps.step
+        return made
+
+
+def _is_carried(value: Any) -> bool:
+    leaves = tree.leaves(value)
+    return bool(leaves) and all(is_numeric(leaf) for leaf in leaves)
+
+
+def _is_local(value: Any) -> bool:
+    return isinstance(value, Undefined | NoValue)
+
+
+def _is_equal(before: Any, after: Any) -> bool:
+    first, structure = tree.flatten(before)
+    second, other = tree.flatten(after)
+    return structure == other and all(
+        x is y or (type(x) is type(y) and type(x) in (str, bytes, *PYTHON_SCALARS) and x == y)
+        for x, y in zip(first, second, strict=True)
+    )
+
+
+class _Function:
+    """A function of the loop's state, left as it is by the recording of plain NumPy calls."""
+
+    def __init__(self, function: Action) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args)
+
+
+def run_loop(
+    statement: str,
+    steps: TracedRange | None,
+    test: Action | None,
+    action: Action,
+    get: Callable[[], tuple[Any, ...]],
+    put: Callable[[Sequence[Any]], None],
+    names: tuple[str, ...],
+) -> None:
+    """``while test(): action()``, or ``for i in steps: action(i)`` as long as ``test()``.
+
+    Variables that are trees of arrays and numbers are carried; one that has no value before the
+    loop has none after it. Raises `ArgumentError`, `ShapeError` or `ElementTypeError` where a
+    carried variable changes its tree, shape or dtype.
+    """
+    made = _Loop(statement, steps, action, get, put, names)
+    _give_value(made)
+    init = {names[number]: made.before[number] for number in made.carried}
+    if steps is not None:
+        init[COUNTER] = steps.start
+
+    def goes_on(state: dict[str, Any]) -> Any:
+        made.enter(state)
+        with in_branch():
+            going: Any = True if test is None else test()
+        if steps is None:
+            return going
+        inside = steps.goes_on(state[COUNTER])
+        return inside if test is None else numpy_call(np.logical_and, inside, going)
+
+    title = f"the body of {statement}"
+    final = loop(_Function(goes_on), _Function(made.step), init, f"the test of {statement}", title)
+    after: list[Any] = []
+    for number, (name, start) in enumerate(zip(names, made.before, strict=True)):
+        if number in made.carried:
+            value = written_back(start, final[name], made.in_place.get(name, False))
+            after.append(value)
+        elif isinstance(start, Undefined):
+            reason = f"it is assigned only inside a {statement} on traced values"
+            after.append(Undefined(name, f"{reason}; assign it before"))
+        else:
+            after.append(start)
+    put(after)
+
+
+def _give_value(made: _Loop) -> None:
+    """Zeros of the kind that a ``return`` inside the loop gives, found by one recording."""
+    waiting = [n for n, value in enumerate(made.before) if isinstance(value, NoValue)]
+    if not waiting:
+        return
+    found: list[Any] = []
+
+    def once() -> list[Any]:
+        state = {made.names[n]: fresh(made.before[n]) for n in made.carried}
+        made.enter(state)
+        steps = made.steps
+        with in_branch():
+            if steps is None:
+                made.action()
+            else:
+                start = lift(operand(steps.start).natural)
+                made.action(start)
+        values = made.get()
+        found.extend(values[n] for n in waiting)
+        return [leaf for value in found if _is_carried(value) for leaf in tree.leaves(value)]
+
+    body = record_body(_Function(once), "a step", [])
+    kinds = iter(body.abstract)
+    before = list(made.before)
+    for number, value in zip(waiting, found, strict=True):
+        if _is_carried(value):
+            before[number] = tree.map(lambda _: _zero(next(kinds)), value)
+            made.carried = sorted([*made.carried, number])
+    made.before = tuple(before)
+    made.put(before)
+
+
+def _zero(kind: Abstract) -> Any:
+    zero: Instruction = full(kind.shape, 0)
+    made = lift(zero, kind.is_scalar)
+    made.is_weak = kind.is_weak
+    return made

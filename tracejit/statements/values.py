@@ -1,0 +1,238 @@
+"""Variables of a rewritten function: those without a value, and what two branches make of one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.ops.layout import full
+from tracejit.shapes import Shape
+from tracejit.sources import user_source
+from tracejit.trace.body import Abstract
+from tracejit.trace.context import current_trace
+from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.evaluation import known_value
+from tracejit.trace.promotion import common_element_type, weak_type
+from tracejit.trace.tracer import Tracer, lift
+
+
+class Undefined:
+    """Stands for a variable that has no value on every way; using it raises."""
+
+    def __init__(self, name: str, reason: str = "") -> None:
+        self.name = name
+        self.reason = reason
+
+
+class NoValue:
+    """What a function returns before its first ``return``; any value goes in its place."""
+
+
+NO_VALUE = NoValue()
+
+
+class _Branches(threading.local):
+    def __init__(self) -> None:
+        self.depth = 0
+
+
+_branches = _Branches()
+
+
+@contextmanager
+def in_branch() -> Iterator[None]:
+    """Inside, it is unknown whether what is recorded runs."""
+    _branches.depth += 1
+    try:
+        yield
+    finally:
+        _branches.depth -= 1
+
+
+def is_in_branch() -> bool:
+    """Whether this thread records what may not run."""
+    return _branches.depth > 0
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether a value is known only when the graph runs."""
+    return isinstance(value, Tracer) and known_value(value.instruction) is None
+
+
+def is_numeric(leaf: Any) -> bool:
+    """Whether a leaf of a tree can be part of a graph."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind in "biufcV"
+    return isinstance(leaf, Tracer | np.number | np.bool_) or type(leaf) in PYTHON_SCALARS
+
+
+def dtype_kind(value: Any) -> str:
+    """The kind of a number's or an array's dtype: b, i, u, f, c; empty for other things."""
+    return operand(value).element_type.dtype.kind if is_numeric(value) else ""
+
+
+def fresh(value: Any) -> Any:
+    """The value with arrays of the running trace, so that writes stay in it."""
+    return tree.map(_fresh, value)
+
+
+def _fresh(leaf: Any) -> Any:
+    if not isinstance(leaf, Tracer):
+        return leaf
+    made = lift(leaf.instruction, leaf.is_scalar)
+    made.is_weak = leaf.is_weak
+    return made
+
+
+def is_same(before: Any, after: Any) -> bool:
+    """Whether a variable still holds the value that `fresh` made, not written to."""
+    if isinstance(after, Tracer):
+        return after is before and not after.version
+    first, structure = tree.flatten(before)
+    second, other = tree.flatten(after)
+    return structure == other and all(
+        x is y and not (isinstance(y, Tracer) and y.version)
+        for x, y in zip(first, second, strict=True)
+    )
+
+
+def written_back(before: Any, after: Any, in_place: bool) -> Any:
+    """``after``; where ``before`` was written to in place, before with its value."""
+    if not in_place or not isinstance(before, Tracer) or before.owner is not current_trace():
+        return after
+    instruction = after.instruction
+    if before.is_scalar or instruction.array_shape != before.instruction.array_shape:
+        return after
+    before.write(instruction)
+    return before
+
+
+class Final(NamedTuple):
+    """A variable at the end of a branch.
+
+    ``value`` is a tree, in which a number stands for the result of the branch in that place.
+    """
+
+    is_same: bool
+    in_place: bool
+    value: Any
+
+
+class Place(NamedTuple):
+    """Which result of a branch a leaf is."""
+
+    number: int
+
+
+class Leaf(NamedTuple):
+    """A leaf that is no array, or an array: its kind and its instruction."""
+
+    static: Any
+    kind: Abstract | None
+    instruction: Instruction | None
+
+
+class Merged:
+    """What two branches return, made alike: results of both, and the variables after them."""
+
+    def __init__(self) -> None:
+        self.results: tuple[list[Instruction], list[Instruction]] = ([], [])
+        self.kinds: list[Abstract] = []
+
+    def variable(self, name: str, ways: Sequence[tuple[Any, list[Leaf]]]) -> Any:
+        """The tree of the variable, with a `Place` for each array.
+
+        ``ways`` has the variable of both branches as a tree and its leaves.
+        """
+        (left, first), (right, second) = ways
+        for one, other in ((left, second), (right, first)):
+            if isinstance(one, NoValue):
+                if one is left and one is right:
+                    return one
+                value = right if one is left else left
+                if isinstance(value, Undefined):
+                    return value
+                pairs = [(leaf, leaf) for leaf in other]
+                return self._tree(name, value, pairs, padded=0 if one is left else 1)
+        for value in (left, right):
+            if isinstance(value, Undefined):
+                return Undefined(
+                    name,
+                    value.reason
+                    or f"it is assigned in only one branch of the if at "
+                    f"{user_source()}, whose condition is traced; assign it before",
+                )
+        structures = tree.structure(left), tree.structure(right)
+        if structures[0] != structures[1]:
+            raise ArgumentError(
+                f"if: {_called(name)} must be equal trees after both branches, not "
+                f"{structures[0]} and {structures[1]}"
+            )
+        return self._tree(name, left, list(zip(first, second, strict=True)))
+
+    def _tree(
+        self, name: str, value: Any, pairs: list[tuple[Leaf, Leaf]], padded: int | None = None
+    ) -> Any:
+        structure = tree.structure(value)
+        merged = [self._leaf(name, *pair, padded) for pair in pairs]
+        return tree.unflatten(structure, merged)
+
+    def _leaf(self, name: str, left: Leaf, right: Leaf, padded: int | None) -> Any:
+        if left.static is right.static and left.kind is None and right.kind is None:
+            return left.static
+        is_python = type(left.static) in PYTHON_SCALARS and type(left.static) is type(right.static)
+        if is_python and left.static == right.static:
+            return left.static
+        if left.kind is None or right.kind is None:
+            raise ArgumentError(
+                f"if: {_called(name)} is {left.static!r} after one branch and {right.static!r} "
+                f"after the other; only arrays and numbers can depend on a traced condition"
+            )
+        shapes = left.kind.shape, right.kind.shape
+        if shapes[0].dimensions != shapes[1].dimensions:
+            raise ShapeError(
+                f"if: {_called(name)} must have equal shapes after both branches, not "
+                f"{shapes[0]} and {shapes[1]}"
+            )
+        kinds = [
+            weak_type(k.shape.dtype) if k.is_weak else k.shape.dtype
+            for k in (left.kind, right.kind)
+        ]
+        element_type = common_element_type(kinds)
+        shape = Shape(element_type, shapes[0].dimensions)
+        is_weak = left.kind.is_weak and right.kind.is_weak
+        is_scalar = left.kind.is_scalar and right.kind.is_scalar
+        self.kinds.append(Abstract(shape, is_weak, is_scalar))
+        for side, leaf in enumerate((left, right)):
+            assert leaf.instruction is not None
+            zero = padded == side
+            self.results[side].append(full(shape, 0) if zero else leaf.instruction)
+        return Place(len(self.kinds) - 1)
+
+
+def leaf_of(value: Any) -> Leaf:
+    """A leaf of a variable that lives outside the branches."""
+    if not is_numeric(value):
+        return Leaf(value, None, None)
+    static = value if type(value) in PYTHON_SCALARS else None
+    return Leaf(static, Abstract.of(value), operand(value).natural)
+
+
+def use(value: Any) -> Any:
+    """A variable that is read. Raises `ConcretizationError` when it has no value."""
+    if isinstance(value, Undefined):
+        if not value.reason:
+            raise UnboundLocalError(f"the variable {value.name} has no value yet")
+        raise ConcretizationError(f"the variable {value.name} may have no value: {value.reason}")
+    return value
+
+
+def _called(name: str) -> str:
+    return "the returned value" if name == "autograph_value" else f"the variable {name}"
