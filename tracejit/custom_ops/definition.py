@@ -99,7 +99,7 @@ class Definition:
     def function_name(self) -> str:
         """The name of the op's Python function: ``zero_out`` for ``ZeroOut``."""
         plain = re.sub(r"[^A-Za-z0-9]+", "_", self.name)
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain).lower()
+        return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", plain).lower()
 
     @property
     def inferred(self) -> frozenset[str]:
