@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.judge import parse_xla
 from tests.transforms.test_callbacks import plain
+from tracejit import lax
 from tracejit.custom_ops import (
     InferenceContext,
     Op,
@@ -26,6 +28,7 @@ from tracejit.custom_ops import (
     unchanged_shape,
     unregister_op,
 )
+from tracejit.custom_ops.kernels import FORMS, select
 from tracejit.errors import (
     ArgumentError,
     AttributeValueError,
@@ -35,6 +38,7 @@ from tracejit.errors import (
     ShapeError,
     TracejitError,
     UnknownTargetError,
+    UnsupportedError,
     ValueRangeError,
 )
 from tracejit.runtime import importing_tvm
@@ -75,7 +79,12 @@ def test_every_form_has_its_place() -> None:
     """Compiled code takes TVM's, then the traced one; outside it NumPy's comes first."""
     op = elementwise()
     called: list[str] = []
-    kernel(op)(lambda x, by: called.append("numpy") or x * x.dtype.type(by))
+
+    @kernel(op)
+    def of_numpy(x: np.ndarray, by: float) -> np.ndarray:
+        called.append("numpy")
+        return np.asarray(x * by, x.dtype)
+
     assert tj.jit(op)(X).tolist() == [2, 4, 6]
     assert called == ["numpy"]
 
@@ -230,7 +239,11 @@ def test_stateful_ops_happen_each_time() -> None:
     op = register_op("Count").input("x: float").output("y: float").set_is_stateful()
     op.set_shape_fn(unchanged_shape)
     seen: list[float] = []
-    kernel(op)(lambda x: seen.append(float(x.sum())) or x)
+
+    @kernel(op)
+    def counted(x: np.ndarray) -> np.ndarray:
+        seen.append(float(x.sum()))
+        return x
 
     @tj.jit
     def f(x: Any) -> Any:
@@ -254,12 +267,13 @@ def test_registration_is_checked() -> None:
     ):
         with pytest.raises(error, match=f"kernel: Elementwise: {sentence}"):
             kernel(op, **wrong)(lambda x: x)
-    for function, sentence in (
+    functions: list[tuple[Any, str]] = [
         (lambda: 1, "the function must take 1 arguments and then attributes; it takes 0"),
         (lambda x, other: x, "the op has no attribute 'other'"),
         (3, "3 is no function"),
         (type("Empty", (), {}), r"with a method compute\(context\)"),
-    ):
+    ]
+    for function, sentence in functions:
         with pytest.raises(ArgumentError, match=sentence):
             kernel(op)(function)
     kernel(op, T=np.float32)(lambda x: x)
@@ -317,7 +331,12 @@ def test_traced_kernels_are_checked() -> None:
     ):
         other(X)
     third = register_op("Third").input("x: float").output("y: float")
-    kernel(third, form="tracejit")(lambda x: tj.debug.print("{}", x) or x)
+
+    @kernel(third, form="tracejit")
+    def printing(x: Any) -> Any:
+        tj.debug.print("{}", x)
+        return x
+
     with pytest.raises(ArgumentError, match="Third: the kernel on CPU has side effects"):
         tj.jit(third)(X)
 
@@ -409,3 +428,47 @@ def test_shape_functions_compute() -> None:
     wrong.set_shape_fn(lambda c: [c.scalar()])
     with pytest.raises(ShapeError, match="Few: the shape function must return 2 shapes, not 1"):
         tj.jit(wrong).lower(X)
+
+
+def test_the_device_decides() -> None:
+    op = elementwise()
+    kernel(op, device="GPU", T=np.float32, host_memory=["x"])(lambda x: x)
+    kernel(op, device="CPU")(lambda x: x)
+    attrs = {"T": np.dtype(np.float32), "by": 2.0}
+    chosen = select(op.definition, op.kernels, attrs, FORMS, "GPU")
+    assert (chosen.device, chosen.host_memory) == ("GPU", ("x",))
+    with pytest.raises(UnsupportedError, match="Elementwise: has no kernel on GPU for T=float64"):
+        select(op.definition, op.kernels, {**attrs, "T": np.dtype(float)}, FORMS, "GPU")
+
+
+@both
+def test_calls_in_loops_and_branches(way: Any) -> None:
+    op = elementwise()
+    kernel(op)(lambda x, by: x * x.dtype.type(by))
+    gradient(op)(lambda op, grad: grad * op.get_attr("by"))
+
+    def f(x: Any) -> Any:
+        x = lax.fori_loop(0, 3, lambda i, x: op(x), x)
+        return lax.cond(x.sum() > 0, lambda x: op(x, 3.0), lambda x: x, x)
+
+    assert way(f)(X).tolist() == [24, 48, 72]
+    assert way(tj.grad(lambda x: f(x).sum()))(X).tolist() == [24, 24, 24]
+
+
+@pytest.mark.parametrize("text", ['"', "}", "{a", "\\", "é\n", "/*", "a, b=c"])
+def test_texts_of_all_sorts_are_kept(text: str) -> None:
+    op = register_op("Says").attr("what: string").input("x: float").output("y: float")
+    op.set_shape_fn(unchanged_shape)
+    heard: list[str] = []
+
+    @kernel(op)
+    def listening(x: np.ndarray, what: str) -> np.ndarray:
+        heard.append(what)
+        return x
+
+    lowered = tj.jit(lambda x: op(x, text)).lower(X)
+    written = lowered.as_text("hlo")
+    parse_xla(written)
+    tj.compile(tj.hlo.parse(written))(X)
+    assert heard == [text]
+    assert '"Says"' in lowered.as_text("stablehlo") or "@Says" in lowered.as_text("stablehlo")
