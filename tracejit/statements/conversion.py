@@ -10,11 +10,12 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.statements import runtime
 from tracejit.statements.exits import RUNTIME
 from tracejit.statements.rewriting import Rewriter, is_generator
-from tracejit.errors import ArgumentError, UnsupportedError
-from tracejit.trace.recording import is_users
+from tracejit.trace.context import current_trace
+from tracejit.trace.recording import copied, is_users
 from tracejit.trace.table import find
 
 P = ParamSpec("P")
@@ -95,7 +96,9 @@ def called(function: Any) -> Any:
     kind = type(function)
     if kind is FunctionType:
         if is_users(function.__code__) and find(function) is None:
-            return convert(function) or function
+            made = convert(function) or function
+            trace = current_trace()
+            return copied(made) if trace is not None and trace.record_numpy else made
         if function.__module__.partition(".")[0] == "tracejit":
             return functools.partial(_with_functions, function)
         return function

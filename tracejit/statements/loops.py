@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
+from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
+from tracejit.graph import Instruction
+from tracejit.lax.control import loop
+from tracejit.ops.layout import full
 from tracejit.statements.values import (
     NoValue,
     Undefined,
@@ -18,12 +22,8 @@ from tracejit.statements.values import (
     is_same,
     written_back,
 )
-from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
-from tracejit.graph import Instruction
-from tracejit.lax.control import loop
-from tracejit.ops.layout import full
 from tracejit.trace.body import Abstract, record_body
-from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 
@@ -207,21 +207,21 @@ def _give_value(made: _Loop) -> None:
         return
     found: list[Any] = []
 
-    def once() -> list[Any]:
-        state = {made.names[n]: fresh(made.before[n]) for n in made.carried}
+    init = {made.names[n]: made.before[n] for n in made.carried}
+    if made.steps is not None:
+        init[COUNTER] = made.steps.start
+    leaves, structure = tree.flatten(init)
+
+    def once(*values: Any) -> list[Any]:
+        state = tree.unflatten(structure, values)
         made.enter(state)
-        steps = made.steps
         with in_branch():
-            if steps is None:
-                made.action()
-            else:
-                start = lift(operand(steps.start).natural)
-                made.action(start)
-        values = made.get()
-        found.extend(values[n] for n in waiting)
+            made.action(*([] if made.steps is None else [state[COUNTER]]))
+        left = made.get()
+        found.extend(left[n] for n in waiting)
         return [leaf for value in found if _is_carried(value) for leaf in tree.leaves(value)]
 
-    body = record_body(_Function(once), "a step", [])
+    body = record_body(_Function(once), "a step", [Abstract.of(leaf) for leaf in leaves])
     kinds = iter(body.abstract)
     before = list(made.before)
     for number, value in zip(waiting, found, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TypeVar
 
 from tracejit.statements.exits import RUNTIME, Exits, later, name, none_of, runtime
 from tracejit.statements.names import arguments_of, assigned, bound, contains, declared, own_nodes
@@ -27,6 +28,7 @@ OPERATORS: dict[type[ast.cmpop], str] = {
 }
 GENERATOR = (ast.Yield, ast.YieldFrom, ast.Await)
 LEFT_ALONE = ("super", "locals", "globals", "vars", "dir", "breakpoint")
+N = TypeVar("N", ast.Expr, ast.Call)
 _NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 
@@ -43,6 +45,7 @@ class Rewriter(ast.NodeTransformer):
     def __init__(self, owner: str | None) -> None:
         self._owner = owner
         self._count = 0
+        self._first = ""
         self._state: set[str] = set()
         self._declared: dict[str, type[ast.Global | ast.Nonlocal]] = {}
 
@@ -51,8 +54,12 @@ class Rewriter(ast.NodeTransformer):
         if is_generator(node):
             return node
         node.args = self.visit(node.args)
+        positional = [*node.args.posonlyargs, *node.args.args]
+        self._first = positional[0].arg if positional else ""
         documentation = node.body[:1] if ast.get_docstring(node) is not None else []
         body = Exits().function(node.body[len(documentation) :]) or [ast.Pass()]
+        for statement in body:
+            ast.fix_missing_locations(statement)
         self._declared = declared(body)
         mine = bound(body) | arguments_of(node.args)
         self._state = {
@@ -114,7 +121,8 @@ class Rewriter(ast.NodeTransformer):
         test = node.test
         leaving = getattr(node, "autograph_leaving", [])
         if leaving:
-            test = ast.copy_location(ast.BoolOp(ast.And(), [none_of(leaving), test]), test)
+            both = ast.BoolOp(ast.And(), [none_of(leaving), test])
+            test = ast.fix_missing_locations(ast.copy_location(both, test))
         made = [
             self._part(f"autograph_body_{number}", node.body, names, node),
             *self._access(number, names, node),
@@ -128,7 +136,10 @@ class Rewriter(ast.NodeTransformer):
         item = f"autograph_item_{number}"
         first = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
         leaving = getattr(node, "autograph_leaving", [])
-        goes_on: ast.expr = later(self.visit(none_of(leaving))) if leaving else ast.Constant(None)
+        goes_on: ast.expr = ast.Constant(None)
+        if leaving:
+            flags = ast.copy_location(none_of(leaving), node.iter)
+            goes_on = later(self.visit(ast.fix_missing_locations(flags)))
         made = [
             self._part(f"autograph_body_{number}", [first, *node.body], names, node, item),
             *self._access(number, names, node),
@@ -193,6 +204,9 @@ class Rewriter(ast.NodeTransformer):
         left_alone = isinstance(function, ast.Name) and function.id in LEFT_ALONE
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             left_alone |= function.value.id == RUNTIME
+        if isinstance(function, ast.Name) and function.id == "super" and not node.args:
+            # Parts of the function have no first argument that Python could take.
+            node.args = [name("__class__"), name(self._first)]
         self.generic_visit(node)
         if not left_alone:
             node.func = self._replaced("call", [node.func], node.func)
@@ -250,8 +264,15 @@ class Rewriter(ast.NodeTransformer):
     def _names(self, names: Sequence[str]) -> ast.expr:
         return ast.Tuple([ast.Constant(one) for one in names], ast.Load())
 
-    def _call(self, function: str, given: list[ast.expr], at: ast.AST) -> ast.stmt:
-        return ast.copy_location(ast.Expr(ast.Call(runtime(function), given, [])), at)
+    def _call(self, function: str, given: list[ast.expr], at: ast.stmt) -> ast.stmt:
+        return _on_first_line(ast.Expr(ast.Call(runtime(function), given, [])), at)
 
     def _replaced(self, function: str, given: list[ast.expr], at: ast.expr) -> ast.expr:
-        return ast.copy_location(ast.Call(runtime(function), given, []), at)
+        return _on_first_line(ast.Call(runtime(function), given, []), at)
+
+
+def _on_first_line(made: N, at: ast.stmt | ast.expr) -> N:
+    """A node where ``at`` begins: a call that ends on another line would report that one."""
+    made.lineno = made.end_lineno = at.lineno
+    made.col_offset = made.end_col_offset = at.col_offset
+    return made

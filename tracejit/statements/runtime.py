@@ -15,6 +15,11 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
+from tracejit.callbacks import callback
+from tracejit.errors import ConcretizationError, ShapeError
+from tracejit.graph import Instruction
+from tracejit.lax.control import chosen_body
+from tracejit.shapes import ElementType
 from tracejit.statements.loops import TracedRange, run_loop
 from tracejit.statements.values import (
     NO_VALUE,
@@ -35,11 +40,6 @@ from tracejit.statements.values import (
     use,
     written_back,
 )
-from tracejit.callbacks import callback
-from tracejit.errors import ConcretizationError, ShapeError
-from tracejit.graph import Instruction
-from tracejit.lax.control import chosen_body
-from tracejit.shapes import ElementType
 from tracejit.trace.body import Body, record_body
 from tracejit.trace.convert import PYTHON_SCALARS, converted
 from tracejit.trace.table import call as numpy_call

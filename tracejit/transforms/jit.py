@@ -21,6 +21,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.errors import ArgumentError, ValueRangeError
+from tracejit.loading import load
 from tracejit.shapes import Shape
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
@@ -83,9 +84,10 @@ class JitFunction(Generic[P, R]):
         target: str,
         check: bool,
         record_numpy: bool,
+        autograph: bool,
     ) -> None:
         functools.update_wrapper(self, function)
-        self._function = function
+        self._function = load("tracejit.statements").autograph(function) if autograph else function
         self._title = title_of(function)
         self._parameters = Parameters(function, self._title)
         self._static = self._parameters.static("static", static_argnums, static_argnames)
@@ -107,6 +109,7 @@ class JitFunction(Generic[P, R]):
             "target": target,
             "check": check,
             "record_numpy": record_numpy,
+            "autograph": autograph,
         }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -131,7 +134,7 @@ class JitFunction(Generic[P, R]):
             found = getattr(found, name, None)
         if found is self:
             return self.__qualname__
-        return functools.partial(jit, **self._options), (self._function,)
+        return functools.partial(jit, **self._options), (self.__wrapped__,)
 
     def cache_report(self) -> CacheReport:
         """How often the function was compiled, and what was new each time; print it."""
@@ -349,6 +352,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    autograph: bool = False,
     mutates: None = None,
 ) -> JitFunction[P, R]: ...
 
@@ -362,6 +366,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    autograph: bool = False,
     mutates: None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
@@ -376,6 +381,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    autograph: bool = False,
     mutates: Mutated,
 ) -> Callable[P, R]: ...
 
@@ -389,6 +395,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    autograph: bool = False,
     mutates: Mutated,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
@@ -402,17 +409,19 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    autograph: bool = False,
     mutates: Mutated | None = None,
 ) -> Any:
     """``function``, compiled for each combination of shapes and dtypes it is called with.
 
     Arguments and results are trees of arrays and numbers. Static arguments, by position or by
     name, may be any hashable objects; each value is compiled for. Donated arguments are ones the
-    caller will not use again. ``check`` makes the compiled function raise at the first NaN or
-    infinity that an operation makes. ``record_numpy=False`` leaves ``np.zeros`` and its like,
-    called on no traced value, to NumPy. ``mutates`` names the arguments, NumPy arrays, that the
-    function writes to: their new values are written back. Also a decorator, with and without
-    arguments.
+    caller will not use again. ``check`` makes the compiled function raise where an index is out of
+    range, an integer is divided by zero, or an operation makes the first NaN or infinity.
+    ``autograph`` rewrites the function so that its ``if``, ``while`` and ``for`` may depend on
+    traced values. ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced
+    value, to NumPy. ``mutates`` names the arguments, NumPy arrays, that the function writes to:
+    their new values are written back. Also a decorator, with and without arguments.
 
     Raises `ArgumentError`, naming the argument, for what is no array of numbers.
     """
@@ -426,11 +435,14 @@ def jit(
             target,
             check,
             record_numpy,
+            autograph and mutates is None,
         )
 
     def decorate(function: Callable[P, R]) -> Any:
         if mutates is None:
             return compiled(function)
+        if autograph:
+            function = load("tracejit.statements").autograph(function)
         return MutatingFunction(function, mutates, compiled)
 
     return decorate if function is None else decorate(function)
