@@ -105,7 +105,7 @@ def judge_graph(module: Module, seed: int) -> Outcome:
     given = arguments(module.entry, seed)
 
     def judge(actual: list[np.ndarray], expected: list[np.ndarray], by_xla: bool) -> str:
-        found = disagreements(module.entry, given, actual, expected)
+        found = disagreements(module.entry, given, actual, expected, by_xla)
         return "; ".join(f"result {n}: {text}" for n, text in found.items())
 
     failed = _failure(module, given, judge, seed)
@@ -154,7 +154,8 @@ def _any_verdict(cases: Sequence[Single], given: Sequence[Sequence[np.ndarray]])
             ours, actual = actual[:count], actual[count:]
             theirs, expected = expected[:count], expected[count:]
             if case.name in NESTING:
-                text = "; ".join(disagreements(_alone(case), arrays, ours, theirs).values())
+                wrong = disagreements(_alone(case), arrays, ours, theirs, by_xla)
+                text = "; ".join(wrong.values())
             else:
                 text = verdict(case.entry, case.name, arrays, ours, theirs, by_xla)
             found += [text] if text else []

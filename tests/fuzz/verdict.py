@@ -81,7 +81,7 @@ def verdict(
     if not any(w.any() for w in wrong):
         return ""
     if any(is_summing(i) for i in inside):
-        found = disagreements(entry, arguments, results, expected)
+        found = disagreements(entry, arguments, results, expected, by_xla)
         return "; ".join(f"result {n}: {text}" for n, text in found.items())
     return "; ".join(
         f"result {n}: {_described(w, results[n], expected[n])}"

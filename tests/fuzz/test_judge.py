@@ -1,0 +1,68 @@
+"""The judge of graphs allows what XLA may do with zeros, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tests.fuzz.judging import judge_graph
+from tests.fuzz.noise import disagreements, leaves
+from tracejit import ops
+from tracejit.backends.numpy import evaluate
+from tracejit.graph import Computation, Instruction, Module
+from tracejit.ops.constants import constant
+from tracejit.shapes import ElementType, Shape
+
+DENORMAL = np.array([6.6e-39, 1.0], np.float32)
+
+
+def entry_of(root: Instruction, *parameters: Instruction) -> Computation:
+    return Computation("entry", parameters, ops.tuple_([root]))
+
+
+def positive() -> Computation:
+    """Whether halves are above zero."""
+    x = ops.parameter(0, Shape(ElementType.F32, (2,)))
+    half = ops.mul(x, ops.full_like(x, 0.5))
+    return entry_of(ops.gt(half, ops.full_like(half, 0)), x)
+
+
+def angle_of_sum() -> Computation:
+    """The angle of a point whose two coordinates are a sum of zeros that are all negative."""
+    x = ops.parameter(0, Shape(ElementType.F64, (16,)))
+    numbers = ops.DotDimensionNumbers((0,), (1,))
+    factors = ops.full(Shape(ElementType.F64, (3, 16, 3)), -1.4)
+    total = ops.dot_general(x, factors, numbers)
+    return entry_of(ops.sinh(ops.atan2(total, total)), x)
+
+
+def found(entry: Computation, given: np.ndarray, actual: Sequence[float], by_xla: bool) -> bool:
+    expected = leaves(evaluate(entry, [given]))
+    made = np.array(actual, expected[0].dtype).reshape(expected[0].shape)
+    return bool(disagreements(entry, [given], [made], expected, by_xla))
+
+
+def test_xla_takes_denormal_numbers_for_zeros() -> None:
+    assert not found(positive(), DENORMAL, [False, True], True)
+    assert found(positive(), DENORMAL, [True, False], True)
+    assert found(positive(), DENORMAL, [False, True], False), "compiled code keeps them"
+
+
+def test_the_sign_of_a_sum_of_zeros_is_free() -> None:
+    flat = [0.0] * 8
+    assert not found(angle_of_sum(), np.zeros(16), [*flat, float(np.sinh(-np.pi))], False)
+    assert found(angle_of_sum(), np.zeros(16), [*flat, 1000.0], False)
+
+
+def test_graphs_that_xla_computes_with_other_zeros() -> None:
+    for entry in (positive(), angle_of_sum()):
+        for seed in range(3):
+            outcome = judge_graph(Module("zeros", entry), seed)
+            assert not outcome.failed, outcome.text
+
+
+def test_a_constant_denormal_number() -> None:
+    x = constant(DENORMAL)
+    entry = entry_of(ops.gt(ops.add(x, x), ops.full_like(x, 0)))
+    assert not judge_graph(Module("constants", entry), 0).failed
