@@ -59,7 +59,7 @@ class Radix(Rows):
             loop(self.digits * _BUCKETS, lambda i: store(counts, i, const(0, "int32"))),
             store(source, zero, first),
             loop(self.length, lambda i: self._enter(base, first, counts, i), dtype=self.dtype),
-            *(self._pass(first, source, total, counts, digit) for digit in range(self.digits)),
+            loop(self.digits, lambda digit: self._pass(first, source, total, counts, digit)),
         ]
 
         def position(number: Expr) -> Expr:
@@ -77,7 +77,7 @@ class Radix(Rows):
         zero = self.number(0)
         counted = []
         for digit in range(self.digits):
-            place = self._bucket(key[zero], digit)
+            place = self._bucket(key[zero], const(digit, "int32"))
             counted.append(store(counts, place, counts[place] + const(1, "int32")))
         return [
             AllocBuffer(key),
@@ -88,12 +88,12 @@ class Radix(Rows):
             *counted,
         ]
 
-    def _bucket(self, key: Expr, digit: int) -> Expr:
+    def _bucket(self, key: Expr, digit: Expr) -> Expr:
         """The place of a key's digit among the counts."""
         dtype = str(key.ty)
-        part = (key >> const(digit * DIGIT, dtype)) & const(_MASK, dtype) if digit else key
-        part = part & const(_MASK, dtype)
-        return tirx.Cast("int32", part) + const(digit * _BUCKETS, "int32")
+        shift = tirx.Cast(dtype, digit * const(DIGIT, "int32"))
+        part = (key >> shift) & const(_MASK, dtype)
+        return tirx.Cast("int32", part) + digit * const(_BUCKETS, "int32")
 
     def _put(self, place: Expr, key: Expr, position: Expr) -> list[Stmt]:
         if self.keys is not None:
@@ -108,7 +108,7 @@ class Radix(Rows):
         zero, one = self.number(0), const(1, "int32")
         # Below the source's half lies the target's, or above it.
         target = first + first + self.number(self.length) - source[zero]
-        start = const(digit * _BUCKETS, "int32")
+        start = digit * const(_BUCKETS, "int32")
 
         def key_at(place: Expr) -> Expr:
             if self.keys is not None:
