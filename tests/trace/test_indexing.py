@@ -239,3 +239,10 @@ def test_numbers_are_not_written_to() -> None:
 
     with pytest.raises(ReadOnlyError, match="number"):
         tj.jit(function)(np.arange(3.0))
+
+
+def test_tuples_inside_an_index_are_sequences() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    found = tj.jit(lambda x: (x[(0, 1, 0), (2, 2, 1)], x[(), ...], x[:, ()]))(x)
+    for ours, numpys in zip(found, (x[(0, 1, 0), (2, 2, 1)], x[(), ...], x[:, ()]), strict=True):
+        np.testing.assert_array_equal(ours, numpys, strict=True)

@@ -255,3 +255,17 @@ def test_math_of_several() -> None:
 
     result, expected = tj.jit(function)(1.5, 2.25), function(1.5, 2.25)
     np.testing.assert_allclose(result, expected, rtol=1e-14)
+
+
+def test_the_array_class() -> None:
+    def f(x: np.ndarray) -> Any:
+        assert isinstance(x, np.ndarray)
+        assert not isinstance(x[0], np.ndarray)
+        assert issubclass(np.ndarray, np.ndarray)
+        made = np.ndarray(2, dtype=np.float32)
+        made[0], made[1] = x.sum(), 5
+        return made, np.ndarray(2, np.int8, buffer=b"\x01\x02") + x[0]
+
+    made, sums = tj.jit(f)(np.ones(3))
+    np.testing.assert_array_equal(made, np.array([3, 5], np.float32), strict=True)
+    np.testing.assert_array_equal(sums, [2.0, 3.0], strict=True)

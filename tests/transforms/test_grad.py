@@ -314,3 +314,14 @@ def test_a_training_step() -> None:
         values.append(value)
     assert values[-1] < values[0]
     assert {leaf.dtype for leaf in tj.tree.leaves((p, m))} == {np.dtype(np.float32)}
+
+
+def test_gradients_go_through_iteration() -> None:
+    x = np.array([1.0, 2.0])
+    for total in (
+        lambda x: sum(e * e for e in x),
+        lambda x: np.sum(np.vstack(x) ** 2),
+        lambda x: np.sum(np.array(list(x)) ** 2),
+    ):
+        np.testing.assert_array_equal(tj.grad(total)(x), [2, 4])
+        np.testing.assert_array_equal(tj.jvp(total, (x,), (np.array([3.0, 4.0]),))[1], 22)

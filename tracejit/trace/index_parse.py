@@ -107,9 +107,9 @@ def _classified(item: Any, to_instruction: ToInstruction) -> Item | EllipsisType
         return constant(np.bool_(item))
     if isinstance(item, int | np.integer):
         return int(item)
-    if isinstance(item, np.ndarray | list | Traced) or hasattr(item, "__array__"):
+    if isinstance(item, np.ndarray | list | tuple | Traced) or hasattr(item, "__array__"):
         array = to_instruction(
-            np.zeros(0, np.int64) if isinstance(item, list) and not item else item
+            np.zeros(0, np.int64) if isinstance(item, list | tuple) and not item else item
         )
         element_type = array.array_shape.element_type
         if not element_type.is_integral and element_type is not ElementType.PRED:

@@ -8,6 +8,7 @@ from typing import Any
 from tracejit.errors import ArgumentError, ReadOnlyError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise, layout
+from tracejit.ops.constants import PARAMETER
 from tracejit.ops.indexing import replace_computation
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import as_instruction, converted, operand, stretch
@@ -17,6 +18,7 @@ from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, parse_index
 from tracejit.trace.masked import Masked, is_same_mask
 from tracejit.trace.table import Traced
+from tracejit.traversal import in_order
 
 
 class Indexing(Traced):
@@ -115,9 +117,10 @@ class Indexing(Traced):
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise ArgumentError("iteration over an array of rank 0")
-        known = known_value(self.instruction) if len(self.shape) == 1 else None
-        if known is not None:
-            return iter(known)
+        if len(self.shape) == 1 and not _has_argument(self.instruction):
+            known = known_value(self.instruction)
+            if known is not None:
+                return iter(known)
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
@@ -126,3 +129,8 @@ class Indexing(Traced):
 
 def _has_ellipsis(index: Any) -> bool:
     return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))
+
+
+def _has_argument(instruction: Instruction) -> bool:
+    """Whether an argument, even one whose value is known, is behind a value."""
+    return any(at.op is PARAMETER for at in in_order([instruction]))
