@@ -87,6 +87,10 @@ class VerificationError(TracejitError, ValueError):
     """A graph breaks the rules of its own ops."""
 
 
+class MemoryBudgetError(TracejitError, MemoryError):
+    """No recomputation makes a program need as little memory as was asked for."""
+
+
 class NotFiniteError(TracejitError, FloatingPointError):
     """An operation made NaN or infinity from finite numbers, and was asked to say so."""
 

@@ -88,7 +88,7 @@ def _add(into: dict[str, Any], computation: Computation, times: int) -> None:
         if instruction.op is CONDITIONAL:
             _merge(into, max(map(cost_analysis, instruction.computations), key=_total), times)
             continue
-        costs = dict(zip(NAMES, (*_work(instruction), _traffic(instruction)), strict=True))
+        costs = dict(zip(NAMES, (*work_of(instruction), _traffic(instruction)), strict=True))
         own = into["ops"].setdefault(instruction.op.name, {"count": 0, **dict.fromkeys(NAMES, 0)})
         own["count"] += times
         for name, cost in costs.items():
@@ -140,7 +140,7 @@ def _size(instruction: Instruction) -> int:
     return sum(s.size for s in instruction.element_shapes if isinstance(s, Shape))
 
 
-def _work(instruction: Instruction) -> tuple[int, int]:
+def work_of(instruction: Instruction) -> tuple[int, int]:
     """Flops and transcendental functions of one instruction."""
     op, size, given = instruction.op, _size(instruction), instruction.attributes
     if op in _TRANSCENDENTAL:
@@ -181,5 +181,5 @@ def _work(instruction: Instruction) -> tuple[int, int]:
 
 def _called(computation: Computation, times: int) -> tuple[int, int]:
     """Work of a computation of scalars, applied so many times."""
-    works = [_work(i) for i in instructions(computation) if i.op not in _FREE]
+    works = [work_of(i) for i in instructions(computation) if i.op not in _FREE]
     return times * sum(w[0] for w in works), times * sum(w[1] for w in works)

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from types import MethodType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
@@ -84,6 +85,7 @@ class JitFunction(Generic[P, R]):
         target: str,
         check: bool,
         record_numpy: bool,
+        memory_budget: int | None,
         autograph: bool,
     ) -> None:
         functools.update_wrapper(self, function)
@@ -97,6 +99,7 @@ class JitFunction(Generic[P, R]):
         self._target = target
         self._check = check
         self._record_numpy = record_numpy
+        self._memory_budget = memory_budget
         self._lock = threading.RLock()
         self._versions: dict[Hashable, Version] = {}
         self._latest: Shortcut | None = None
@@ -109,6 +112,7 @@ class JitFunction(Generic[P, R]):
             "target": target,
             "check": check,
             "record_numpy": record_numpy,
+            "memory_budget": memory_budget,
             "autograph": autograph,
         }
 
@@ -255,7 +259,7 @@ class JitFunction(Generic[P, R]):
         return f"argument {name} of {self._title}"
 
     def _stage(self, call: Call, leaves: Sequence[Any]) -> Staged:
-        return stage(
+        staged = stage(
             self._function,
             self._title,
             [abstract_of(leaf) for leaf in leaves],
@@ -263,6 +267,10 @@ class JitFunction(Generic[P, R]):
             lambda number: self._describe(call, number)(),
             self._record_numpy,
         )
+        if self._memory_budget is None:
+            return staged
+        within_budget = load("tracejit.transforms.rematerialise").within_budget
+        return replace(staged, module=within_budget(staged.module, self._memory_budget))
 
     def _compile(self, call: Call) -> Version:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
@@ -352,6 +360,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    memory_budget: int | None = None,
     autograph: bool = False,
     mutates: None = None,
 ) -> JitFunction[P, R]: ...
@@ -366,6 +375,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    memory_budget: int | None = None,
     autograph: bool = False,
     mutates: None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
@@ -381,6 +391,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    memory_budget: int | None = None,
     autograph: bool = False,
     mutates: Mutated,
 ) -> Callable[P, R]: ...
@@ -395,6 +406,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    memory_budget: int | None = None,
     autograph: bool = False,
     mutates: Mutated,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
@@ -409,6 +421,7 @@ def jit(
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
+    memory_budget: int | None = None,
     autograph: bool = False,
     mutates: Mutated | None = None,
 ) -> Any:
@@ -420,10 +433,13 @@ def jit(
     range, an integer is divided by zero, or an operation makes the first NaN or infinity.
     ``autograph`` rewrites the function so that its ``if``, ``while`` and ``for`` may depend on
     traced values. ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced
-    value, to NumPy. ``mutates`` names the arguments, NumPy arrays, that the function writes to:
-    their new values are written back. Also a decorator, with and without arguments.
+    value, to NumPy. ``memory_budget`` is how many bytes may be in memory at once, as
+    `Lowered.memory_report` counts: values are computed again instead of being kept until that is
+    so. ``mutates`` names the arguments, NumPy arrays, that the function writes to: their new
+    values are written back. Also a decorator, with and without arguments.
 
-    Raises `ArgumentError`, naming the argument, for what is no array of numbers.
+    Raises `ArgumentError`, naming the argument, for what is no array of numbers, and
+    `MemoryBudgetError`, with the least that can be reached, for a budget that is too small.
     """
 
     def compiled(function: Callable[P, R]) -> JitFunction[P, R]:
@@ -435,6 +451,7 @@ def jit(
             target,
             check,
             record_numpy,
+            memory_budget,
             autograph and mutates is None,
         )
 

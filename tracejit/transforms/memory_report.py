@@ -4,7 +4,7 @@ print(tj.jit(tj.grad(loss)).lower(w, x).memory_report())
 
 The model: arguments, constants and results stay; every other value lives from the step that makes
 it to the last step that reads it. Elementwise values read by one step only, broadcasts, reshapes
-and tuples take no memory: they become part of the step that reads them.
+sum reads, broadcasts, reshapes and tuples take no memory: they become part of what reads them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
 from tracejit.ops.control import OPTIMIZATION_BARRIER
-from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
+from tracejit.ops.layout import BROADCAST_IN_DIM, PAD, RESHAPE, REV, SLICE, TRANSPOSE
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 from tracejit.sources import Source
@@ -23,6 +23,7 @@ from tracejit.transforms.cost_analysis import size_in_bytes
 from tracejit.traversal import instructions
 
 _POINTWISE = ("comparison", "element_types", "elementwise", "elementwise_unary")
+_MOVING = (PAD, REV, SLICE, TRANSPOSE)
 # The same memory under another name.
 _VIEWS = (GET_TUPLE_ELEMENT, OPTIMIZATION_BARRIER, RESHAPE, TUPLE)
 
@@ -155,7 +156,9 @@ def _results(root: Instruction) -> set[Instruction]:
 def _is_joined(instruction: Instruction, readers: Sequence[Instruction]) -> bool:
     if instruction.op in (BROADCAST_IN_DIM, IOTA):
         return True
-    if instruction.op.family not in _POINTWISE or len(set(readers)) != 1:
+    if len(set(readers)) != 1:
+        return False
+    if instruction.op.family not in _POINTWISE and instruction.op not in _MOVING:
         return False
     return readers[0].op is REDUCE or readers[0].op.family in _POINTWISE
 
