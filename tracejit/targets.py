@@ -51,6 +51,9 @@ class CustomOp(Protocol):
     def kernel_of(self, instruction: Instruction, /) -> Any:
         """The TVM PrimFunc that compiled code runs for a call, or None."""
 
+    def batching_of(self, instruction: Instruction, /) -> Function | None:
+        """From the size of a batch and batched operands to batched results; None without one."""
+
     def expansion_of(self, instruction: Instruction, /) -> Computation | None:
         """The computation that a call means, or None where only a function knows."""
 
@@ -208,6 +211,12 @@ def expansion_for(instruction: Instruction) -> Computation | None:
     """The computation that a custom call means; None where only a function knows."""
     target = _targets.get(instruction.attributes["custom_call_target"])
     return None if target is None or target.op is None else target.op.expansion_of(instruction)
+
+
+def batching_for(instruction: Instruction) -> Function | None:
+    """What makes a call on batched operands, all with the batch in front; None without one."""
+    target = _targets.get(instruction.attributes["custom_call_target"])
+    return None if target is None or target.op is None else target.op.batching_of(instruction)
 
 
 def differentiable_expansion_for(instruction: Instruction) -> Computation | None:

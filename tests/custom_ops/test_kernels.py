@@ -18,6 +18,7 @@ from tracejit.custom_ops import (
     Op,
     Operation,
     OpKernelContext,
+    batching,
     get_op,
     gradient,
     kernel,
@@ -32,6 +33,7 @@ from tracejit.custom_ops.kernels import FORMS, select
 from tracejit.errors import (
     ArgumentError,
     AttributeValueError,
+    ConcretizationError,
     DerivativeError,
     ElementTypeError,
     InvalidArgumentError,
@@ -472,3 +474,57 @@ def test_texts_of_all_sorts_are_kept(text: str) -> None:
     tj.compile(tj.hlo.parse(written))(X)
     assert heard == [text]
     assert '"Says"' in lowered.as_text("stablehlo") or "@Says" in lowered.as_text("stablehlo")
+
+
+def test_batching_rules() -> None:
+    op = register_op("RowSum").attr("by: float = 1.0")
+    op.input("x: double").input("s: double").output("total: double").output("x_again: double")
+
+    def shapes(c: InferenceContext) -> None:
+        c.set_output(0, c.subshape(c.input(0), 0, -1))
+        c.set_output(1, c.input(0))
+
+    op.set_shape_fn(shapes)
+    calls: list[tuple[int, ...]] = []
+
+    @kernel(op)
+    def summed(x: np.ndarray, s: np.ndarray, by: float) -> tuple[np.ndarray, np.ndarray]:
+        calls.append(x.shape)
+        return np.asarray(x.sum(-1) * by), x
+
+    gradient(op)(lambda op, grads: [grads[0][..., None] * op.get_attr("by") + grads[1], None])
+
+    @batching(op)
+    def batch(operation: Operation, size: int) -> Any:
+        x, s = operation.inputs
+        assert s.shape == (size,)
+        return op(x, s[0], by=operation.get_attr("by"))
+
+    x = np.arange(6.0).reshape(2, 3)
+    for way in (plain, tj.jit):
+        calls.clear()
+        made = way(tj.vmap(lambda x: op(x, 1.0, by=2.0)))(x)
+        assert made.total.tolist() == [6, 24]
+        np.testing.assert_array_equal(made.x_again, x)
+        assert calls == [(2, 3)]
+    slopes = tj.jit(tj.grad(lambda x: tj.vmap(lambda x: op(x, 1.0).total ** 2)(x).sum()))(x)
+    assert slopes.tolist() == [[6] * 3, [24] * 3]
+    each = tj.vmap(tj.grad(lambda x: op(x, 1.0).total ** 2))
+    assert each(x).tolist() == [[6] * 3, [24] * 3]
+    with pytest.raises(ArgumentError, match="RowSum has a rule already"):
+        batching(op)(batch)
+
+
+def test_batching_rules_are_checked() -> None:
+    op = elementwise()
+    kernel(op)(lambda x: x)
+    batching(op)(lambda op, size: op.inputs[0][0])
+    with pytest.raises(ShapeError, match=r"must return f32\[2,3\], not f32\[3\] \(.*py:\d+\)"):
+        tj.vmap(op)(np.stack([X, X]))
+
+
+def test_traced_attributes_are_refused() -> None:
+    op = register_op("Attribute").attr("n: int").input("x: float").output("y: float")
+    op.set_shape_fn(unchanged_shape)
+    with pytest.raises(ConcretizationError, match=r"Attribute: attribute 'n': .* argument n of"):
+        tj.jit(lambda x, n: op(x, n))(X, 1)

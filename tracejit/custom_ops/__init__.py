@@ -27,6 +27,7 @@ from tracejit.custom_ops.gradients import Operation
 from tracejit.custom_ops.kernels import Kernel, OpKernelConstruction, OpKernelContext
 from tracejit.custom_ops.op import Op
 from tracejit.custom_ops.registry import (
+    batching,
     get_op,
     gradient,
     kernel,
@@ -57,6 +58,7 @@ __all__ = [
     "OpKernelConstruction",
     "OpKernelContext",
     "Operation",
+    "batching",
     "compatibility",
     "define_op",
     "get_op",

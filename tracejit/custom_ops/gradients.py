@@ -17,6 +17,9 @@ from tracejit.custom_ops.running import as_traced
 from tracejit.errors import ArgumentError, DerivativeError
 
 GradientFunction = Callable[..., Any]
+"""``gradient(operation, cotangents)``, which returns the inputs' cotangents."""
+BatchingFunction = Callable[..., Any]
+"""``rule(operation, size)``, which returns the outputs for a batch of inputs."""
 
 
 class Operation:

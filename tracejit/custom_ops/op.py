@@ -17,9 +17,10 @@ import numpy as np
 from tracejit.custom_ops.builder import DefinitionBuilder
 from tracejit.custom_ops.calling import Bound, bind, signature
 from tracejit.custom_ops.documentation import docstring, markdown
-from tracejit.custom_ops.gradients import GradientFunction, Operation, cotangents
+from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction, Operation, cotangents
 from tracejit.custom_ops.implementations import Implementations
 from tracejit.custom_ops.kernels import Kernel
+from tracejit.custom_ops.running import as_traced, flat_outputs
 from tracejit.custom_ops.types import is_text
 from tracejit.custom_ops.values import decode, encode
 from tracejit.errors import ArgumentError, UnsupportedError
@@ -62,6 +63,7 @@ class Op(DefinitionBuilder):
         self.name = name
         self.__name__ = self.__qualname__ = self._draft.function_name
         self._gradient: GradientFunction | None = None
+        self._batching: BatchingFunction | None = None
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -98,6 +100,15 @@ class Op(DefinitionBuilder):
             raise ArgumentError(f"gradient: {self.name}: {function!r} is no function")
         _ = self.definition
         self._gradient = function
+
+    def set_batching(self, function: BatchingFunction) -> None:
+        """Sets what `vmap` makes of a call. Raises `ArgumentError` when that is set."""
+        if self._batching is not None:
+            raise ArgumentError(f"batching: {self.name} has a rule already")
+        if not callable(function):
+            raise ArgumentError(f"batching: {self.name}: {function!r} is no function")
+        _ = self.definition
+        self._batching = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the op on arrays, or records it where anything is traced."""
@@ -179,6 +190,19 @@ class Op(DefinitionBuilder):
             )
 
         return gradient
+
+    def batching_of(self, instruction: Instruction) -> Function | None:
+        """From the size of a batch and batched operands to batched results; None without one."""
+        function = self._batching
+        if function is None:
+            return None
+        attrs = self._attrs(instruction)
+
+        def batched(size: int, *values: Any) -> list[Any]:
+            operation = Operation(self.definition, attrs, values, ())
+            return flat_outputs(self.definition, attrs, as_traced(function)(operation, size))
+
+        return batched
 
     def kernel_of(self, instruction: Instruction) -> Any:
         """The TVM function that compiled code contains for a call; None without one."""

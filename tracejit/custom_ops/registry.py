@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from tracejit.custom_ops.gradients import GradientFunction
+from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction
 from tracejit.custom_ops.kernels import make_kernel
 from tracejit.custom_ops.op import Op
 from tracejit.errors import ArgumentError, UnknownTargetError
@@ -108,6 +108,21 @@ def gradient(op: str | Op) -> Callable[[GradientFunction], GradientFunction]:
 
     def register(function: GradientFunction) -> GradientFunction:
         get_op(op).set_gradient(function)
+        return function
+
+    return register
+
+
+def batching(op: str | Op) -> Callable[[BatchingFunction], BatchingFunction]:
+    """Registers the decorated function as what `vmap` makes of the op: ``rule(op, size)``.
+
+    ``op`` is an `Operation` whose inputs all have the batch, of ``size``, as their first dimension
+    (and which has no outputs). The rule is traced and returns the outputs, batched likewise; often
+    it calls the op itself. Without a rule the op is called for one element after the other.
+    """
+
+    def register(function: BatchingFunction) -> BatchingFunction:
+        get_op(op).set_batching(function)
         return function
 
     return register

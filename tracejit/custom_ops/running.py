@@ -73,7 +73,7 @@ def flat_outputs(definition: Definition, attrs: Mapping[str, Any], returned: Any
     parts = [returned] if len(outputs) == 1 else [] if returned is None else returned
     if not isinstance(parts, list | tuple) or len(parts) != len(outputs):
         raise ArgumentError(
-            f"{definition.name}: the kernel must return {len(outputs)} outputs, not {returned!r}"
+            f"{definition.name}: must return {len(outputs)} outputs, not {returned!r}"
         )
     made: list[Any] = []
     for output, part in zip(outputs, parts, strict=True):
@@ -84,8 +84,7 @@ def flat_outputs(definition: Definition, attrs: Mapping[str, Any], returned: Any
             made.extend(part)
         else:
             raise ArgumentError(
-                f"{definition.name}: the kernel must return {count} arrays for output "
-                f"{output.name!r}"
+                f"{definition.name}: must return {count} arrays for output {output.name!r}"
             )
     return made
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.custom_ops.definition import Attr, Definition
 from tracejit.custom_ops.types import as_type, type_name
-from tracejit.errors import ArgumentError, AttributeValueError
+from tracejit.errors import ArgumentError, AttributeValueError, ConcretizationError
 from tracejit.shapes import element_type_of
 
 
@@ -43,7 +43,10 @@ def checked_value(op: str, attr: Attr, value: Any) -> Any:
 
 
 def _one(title: str, attr: Attr, value: Any) -> Any:
-    made = _CONVERSIONS[attr.kind](value)
+    try:
+        made = _CONVERSIONS[attr.kind](value)
+    except ConcretizationError as error:
+        raise ConcretizationError(f"{title}: {error.message}") from None
     if made is _WRONG:
         raise AttributeValueError(f"{title} must have type {attr.type_text}, not {value!r}")
     if attr.allowed is not None and made not in attr.allowed:
