@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import ml_dtypes
@@ -12,20 +11,13 @@ import pytest
 import tracejit as tj
 from tests.judge import parse_xla
 from tests.transforms.test_callbacks import plain
-from tracejit import lax
 from tracejit.custom_ops import (
-    InferenceContext,
     Op,
-    Operation,
     OpKernelContext,
-    batching,
     get_op,
-    gradient,
     kernel,
     merged_shape,
     register_op,
-    require,
-    shard,
     unchanged_shape,
     unregister_op,
 )
@@ -187,78 +179,6 @@ def test_kernels_return_what_they_must(way: Any) -> None:
             way(op)(X)
 
 
-@both
-def test_several_outputs_and_lists(way: Any) -> None:
-    op = register_op("Split").attr("n: int >= 0").input("x: float")
-    op.output("parts: n * float").output("rest: float")
-
-    def shapes(c: InferenceContext) -> None:
-        c.set_output("parts", [c.scalar()] * c.get_attr("n"))
-        c.set_output("rest", c.vector(c.subtract(c.dim(c.input("x"), 0), c.get_attr("n"))))
-
-    op.set_shape_fn(shapes)
-    kernel(op)(lambda x, n: ([x[i] for i in range(n)], x[n:]))
-
-    @gradient(op)
-    def of_split(op: Operation, grads: list[Any]) -> Any:
-        assert len(op.output("parts")) == op.get_attr("n") == 2
-        return np.concatenate([np.stack(grads[:-1]), grads[-1]])
-
-    made = way(lambda x: op(x, 2))(X)
-    assert [float(part) for part in made.parts] == [1, 2]
-    assert made.rest.tolist() == [3]
-    assert way(lambda x: op(x, 0).rest)(X).tolist() == [1, 2, 3]
-    slopes = way(tj.grad(lambda x: op(x, 2).parts[1] * 5 + op(x, 2).rest.sum()))(X)
-    assert slopes.tolist() == [0, 5, 1]
-
-
-def test_gradients_are_checked() -> None:
-    op = elementwise()
-    kernel(op)(lambda x: x)
-    gradient(op)(lambda op, grad: [grad, grad])
-    with pytest.raises(
-        DerivativeError, match=r"Elementwise: .* one cotangent .* of 1 inputs, not 2"
-    ):
-        tj.grad(lambda x: op(x).sum())(X)
-    with pytest.raises(ArgumentError, match="Elementwise has a gradient already"):
-        gradient(op)(lambda op, grad: grad)
-    with pytest.raises(ArgumentError, match="is no function"):
-        gradient(elementwise("Other"))(3)  # type: ignore[arg-type]
-
-
-def test_gradient_sees_results_and_names() -> None:
-    op = register_op("Exponential").input("x: double").output("y: double")
-    op.set_shape_fn(unchanged_shape)
-    kernel(op)(lambda x: np.exp(x))
-    gradient(op)(lambda op, grad: grad * op.output("y") + 0 * op.input("x"))
-    third = tj.grad(tj.grad(tj.grad(lambda x: op(x))))
-    for way in (third, tj.jit(third)):
-        np.testing.assert_allclose(way(0.5), np.exp(0.5))
-    np.testing.assert_allclose(tj.jvp(op, (0.5,), (2.0,))[1], 2 * np.exp(0.5))
-
-
-def test_stateful_ops_happen_each_time() -> None:
-    op = register_op("Count").input("x: float").output("y: float").set_is_stateful()
-    op.set_shape_fn(unchanged_shape)
-    seen: list[float] = []
-
-    @kernel(op)
-    def counted(x: np.ndarray) -> np.ndarray:
-        seen.append(float(x.sum()))
-        return x
-
-    @tj.jit
-    def f(x: Any) -> Any:
-        op(x)
-        op(x)
-        return x
-
-    f(X)
-    assert seen == [6, 6]
-    with pytest.raises(ArgumentError, match="Count is stateful"):
-        kernel(op, form="tracejit")(lambda x: x)
-
-
 def test_registration_is_checked() -> None:
     op = elementwise(types="{float, double}")
     for wrong, error, sentence in (
@@ -343,37 +263,6 @@ def test_traced_kernels_are_checked() -> None:
         tj.jit(third)(X)
 
 
-def test_shards() -> None:
-    for total in (0, 1, 2, 7, 100):
-        seen = np.zeros(total, int)
-
-        def work(start: int, stop: int, seen: np.ndarray = seen) -> None:
-            seen[start:stop] += 1
-
-        shard(work, total)
-        assert seen.tolist() == [1] * total
-    pieces: list[tuple[int, int]] = []
-    shard(lambda *piece: pieces.append(piece), 10, minimum=6)
-    shard(lambda *piece: pieces.append(piece), 10, max_parallelism=1)
-    assert pieces == [(0, 10), (0, 10)]
-
-
-def test_shards_inside_shards_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TVM_NUM_THREADS", "3")
-    inner: list[tuple[int, int]] = []
-    threads: set[int] = set()
-
-    def outer(start: int, stop: int) -> None:
-        threads.add(threading.get_ident())
-        shard(lambda *piece: inner.append(piece), stop - start)
-
-    shard(outer, 9)
-    assert inner == [(0, 3)] * 3
-    assert len(threads) >= 2
-    with pytest.raises(InvalidArgumentError, match="bad piece 3"):
-        shard(lambda start, stop: require(start != 3, "bad piece ", start), 9)
-
-
 def test_errors_of_kernels_are_the_users() -> None:
     op = elementwise()
 
@@ -388,50 +277,6 @@ def test_errors_of_kernels_are_the_users() -> None:
     assert issubclass(InvalidArgumentError, ValueError)
 
 
-def test_shape_functions_compute() -> None:
-    found: dict[str, Any] = {}
-
-    def shapes(c: InferenceContext) -> Any:
-        x = c.input(0)
-        found["rank"] = c.rank(x)
-        found["divided"] = c.divide(6, 4, evenly=False)
-        found["joined"] = c.concatenate(c.subshape(x, 1), (c.multiply(2, 3), c.unknown_dim()))
-        found["merged"] = c.merge((None, 3), (2, None))
-        found["replaced"] = c.replace_dim(x, -1, 9)
-        found["count"] = c.num_elements(x)
-        for refused in (
-            lambda: c.divide(5, 2),
-            lambda: c.with_rank_at_least(x, 4),
-            lambda: c.with_rank_at_most(x, 1),
-            lambda: c.with_value(3, 4),
-            lambda: c.dim(x, 2),
-            lambda: c.merge((1,), (1, 2)),
-            lambda: c.make_shape([-1]),
-            lambda: c.input(5),
-            lambda: c.set_output("z", x),
-        ):
-            with pytest.raises(ShapeError, match="Shapes: "):
-                refused()
-        return [c.make_shape([2]), c.vector(1)]
-
-    op = register_op("Shapes").input("x: float").output("y: float").output("z_: float")
-    op.set_shape_fn(shapes)
-    lowered = tj.jit(op).lower(np.zeros((2, 3), np.float32))
-    assert [str(s) for s in lowered.module.entry.root.element_shapes] == ["f32[2]", "f32[1]"]
-    assert found == {
-        "rank": 2,
-        "divided": 1,
-        "joined": (3, 6, None),
-        "merged": (2, 3),
-        "replaced": (2, 9),
-        "count": 6,
-    }
-    wrong = register_op("Few").input("x: float").output("y: float").output("z: float")
-    wrong.set_shape_fn(lambda c: [c.scalar()])
-    with pytest.raises(ShapeError, match="Few: the shape function must return 2 shapes, not 1"):
-        tj.jit(wrong).lower(X)
-
-
 def test_the_device_decides() -> None:
     op = elementwise()
     kernel(op, device="GPU", T=np.float32, host_memory=["x"])(lambda x: x)
@@ -441,20 +286,6 @@ def test_the_device_decides() -> None:
     assert (chosen.device, chosen.host_memory) == ("GPU", ("x",))
     with pytest.raises(UnsupportedError, match="Elementwise: has no kernel on GPU for T=float64"):
         select(op.definition, op.kernels, {**attrs, "T": np.dtype(float)}, FORMS, "GPU")
-
-
-@both
-def test_calls_in_loops_and_branches(way: Any) -> None:
-    op = elementwise()
-    kernel(op)(lambda x, by: x * x.dtype.type(by))
-    gradient(op)(lambda op, grad: grad * op.get_attr("by"))
-
-    def f(x: Any) -> Any:
-        x = lax.fori_loop(0, 3, lambda i, x: op(x), x)
-        return lax.cond(x.sum() > 0, lambda x: op(x, 3.0), lambda x: x, x)
-
-    assert way(f)(X).tolist() == [24, 48, 72]
-    assert way(tj.grad(lambda x: f(x).sum()))(X).tolist() == [24, 24, 24]
 
 
 @pytest.mark.parametrize("text", ['"', "}", "{a", "\\", "é\n", "/*", "a, b=c"])
@@ -474,53 +305,6 @@ def test_texts_of_all_sorts_are_kept(text: str) -> None:
     tj.compile(tj.hlo.parse(written))(X)
     assert heard == [text]
     assert '"Says"' in lowered.as_text("stablehlo") or "@Says" in lowered.as_text("stablehlo")
-
-
-def test_batching_rules() -> None:
-    op = register_op("RowSum").attr("by: float = 1.0")
-    op.input("x: double").input("s: double").output("total: double").output("x_again: double")
-
-    def shapes(c: InferenceContext) -> None:
-        c.set_output(0, c.subshape(c.input(0), 0, -1))
-        c.set_output(1, c.input(0))
-
-    op.set_shape_fn(shapes)
-    calls: list[tuple[int, ...]] = []
-
-    @kernel(op)
-    def summed(x: np.ndarray, s: np.ndarray, by: float) -> tuple[np.ndarray, np.ndarray]:
-        calls.append(x.shape)
-        return np.asarray(x.sum(-1) * by), x
-
-    gradient(op)(lambda op, grads: [grads[0][..., None] * op.get_attr("by") + grads[1], None])
-
-    @batching(op)
-    def batch(operation: Operation, size: int) -> Any:
-        x, s = operation.inputs
-        assert s.shape == (size,)
-        return op(x, s[0], by=operation.get_attr("by"))
-
-    x = np.arange(6.0).reshape(2, 3)
-    for way in (plain, tj.jit):
-        calls.clear()
-        made = way(tj.vmap(lambda x: op(x, 1.0, by=2.0)))(x)
-        assert made.total.tolist() == [6, 24]
-        np.testing.assert_array_equal(made.x_again, x)
-        assert calls == [(2, 3)]
-    slopes = tj.jit(tj.grad(lambda x: tj.vmap(lambda x: op(x, 1.0).total ** 2)(x).sum()))(x)
-    assert slopes.tolist() == [[6] * 3, [24] * 3]
-    each = tj.vmap(tj.grad(lambda x: op(x, 1.0).total ** 2))
-    assert each(x).tolist() == [[6] * 3, [24] * 3]
-    with pytest.raises(ArgumentError, match="RowSum has a rule already"):
-        batching(op)(batch)
-
-
-def test_batching_rules_are_checked() -> None:
-    op = elementwise()
-    kernel(op)(lambda x: x)
-    batching(op)(lambda op, size: op.inputs[0][0])
-    with pytest.raises(ShapeError, match=r"must return f32\[2,3\], not f32\[3\] \(.*py:\d+\)"):
-        tj.vmap(op)(np.stack([X, X]))
 
 
 def test_traced_attributes_are_refused() -> None:
