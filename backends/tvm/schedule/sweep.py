@@ -30,6 +30,7 @@ from tracejit.backends.tvm.tir import (
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.computations import identity_value
 from tracejit.ops.constants import constant
+from tracejit.ops.elementwise import MAX, MIN
 from tracejit.shapes import ElementType, Shape
 
 
@@ -53,6 +54,11 @@ class Reducer:
     @property
     def element_types(self) -> list[ElementType]:
         return [operand.array_shape.element_type for operand in self.operands]
+
+
+# Vectors of accumulators along a row whose elements cost at most `CHEAP`, where they help.
+GROUP = 4
+CHEAP = 4
 
 
 class Accumulators:
@@ -165,10 +171,13 @@ class Sweep(ABC):
             self.positions[axis.last] = start
         return [*allocations, statement]
 
-    def step(self, into: Accumulators) -> Callable[[Emitter, Expr], list[Stmt]]:
-        """One more element combined into accumulator ``lane``."""
+    def step(
+        self, into: Accumulators, first: Expr | None = None
+    ) -> Callable[[Emitter, Expr], list[Stmt]]:
+        """One more element combined into accumulator ``lane``, counted from ``first``."""
 
         def step(emitter: Emitter, lane: Expr) -> list[Stmt]:
+            lane = lane if first is None else first + lane
             values = self.combined(emitter, into.read(emitter, lane), self.elements(emitter))
             return into.write(emitter, lane, values)
 
@@ -181,23 +190,39 @@ class Sweep(ABC):
         """Combines everything in ``ranges`` into accumulator ``at`` of ``total``."""
         *outer, inner = ranges
         lanes = self.lanes(axis.extent)
-        along = Accumulators(self.reducer.element_types, lanes)
-        size = self.number(lanes)
+        group = self.group(axis.extent, lanes)
+        along = Accumulators(self.reducer.element_types, lanes * group)
+
+        def vectors(begin: Expr, count: int) -> list[Stmt]:
+            """``count`` vectors from ``begin`` on, each into accumulators of its own."""
+            statements = []
+            for number in range(count):
+                self.positions[axis.last] = begin + self.number(number * lanes)
+                offset = i32(number * lanes)
+                statements += self.vector(lanes, axis, self.step(along, offset))
+            return statements
 
         def sweep() -> list[Stmt]:
-            blocks = tirx.truncdiv(inner.extent, size)
+            statements: list[Stmt] = []
+            done: Expr = self.number(0)
+            for count in sorted({group, 1}, reverse=True):
+                size = self.number(lanes * count)
+                blocks = tirx.truncdiv(inner.extent - done, size)
+                begin = inner.begin + done
 
-            def block(number: Expr) -> list[Stmt]:
-                self.positions[axis.last] = inner.begin + number * size
-                return self.vector(lanes, axis, self.step(along))
+                def block(
+                    number: Expr, begin: Expr = begin, size: Expr = size, count: int = count
+                ) -> list[Stmt]:
+                    return vectors(begin + number * size, count)
+
+                statements.append(loop(blocks, block, dtype=self.dtype))
+                done = done + blocks * size
 
             def single(number: Expr) -> list[Stmt]:
-                self.positions[axis.last] = inner.begin + blocks * size + number
+                self.positions[axis.last] = inner.begin + done + number
                 return self.scalar(lambda e, lane: self.step(total)(e, at))
 
-            rest = tirx.truncmod(inner.extent, size)
-            tail = loop(rest, single, dtype=self.dtype)
-            return [loop(blocks, block, dtype=self.dtype), tail]
+            return [*statements, loop(inner.extent - done, single, dtype=self.dtype)]
 
         def halve(width: int) -> list[Stmt]:
             def pair(emitter: Emitter, lane: Expr) -> list[Stmt]:
@@ -210,10 +235,11 @@ class Sweep(ABC):
             left, right = total.read(emitter, at), along.read(emitter, i32(0))
             return total.write(emitter, at, self.combined(emitter, left, right))
 
-        widths = [lanes >> n for n in range(1, lanes.bit_length())]
+        width = lanes * group
+        widths = [width >> n for n in range(1, width.bit_length())]
         return [
             *along.allocations,
-            *self.vector(lanes, None, lambda e, lane: along.write(e, lane, self.identity())),
+            *self.vector(width, None, lambda e, lane: along.write(e, lane, self.identity())),
             self.over(outer, sweep),
             *[statement for width in widths for statement in halve(width)],
             *self.scalar(conclude),
@@ -222,6 +248,16 @@ class Sweep(ABC):
     def lanes(self, extent: int) -> int:
         types = [held(t) for t in self.reducer.element_types]
         return self.frame.lanes(max(types, key=lambda t: t.dtype.itemsize), extent)
+
+    def group(self, extent: int, lanes: int) -> int:
+        """How many vectors of accumulators run along a row of ``extent``.
+
+        The greater of two floats takes three instructions for the sake of NaN, each waiting for
+        the last; sums keep pace with memory as they are.
+        """
+        waits = monoid(self.reducer.combine) in (MAX, MIN) and self.frame.cost <= CHEAP
+        floats = all(t.is_floating for t in self.reducer.element_types)
+        return GROUP if waits and floats and extent >= 2 * GROUP * lanes else 1
 
     def identity(self) -> list[Value]:
         op = monoid(self.reducer.combine)
