@@ -1,10 +1,11 @@
 """The fuzzers, run long: ``python -m tests.fuzz --minutes 20``.
 
-Random single ops and random graphs in turn, each judged by XLA, the interpreter and compiled code.
+Random single ops, random graphs, and long loops and repetitions in turn, each judged by XLA, the
+interpreter and compiled code.
 A process of its own runs them in pieces, so that a crash or a hang is one more failure and not the
 end. Prints how many modules there were of each op, and what failed; failing modules are saved as
 HLO text, their seeds in the first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort`` draws
-these only, ``--only singles`` or ``graphs`` leaves the others out.
+these only, ``--only singles``, ``graphs`` or ``repeats`` leaves the others out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from tests.fuzz.table import STEPS
 
+_KINDS = ("singles", "graphs", "repeats")
 # Seconds that a process runs before a new one takes over, and that one module may take.
 _PIECE = 60
 _HANG = 120
@@ -29,7 +31,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9)
     parser.add_argument("--ops", default=",".join(STEPS))
-    parser.add_argument("--only", choices=("singles", "graphs"))
+    parser.add_argument("--only", choices=_KINDS)
     parser.add_argument("--save", type=Path, default=Path("out/fuzz"))
     options = parser.parse_args()
 
@@ -40,7 +42,7 @@ def main() -> None:
     seed = options.seed
     piece = 0
     while (left := options.minutes * 60 - (time.monotonic() - start)) > 1:
-        what = options.only or ("singles", "graphs")[piece % 2]
+        what = options.only or _KINDS[piece % len(_KINDS)]
         seconds = min(_PIECE, left)
         seed, rows = run_piece(what, seed, seconds, options.ops, options.save)
         for row in rows:

@@ -48,7 +48,7 @@ def drawn(
         if graph.values:
             outputs += results(graph)
     entry = Computation("entry", tuple(parameters), ops.tuple_(outputs))
-    return verify(Module("fuzz", entry))
+    return verify(Module("graph", entry))
 
 
 class Case:

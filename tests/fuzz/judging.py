@@ -110,8 +110,8 @@ def judge_graph(module: Module, seed: int) -> Outcome:
 
     failed = _failure(module, given, judge, seed)
     if failed is None:
-        return Outcome("graph", "", "agreed")
-    return Outcome("graph", "", *failed, module)
+        return Outcome(module.name, "", "agreed")
+    return Outcome(module.name, "", *failed, module)
 
 
 def _failure(

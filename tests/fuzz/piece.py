@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import drawn
 from tests.fuzz.judging import Outcome, drawn_singles, judge_graph, judge_singles
+from tests.fuzz.repeats import repeated
 
 # Single ops that share a module; the most ops of a graph.
 _TOGETHER = 16
@@ -28,6 +29,8 @@ def outcomes(what: str, seed: int, names: list[str]) -> list[Outcome]:
     try:
         if what == "singles":
             return judge_singles(drawn_singles(choices, _TOGETHER, names), seed)
+        if what == "repeats":
+            return [judge_graph(repeated(choices), seed)]
         return [judge_graph(drawn(choices, 1, _MOST, least=_FEWEST), seed)]
     except Exception:  # whatever goes wrong in any part is what a fuzzer is there to tell
         return [Outcome(what, "", "error", traceback.format_exc(limit=-4)[-1500:])]
