@@ -288,6 +288,9 @@ def test_compatible_changes() -> None:
         ("{'apple', 'orange'}", "{'apple', 'banana', 'orange'}"),
         ("{'apple', 'orange'}", "string"),
         ("int >= 2", "int"),
+        ("int >= 2", "int >= 1"),
+        ("list(int) >= 3", "list(int) >= 2"),
+        ("list({float, double})", "list(type)"),
     ):
         a, b = (define_op("Op").attr(f"a: {text}") for text in (before, after))
         assert compatibility(a, b), str(compatibility(a, b))
