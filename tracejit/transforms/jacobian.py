@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import DerivativeError
+from tracejit.errors import ArgumentError, DerivativeError
+from tracejit.loading import load
 from tracejit.shapes import Shape
 from tracejit.trace.body import Abstract
 from tracejit.trace.tracer import Tracer
@@ -34,14 +35,20 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    sparse: bool = False,
 ) -> Function:
     """The Jacobian of ``function``, by reverse mode: for many arguments and few results.
 
     It is a tree of the result's structure, each leaf a tree of the argument's structure (a tuple
     of them for several ``argnums``), whose arrays have the result's dimensions, then the
     argument's. With ``has_aux`` the function returns (result, aux), and its Jacobian (Jacobian,
-    aux). Raises `DerivativeError` as `grad` does.
+    aux). With ``sparse`` it is a SciPy csr_array [size of the result, size of the argument], for
+    functions from one array to one array: which elements can differ from zero is read off the
+    graph, and columns that share no row are computed together. Raises `DerivativeError` as `grad`
+    does.
     """
+    if sparse:
+        return _sparse(function, argnums, has_aux, holomorphic)
     return _jacobian(function, argnums, has_aux, holomorphic, allow_int, _by_rows)
 
 
@@ -50,11 +57,14 @@ def jacfwd(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    sparse: bool = False,
 ) -> Function:
     """The Jacobian of ``function``, by forward mode: for few arguments and many results.
 
     The result is that of `jacrev`.
     """
+    if sparse:
+        return _sparse(function, argnums, has_aux, holomorphic)
     return _jacobian(function, argnums, has_aux, holomorphic, False, _by_columns)
 
 
@@ -63,8 +73,14 @@ def hessian(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    sparse: bool = False,
 ) -> Function:
-    """The second derivatives of ``function``, as the Jacobian of its Jacobian."""
+    """The second derivatives of ``function``, as the Jacobian of its Jacobian.
+
+    With ``sparse`` a SciPy csr_array, as in `jacrev`, for a function that returns one number.
+    """
+    if sparse:
+        return _sparse(grad(function, argnums), argnums, has_aux, holomorphic)
     inner = jacrev(function, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
@@ -76,6 +92,17 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     """
     gradient = grad(function, argnums=tuple(range(len(primals))))
     return jvp(gradient, primals, tangents)[1]
+
+
+def _sparse(
+    function: Function, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool
+) -> Function:
+    if has_aux or holomorphic or not isinstance(argnums, int):
+        raise ArgumentError(
+            "jacobian: sparse=True is for one real argument, without has_aux and holomorphic"
+        )
+    made: Function = load("tracejit.transforms.sparse").sparse_jacobian(function, argnums)
+    return made
 
 
 # derivative(function of the chosen arguments, those arguments, has_aux) -> (value, per leaf of the
