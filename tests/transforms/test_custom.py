@@ -151,3 +151,26 @@ def test_checkpoint_composes() -> None:
     np.testing.assert_allclose(tj.jvp(f, (xs,), (np.ones(5),))[1], expected)
     chosen = tj.checkpoint(lambda x, kind: x**2 if kind else x, static_argnums=1)
     assert tj.grad(lambda x: chosen(x, True))(3.0) == 6.0
+
+
+def written(x: Any) -> Any:
+    """Uses an array of its own, which NumPy's protocols do not reach."""
+    out = np.zeros(3)
+    out[1:] = x[1:] * 2
+    return out
+
+
+def test_the_users_functions_record() -> None:
+    x = np.arange(3.0)
+    by_rule = tj.custom_vjp(written)
+    by_rule.defvjp(lambda x: (written(x), x), lambda kept, g: (written(g) * 5,))
+    pushed = tj.custom_jvp(written)
+    pushed.defjvp(lambda primals, tangents: (written(primals[0]), written(tangents[0]) * 5))
+    for f in (by_rule, pushed):
+        for gradient in (
+            tj.grad(lambda x, f=f: f(x).sum()),
+            tj.jit(tj.grad(lambda x, f=f: f(x).sum())),
+        ):
+            np.testing.assert_array_equal(gradient(x), [0, 10, 10])
+    again = tj.checkpoint(written)
+    np.testing.assert_array_equal(tj.grad(lambda x: again(x).sum())(x), [0, 2, 2])

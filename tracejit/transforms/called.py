@@ -15,7 +15,7 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.control import Derivative, call
 from tracejit.trace.body import Abstract, Body, with_kinds
-from tracejit.trace.context import Trace, running_traces
+from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.recorded import run
@@ -132,6 +132,12 @@ def record_on(
         outputs = wanted(recorded(*assemble(tracers)))
     replacements = dict(zip(given, values, strict=True))
     return substitute([output.instruction for output in outputs], replacements)
+
+
+def users(function: Function) -> Function:
+    """A function of the user's as the running trace sees it, with recording namespaces."""
+    trace = current_trace()
+    return recording(function) if trace is not None and trace.record_numpy else function
 
 
 def leaves_like(result: Any, signature: Sequence[Abstract], what: str, title: str) -> list[Output]:

@@ -15,7 +15,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import PARAMETER, elements_of, tuple_
 from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.ops.control import Derivative, optimization_barrier
-from tracejit.transforms.called import call_with
+from tracejit.transforms.called import call_with, users
 from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
 from tracejit.traversal import instructions, rebuild, substitute
 
@@ -80,7 +80,7 @@ def checkpoint(
         @functools.wraps(function)
         def of_passed(*given: Any, **named: Any) -> Any:
             following = iter(given)
-            return function(
+            return users(function)(
                 *[a if n in static else next(following) for n, a in enumerate(args)], **named
             )
 

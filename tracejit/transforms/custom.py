@@ -26,7 +26,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.control import Derivative
 from tracejit.ops.layout import full
-from tracejit.transforms.called import Signature, call_with, leaves_like, record_on
+from tracejit.transforms.called import Signature, call_with, leaves_like, record_on, users
 from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
 
 Function = Callable[..., Any]
@@ -63,7 +63,7 @@ class _Custom:
         @functools.wraps(self._function)
         def of_passed(*given: Any) -> Any:
             following, kept = iter(given), iter(held)
-            return self._function(
+            return users(self._function)(
                 *[next(kept) if n in static else next(following) for n in range(len(args))]
             )
 
@@ -120,7 +120,7 @@ class custom_vjp(_Custom):
                 full_args = [
                     next(kept_args) if n in static else next(passed) for n in range(len(args))
                 ]
-                returned = self._forward(*full_args)
+                returned = users(self._forward)(*full_args)
                 if not isinstance(returned, tuple) or len(returned) != 2:
                     raise ArgumentError(
                         f"{title}: the forward function of defvjp must return (result, kept), not "
@@ -128,7 +128,7 @@ class custom_vjp(_Custom):
                     )
                 result, kept = returned
                 leaves_like(result, signature.results, "the result of defvjp's forward", title)
-                backward = self._backward(*held, kept, signature.result_of(arriving))
+                backward = users(self._backward)(*held, kept, signature.result_of(arriving))
                 return _for_arguments(backward, signature, arrays, title)
 
             made = record_on(
@@ -167,7 +167,7 @@ class custom_jvp(_Custom):
             *held, primals, tangents = given
             result = self(*_merged_arguments(held, primals, self._static))
             terms = [
-                one(tangent, result, *primals)
+                users(one)(tangent, result, *primals)
                 for one, tangent in zip(rules, tangents, strict=True)
                 if one is not None
             ]
@@ -192,7 +192,7 @@ class custom_jvp(_Custom):
             def both(*values: Any) -> Any:
                 primals = signature.arguments_of(values[:count])[0]
                 along = signature.arguments_of(values[count:])[0]
-                returned = self._rule(*held, primals, along)
+                returned = users(self._rule)(*held, primals, along)
                 if not isinstance(returned, tuple) or len(returned) != 2:
                     raise ArgumentError(
                         f"{title}: the rule of defjvp must return (result, tangent), not "
