@@ -180,6 +180,8 @@ class _Fusion:
         if user.op is TUPLE:
             above = self.users[user]
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
+        if user.op is GATHER and operand is not user.operands[0] and _reads_starts_once(user):
+            return False
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
@@ -238,6 +240,12 @@ def _copies(broadcast: Instruction) -> int:
     """How many elements a broadcast makes of each of its operand's."""
     operand = broadcast.operands[0].array_shape
     return broadcast.array_shape.size // max(operand.size, 1) - 1
+
+
+def _reads_starts_once(gather: Instruction) -> bool:
+    """Whether every start of a gather's slices is needed for one element alone."""
+    attributes = gather.attributes
+    return len(attributes["start_index_map"]) == 1 and math.prod(attributes["slice_sizes"]) == 1
 
 
 def _is_view(instruction: Instruction) -> bool:

@@ -438,6 +438,7 @@ class Emitter:
         dtype = register_dtype(element_type)
         highest = 2 ** (element_type.bits - element_type.is_signed) - 1
         zero, top = const(0, dtype), const(min(limit, highest), dtype)
+        value = self.hold(value, element_type)
         inside = tirx.Select(value < zero, zero, tirx.Select(value > top, top, value))
         held = self.hold(inside, element_type)
         return Opaque(tirx.Cast(self.index_dtype, held), index_variables(depends_on))
