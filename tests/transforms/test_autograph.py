@@ -297,12 +297,12 @@ class Model:
     def __init__(self, weight: float) -> None:
         self.__weight = weight
 
-    def forward(self, x: float) -> float:
+    def forward(self, x: float) -> Any:
         if x > 0:
             return self.__helper(x)
         return x
 
-    def __helper(self, x: float) -> float:
+    def __helper(self, x: float) -> Any:
         buffer = np.zeros(2)
         if x > 1:
             buffer[0] = x * self.__weight
@@ -310,12 +310,12 @@ class Model:
             buffer[1] = x
         return buffer.sum()
 
-    def __call__(self, x: float) -> float:
+    def __call__(self, x: float) -> Any:
         return self.forward(x) + 1
 
 
 class Child(Model):
-    def forward(self, x: float) -> float:
+    def forward(self, x: float) -> Any:
         if x > 10:
             return -1.0
         return super().forward(x)
@@ -403,7 +403,7 @@ def shapes(x: Any) -> Any:
 
 def structures(x: float) -> Any:
     if x > 0:  # structures
-        y = (x, x)
+        y: Any = (x, x)
     else:
         y = [x]
     return y

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 import linecache
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from tracejit.errors import ArgumentError, UnsupportedError
@@ -31,7 +32,9 @@ class Converted(NamedTuple):
     free: tuple[str, ...]
 
 
-_converted: dict[tuple[str, CodeType], Converted] = {}
+Known = dict[tuple[str, CodeType], Converted]
+Rewrite = Callable[[ast.FunctionDef, str | None], ast.FunctionDef]
+_converted: Known = {}
 _made: set[tuple[str, CodeType]] = set()
 """All rewritten code, and that of the functions inside."""
 
@@ -69,17 +72,32 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
 
 def convert(function: FunctionType) -> Any:
     """The rewritten function; None when its source is not to be had."""
+    return rewritten(function, _with_control_flow, _converted, runtime)
+
+
+def _with_control_flow(node: ast.FunctionDef, owner: str | None) -> ast.FunctionDef:
+    return Rewriter(owner).function(node)
+
+
+def rewritten(
+    function: FunctionType, rewrite: Rewrite, known_code: Known, namespace: ModuleType
+) -> Any:
+    """The function that ``rewrite`` makes of a definition and of the name of its class.
+
+    ``namespace`` is what it calls for statements and calls. ``known_code`` keeps what was made
+    before. None when the source is not to be had.
+    """
     key = (function.__code__.co_filename, function.__code__)
     if key in _made:
         return function
-    known = _converted.get(key)
+    known = known_code.get(key)
     if known is None:
-        found = _rewritten(function)
+        found = _rewritten(function, rewrite)
         if found is None:
             return None
-        known = _converted[key] = found
+        known = known_code[key] = found
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[RUNTIME] = CellType(runtime)
+    cells[RUNTIME] = CellType(namespace)
     made = FunctionType(
         known.code,
         function.__globals__,
@@ -120,7 +138,7 @@ def _given(value: Any) -> Any:
     return called(value) if type(value) in (FunctionType, MethodType) else value
 
 
-def _rewritten(function: FunctionType) -> Converted | None:
+def _rewritten(function: FunctionType, rewrite: Rewrite) -> Converted | None:
     code = function.__code__
     node = _definition(code)
     if node is None:
@@ -140,7 +158,7 @@ def _rewritten(function: FunctionType) -> Converted | None:
     definition.args.kw_defaults = [d and ast.Constant(None) for d in definition.args.kw_defaults]
     owner, _, _ = function.__qualname__.rpartition(".")
     owner = owner.rpartition(".")[2]
-    new = Rewriter(None if owner == "<locals>" or not owner else owner).function(definition)
+    new = rewrite(definition, None if owner == "<locals>" or not owner else owner)
     parameters = [ast.arg(name) for name in (*code.co_freevars, RUNTIME)]
     outer = ast.FunctionDef(
         _INSIDE, ast.arguments([], parameters, None, [], [], None, []), [new], []
@@ -173,27 +191,32 @@ def _remember(code: CodeType) -> None:
 def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """The definition in the source, a new tree; None when it is not there for certain."""
     linecache.checkcache(code.co_filename)
-    text = "".join(linecache.getlines(code.co_filename))
+    found = [
+        node
+        for node in _definitions("".join(linecache.getlines(code.co_filename)))
+        if _may_be(node, code)
+    ]
+    return copy.deepcopy(found[0]) if len(found) == 1 else None
+
+
+@functools.lru_cache(maxsize=16)
+def _definitions(text: str) -> list[ast.FunctionDef | ast.Lambda]:
+    """All functions of a file; none of what is no Python."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
-        return None
-    found = [node for node in ast.walk(tree) if _may_be(node, code)]
-    return found[0] if len(found) == 1 else None  # type: ignore[return-value]
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
 
 
-def _may_be(node: ast.AST, code: CodeType) -> bool:
-    if isinstance(node, ast.Lambda):
-        if code.co_name != "<lambda>" or node.lineno != code.co_firstlineno:
-            return False
-        arguments = node.args
-    elif isinstance(node, ast.FunctionDef):
-        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        if node.name != code.co_name or first != code.co_firstlineno:
-            return False
-        arguments = node.args
-    else:
+def _may_be(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
+    name, first = "<lambda>", node.lineno
+    if isinstance(node, ast.FunctionDef):
+        name = node.name
+        first = min([first, *(decorator.lineno for decorator in node.decorator_list)])
+    if name != code.co_name or first != code.co_firstlineno:
         return False
+    arguments = node.args
     named = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     count = code.co_argcount + code.co_kwonlyargcount
     return tuple(named) == code.co_varnames[:count]

@@ -36,6 +36,13 @@ def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(node, ast.AsyncFunctionDef) or contains(node.body, *GENERATOR)
 
 
+def mangled(attribute: str, owner: str | None) -> str:
+    """A private name (``__x``) as the methods of a class know it."""
+    if owner is None or not attribute.startswith("__") or attribute.endswith("__"):
+        return attribute
+    return f"_{owner.lstrip('_')}{attribute}"
+
+
 class Rewriter(ast.NodeTransformer):
     """Rewrites one function; functions inside get a rewriter of their own.
 
@@ -153,10 +160,13 @@ class Rewriter(ast.NodeTransformer):
             message = later(self.visit(node.msg))
         return self._call("assert_", [self.visit(node.test), message], node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        """What is read and written at once must have a value."""
-        self.generic_visit(node)
-        return node
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """Names that functions share cannot be annotated."""
+        if node.value is not None:
+            made: ast.stmt = ast.Assign([self.visit(node.target)], self.visit(node.value))
+        else:
+            made = ast.Pass()
+        return ast.copy_location(made, node)
 
     # Expressions
 
@@ -167,8 +177,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         node.value = self.visit(node.value)
-        if self._owner and node.attr.startswith("__") and not node.attr.endswith("__"):
-            node.attr = f"_{self._owner.lstrip('_')}{node.attr}"
+        node.attr = mangled(node.attr, self._owner)
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:

@@ -23,12 +23,14 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from tracejit.loading import load
 from tracejit.sources import is_internal
 from tracejit.trace.array_class import ArrayClass
 from tracejit.trace.indexable import indexable
@@ -47,6 +49,10 @@ RECORDED_BY_NAME = ("scipy", "scipy.special")
 _CLASSES = (np.vectorize, np.ndenumerate)
 _BRACKETS = (type(np.r_), type(np.c_), type(np.mgrid), type(np.ogrid))
 _DISPATCHERS = (BuiltinFunctionType, np.ufunc, type(np.sum))
+
+
+_OWN = (("self",), ("cls",))
+"""How methods name their object."""
 
 
 class FrozenValueWarning(UserWarning):
@@ -251,6 +257,8 @@ def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> 
     if isinstance(function.__globals__, RecordingGlobals):
         return function
     replaced = {} if cells is None else cells
+    if is_users(function.__code__) and _names_objects(function):
+        function = load("tracejit.statements.methods").calling_copies(function)
     copy = FunctionType(
         function.__code__,
         recording_globals(function.__globals__),
@@ -262,6 +270,25 @@ def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> 
     copy.__qualname__ = function.__qualname__
     copy.__dict__.update(function.__dict__)
     return copy
+
+
+def _names_objects(function: FunctionType) -> bool:
+    """Whether a function is a method, or names an object or a class with methods of the user's."""
+    code = function.__code__
+    if code.co_varnames[:1] in _OWN:
+        return True
+    known = function.__globals__
+    named = [known[name] for name in code.co_names if name in known]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            named.append(cell.cell_contents)
+    return any(_has_users_methods(v if isinstance(v, type) else type(v)) for v in named)
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_users_methods(kind: type) -> bool:
+    own = (value for base in kind.__mro__ for value in vars(base).values())
+    return any(isinstance(value, FunctionType) and is_users(value.__code__) for value in own)
 
 
 def _seen(cell: CellType, cells: dict[int, CellType]) -> CellType:
