@@ -4,8 +4,9 @@
                                              [--limit SECONDS] [--peers jax numba]
 
 PATH is a checkout. Each program runs in a process of its own; integers and strings among its
-arguments are static, all numbers where that is refused; arrays that NumPy's run changes are
-`mutates`. Prints a table: what came of each program, milliseconds of a call, and the counts.
+arguments are static, all numbers where that is refused, else `autograph=True` is tried (the table
+says so); arrays that NumPy's run changes are `mutates`. Prints a table: what came of each program,
+milliseconds of a call, and the counts.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ def main(given: Sequence[str] | None = None) -> int:
         if ours.seconds > max(others[0], TRIFLE_SECONDS):
             slower.append(name)
         times = [ours.seconds, *others, ours.first_seconds]
+        note = "with autograph " if ours.how == "autograph" else ""
         row = "".join(f"{milliseconds(t):>12}" for t in times)
-        print(f"{name:26} {ours.outcome:9}{row}  {ours.reason[:200]}", flush=True)
+        print(f"{name:26} {ours.outcome:9}{row}  {note}{ours.reason[:200]}", flush=True)
         found.append(ours)
     counts = Counter(one.outcome for one in found)
     print(f"{len(found)} programs: " + ", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -69,7 +69,7 @@ class Finding:
     name: str
     outcome: str
     reason: str = ""
-    static: str = ""
+    how: str = ""
     first_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -153,13 +153,23 @@ def written(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     ]
 
 
+ATTEMPTS = {
+    "sizes": {"everything": False, "autograph": False},
+    "numbers": {"everything": True, "autograph": False},
+    "autograph": {"everything": False, "autograph": True},
+}
+"""How a kernel is compiled, one after the other until it is not refused: integers are static; all
+numbers are; Python's control flow on values is rewritten."""
+
+
 def compiled(
     kernel: Callable[..., Any],
     arguments: Mapping[str, Any],
     mutated: Collection[str],
     everything: bool,
-) -> tuple[Callable[..., Any], list[str]]:
-    """The kernel under `jit`, and what is static: numbers for sizes, else all numbers."""
+    autograph: bool,
+) -> Callable[..., Any]:
+    """The kernel under `jit`: numbers for sizes are static, or all numbers."""
     kinds: Any = bool | int | float | complex | str | np.generic
     exact: Any = bool | int | str | np.integer
     # Parameters with defaults that the description does not name keep them.
@@ -172,8 +182,8 @@ def compiled(
     ]
     writes = [parameter for parameter, (name, _) in parameters.items() if name in mutated]
     if writes:
-        return tj.jit(kernel, static_argnames=static, mutates=writes), static
-    return tj.jit(kernel, static_argnames=static), static
+        return tj.jit(kernel, static_argnames=static, autograph=autograph, mutates=writes)
+    return tj.jit(kernel, static_argnames=static, autograph=autograph)
 
 
 def timed(call: Callable[..., Any], program: Program, seconds: float) -> float:
@@ -199,28 +209,29 @@ def run_ours(program: Program, name: str, seconds: float) -> Finding:
         result = kernel(*expected.values())
         mutated = {*written(before, expected), *program.written()}
     tolerance = tolerance_of(before, result)
-    attempt, given, static = None, program.arguments(), [""]
-    for everything in (False, True):
-        call, static = compiled(kernel, before, mutated, everything)
+    attempt, given, refusal, start = None, program.arguments(), "", 0.0
+    for options in ATTEMPTS.values():
+        call = compiled(kernel, before, mutated, **options)
         given = program.arguments()
         start = time.perf_counter()
         try:
             attempt = (call(*given.values()),)
-        except errors.ConcretizationError as error:
-            if everything:
-                return Finding(name, "refused", str(error).splitlines()[0])
-            continue
         except errors.TracejitError as error:
-            return Finding(name, "refused", f"{type(error).__name__}: {error}".splitlines()[0])
+            refusal = refusal or f"{type(error).__name__}: {error}".splitlines()[0]
+            if isinstance(error, errors.CompilationError):
+                break
+            continue
         break
+    if attempt is None:
+        return Finding(name, "refused", refusal)
     first = time.perf_counter() - start
-    assert attempt is not None, "neither run nor refused"
     norm = float(program.info.get("norm_error", 1e-5))
     reason = differences(result, attempt[0], tolerance, norm)
     reason = reason or differences(expected, given, tolerance, norm)
     outcome = "differs" if reason else "equal"
     ours = timed(call, program, seconds)
-    return Finding(name, outcome, reason, " ".join(static), first, ours)
+    how = next(how for how, one in ATTEMPTS.items() if one is options)
+    return Finding(name, outcome, reason, how, first, ours)
 
 
 def run_peer(program: Program, name: str, engine: str, seconds: float) -> Finding:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.conformance import hlo
+import pytest
+
+from tests.conformance import autograd, hlo, npbench
 from tests.conformance.stablehlo import outcomes
 from tests.conformance.stablehlo_modules import modules
 
@@ -54,3 +57,84 @@ def test_hlo(tmp_path: Path) -> None:
     found = {name: hlo.refusal(text) for name, text in hlo.texts([tmp_path])}
     assert list(found) == ["one.hlo", "two_test.cc#0", "two_test.cc#1"]
     assert [bool(reason) for reason in found.values()] == [False, False, True]
+
+
+PROGRAMS = {
+    "scaled": "def kernel(n, alpha, A):\n    A[:n] *= alpha\n",
+    "drawn": "import numpy as np\n\n\ndef kernel(n, alpha, A):\n    return A + np.random.rand()\n",
+    "chosen": "def kernel(n, alpha, A):\n    return A[A > alpha]\n",
+}
+
+
+def test_npbench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bench_info").mkdir()
+    for name, source in PROGRAMS.items():
+        info = {
+            "relative_path": name,
+            "module_name": name,
+            "func_name": "kernel",
+            "parameters": {"S": {"n": 3}},
+            "init": {
+                "func_name": "initialize",
+                "input_args": ["n"],
+                "output_args": ["alpha", "A"],
+            },
+            "input_args": ["n", "alpha", "A"],
+            "array_args": ["A"],
+            "output_args": [],
+        }
+        (tmp_path / "bench_info" / f"{name}.json").write_text(json.dumps({"benchmark": info}))
+        folder = tmp_path / "npbench" / "benchmarks" / name
+        folder.mkdir(parents=True)
+        initialize = "def initialize(n):\n    return 2.5, np.arange(2.0 * n)\n"
+        (folder / f"{name}.py").write_text(f"import numpy as np\n\n\n{initialize}")
+        (folder / f"{name}_numpy.py").write_text(source)
+    assert npbench.main([str(tmp_path), "--seconds", "0.01"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    outcomes = dict(line.split()[:2] for line in lines[1:4])
+    assert outcomes == {"scaled": "equal", "drawn": "differs", "chosen": "refused"}
+    assert lines[4] == "3 programs: 1 refused, 1 differs, 1 equal"
+
+
+AUTOGRAD_TEST = """
+import autograd.numpy as np
+from autograd import grad
+from autograd.extend import primitive
+from autograd.test_util import check_grads
+
+def test_right():
+    check_grads(lambda x: np.sum(np.sin(x) ** 2))(np.ones((2, 3)))
+    assert grad(np.tanh)(0.0) == 1.0
+
+def test_wrong():
+    check_grads(lambda x: np.sum(np.abs(x)))(np.zeros(3))
+
+def test_internal():
+    primitive(np.sin)
+"""
+
+
+def test_autograd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {
+        "util": "",
+        "wrap_util": "def unary_to_nary(op):\n    return lambda f, *a: lambda x: op(f, x, *a)\n",
+        "test_util": "from .core import make_jvp, make_vjp, vspace\n\n\n"
+        "def check_grads(f):\n    def check(x):\n        space = vspace(x)\n"
+        "        v = space.ones()\n        pull, y = make_vjp(f, x)\n"
+        "        near = (f(space.add(x, v * 1e-6)) - f(space.add(x, v * -1e-6))) / 2e-6\n"
+        "        assert abs(make_jvp(f, x)(v)[1] - near) < 1e-6\n"
+        "        assert abs(space.inner_prod(pull(1.0), v) - near) < 1e-6\n"
+        "    return check\n",
+    }
+    (tmp_path / "autograd").mkdir()
+    for name, source in names.items():
+        (tmp_path / "autograd" / f"{name}.py").write_text(source)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_some.py").write_text(AUTOGRAD_TEST)
+    assert autograd.main([str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("failed: test_some.py::test_wrong: ")
+    assert lines[-2:] == [
+        "not applicable, 1 tests: autograd.extend.primitive",
+        "1 passed, 1 failed, 1 not applicable",
+    ]

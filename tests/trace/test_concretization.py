@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, UnsupportedError
 
 X = np.arange(1.0, 4.0)
 TABLES = [X]
@@ -173,3 +173,12 @@ def test_functions_that_cannot_be_traced() -> None:
     np.testing.assert_array_equal(known(X), X * 3)
     with pytest.raises(NotImplementedError, match=r"np\.isnat: cannot be traced"):
         tj.jit(lambda x: np.isnat(x))(X)
+
+
+def test_a_shape_is_not_assigned_to() -> None:
+    def f(x: Any) -> Any:
+        x.shape = (3, 2)
+        return x
+
+    with pytest.raises(UnsupportedError, match=r"write x = x\.reshape\(\(3, 2\)\)"):
+        tj.jit(f)(np.zeros(6))

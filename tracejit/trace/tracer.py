@@ -162,6 +162,13 @@ class Tracer(Operators, Indexing, Methods):
     def shape(self) -> tuple[int, ...]:
         return self._instruction.array_shape.dimensions
 
+    @shape.setter
+    def shape(self, dimensions: Any) -> None:
+        raise UnsupportedError(
+            f"x.shape = {dimensions}: a traced array keeps its shape; write x = x.reshape("
+            f"{dimensions})"
+        )
+
     @property
     def dtype(self) -> np.dtype:
         return self._instruction.array_shape.dtype
