@@ -67,6 +67,14 @@ def adam(p: Instruction, g: Instruction, m: Instruction, v: Instruction) -> list
     return [ops.sub(p, step), first, second]
 
 
+def taken(table: Instruction, places: Instruction) -> list[Instruction]:
+    numbers = ops.GatherDimensionNumbers((), (0,), (0,), 1)
+    index = ops.convert_element_type(ops.add(places, places), ElementType.S32)
+    return [
+        ops.gather(table, ops.reshape(index, [*places.array_shape.dimensions, 1]), numbers, [1])
+    ]
+
+
 def normalised(x: Instruction, scale: Instruction, offset: Instruction) -> list[Instruction]:
     return list(ops.elements_of(ops.batch_norm_training(x, scale, offset, 1e-3, 1)))
 
@@ -79,6 +87,7 @@ def normalised(x: Instruction, scale: Instruction, offset: Instruction) -> list[
         (normalised, [(8, 4, 5, 5), (4,), (4,)], ["rows"]),
         (dense, [(9, 7), (7, 5), (5,)], ["dot_general"]),
         (adam, [(33,)] * 4, ["sub"]),
+        (taken, [(20,), (70,)], ["gather"]),
     ],
 )
 def test_one_kernel(

@@ -38,6 +38,14 @@ def sort(lib: Any, x: Any) -> Any:
     return lib.numpy.sort(x)
 
 
+def argsort(lib: Any, x: Any) -> Any:
+    return lib.numpy.argsort(x)
+
+
+def greatest(lib: Any, x: Any) -> Any:
+    return lib.lax.top_k(x, 5)[0]
+
+
 CASES = [
     Case(
         "gather 1M from 100k",
@@ -68,5 +76,35 @@ CASES = [
         numpy=sort,
         jax=sort,
         torch=lambda torch, x: torch.sort(x).values,
+    ),
+    Case(
+        "sort of rows, 1024x1024",
+        (1024, 1024),
+        tiny=(9, 70),
+        inputs=normal(same),
+        tracejit=sort,
+        numpy=sort,
+        jax=sort,
+        torch=lambda torch, x: torch.sort(x).values,
+    ),
+    Case(
+        "argsort, 1M",
+        (1_000_000,),
+        tiny=(100,),
+        inputs=normal(same),
+        tracejit=argsort,
+        numpy=lambda _, x: numpy.argsort(x, kind="stable"),
+        jax=argsort,
+        torch=lambda torch, x: torch.argsort(x, stable=True),
+    ),
+    Case(
+        "top 5 of 1M",
+        (1_000_000,),
+        tiny=(100,),
+        inputs=normal(same),
+        tracejit=greatest,
+        numpy=lambda _, x: numpy.sort(numpy.partition(x, -5)[-5:])[::-1],
+        jax=greatest,
+        torch=lambda torch, x: torch.topk(x, 5).values,
     ),
 ]
