@@ -40,6 +40,7 @@ from tracejit.ops.elementwise import (
     select,
 )
 from tracejit.ops.elementwise_unary import IMAG, NEG, REAL, not_
+from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import (
     BROADCAST_IN_DIM,
     CONCATENATE,
@@ -62,7 +63,17 @@ _ELEMENTWISE = ("elementwise", "elementwise_unary")
 _CONVERTING = (CONVERT_ELEMENT_TYPE, REDUCE_PRECISION)
 _LINEAR = (ADD, SUB, NEG, REAL, IMAG, COMPLEX, MAX, MIN, SELECT, *_CONVERTING)
 # Their rules move elements and add them up.
-_MOVING = (BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_SLICE, PAD, RESHAPE, REV, SLICE, TRANSPOSE)
+_MOVING = (
+    BROADCAST_IN_DIM,
+    CONCATENATE,
+    DYNAMIC_SLICE,
+    GATHER,
+    PAD,
+    RESHAPE,
+    REV,
+    SLICE,
+    TRANSPOSE,
+)
 
 Rule = Callable[[Instruction], Sequence[object]]
 

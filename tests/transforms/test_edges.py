@@ -216,6 +216,25 @@ def test_the_opt_out() -> None:
     assert selects(True) == selects(False) + 1
 
 
+def test_branches_inside_loops_and_maps() -> None:
+    def f(x: Any) -> Any:
+        return np.where(x > 0, np.sqrt(x), 0.0)
+
+    x = np.array([0.0, 4.0, -1.0])
+    wanted = [0, 0.25, 0]
+    functions: list[Function] = [
+        lambda x: tj.lax.scan(lambda c, v: (c + f(v), None), 0.0, x)[0],
+        lambda x: tj.vmap(f)(x).sum(),
+        lambda x: tj.lax.fori_loop(0, 1, lambda i, c: c + f(x), x * 0).sum(),
+        lambda x: tj.lax.cond(x.sum() > 0, lambda x: f(x).sum(), lambda x: x.sum(), x),
+        lambda x: tj.checkpoint(f)(x).sum(),
+        lambda x: np.where(x > 0, tj.jit(np.sqrt)(x), 0.0).sum(),
+        lambda x: np.where(np.array([False, True]), np.sqrt(x)[np.array([0, 1])], 0.0).sum(),
+    ]
+    for function in functions:
+        np.testing.assert_allclose(tj.grad(function)(x), wanted)
+
+
 def test_masks_cost_nothing_where_no_derivative_is_singular() -> None:
     def f(x: Any, w: Any, b: Any) -> Any:
         h = x @ w + b
