@@ -2,11 +2,14 @@
 
 debug.print("loss {:.3f} at step {step}", loss, step=i)
 debug.callback(history.append, loss)
+debug.breakpoint()
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
+from types import FrameType
 from typing import Any
 
 from tracejit.callbacks import callback
@@ -20,4 +23,26 @@ def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     callback(lambda *a, **k: builtins.print(fmt.format(*a, **k), flush=True), *args, **kwargs)
 
 
-__all__ = ["callback", "print"]
+def breakpoint() -> None:
+    """Stops in Python's debugger whenever the program comes here, as `breakpoint()` does.
+
+    The local variables are there with the values that they have at this place of the program;
+    ``PYTHONBREAKPOINT`` chooses the debugger.
+    """
+    frame = sys._getframe(1)
+    place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    names = {name: value for name, value in frame.f_locals.items() if name.isidentifier()}
+    callback(_Stop(frame, place), names)
+
+
+class _Stop:
+    def __init__(self, frame: FrameType, place: str) -> None:
+        self._globals = frame.f_globals
+        self._code = compile("breakpoint()", f"<traced program at {place}>", "exec")
+
+    def __call__(self, values: dict[str, Any]) -> None:
+        module = {**self._globals, "__builtins__": builtins}
+        exec(self._code, module, dict(values))
+
+
+__all__ = ["breakpoint", "callback", "print"]

@@ -115,3 +115,83 @@ def test_another_thread_records_into_the_same_trace() -> None:
         return results[0] + results[1]
 
     np.testing.assert_array_equal(tj.jit(function)(X + 1), function(X + 1))
+
+
+class Holder:
+    value: Any = None
+
+
+HOLDER = Holder()
+
+
+def to_global(x: Any) -> Any:
+    global leaked
+    leaked = x * 2
+    return x
+
+
+def to_attribute(x: Any) -> Any:
+    HOLDER.value = x * 2
+    return x
+
+
+def to_dictionary(x: Any, store: dict[str, Any] = {}) -> Any:  # noqa: B006
+    store["value"] = x * 2
+    HOLDER.value = store["value"]
+    return x
+
+
+def to_generator(x: Any) -> Any:
+    HOLDER.value = (row for row in [x * 2])
+    return x
+
+
+def to_default(x: Any) -> Any:
+    def later(value: Any = x * 2) -> Any:
+        return value + 1
+
+    HOLDER.value = later
+    return x
+
+
+def test_every_route_out_of_a_trace() -> None:
+    """A global, an attribute, a default, a generator, a closure."""
+    inside: list[Any] = []
+
+    def to_closure(x: Any) -> Any:
+        nonlocal inside
+        inside = [x * 2]
+        return x
+
+    routes: list[tuple[Any, Any]] = [
+        (to_global, lambda: leaked + 1),
+        (to_attribute, lambda: HOLDER.value + 1),
+        (to_dictionary, lambda: HOLDER.value + 1),
+        (to_generator, lambda: next(HOLDER.value) + 1),
+        (to_default, lambda: HOLDER.value()),
+        (to_closure, lambda: inside[0] + 1),
+    ]
+    for function, use in routes:
+        for run in (tj.jit(function), tj.jit(tj.vmap(function))):
+            run(X)
+            with pytest.raises(TracerLeakError, match=rf"traced in {function.__name__} \(made at"):
+                use()
+
+
+leaked: Any = None
+
+
+def test_out_of_a_branch_and_a_loop() -> None:
+    def function(x: Any) -> Any:
+        tj.lax.cond(x[0] > 0, to_attribute, lambda y: y, x)
+        return HOLDER.value + 1
+
+    with pytest.raises(TracerLeakError, match="traced in true_fun"):
+        tj.jit(function)(X)
+
+    def loops(x: Any) -> Any:
+        tj.lax.fori_loop(0, 3, lambda i, s: to_attribute(s), x)
+        return HOLDER.value + 1
+
+    with pytest.raises(TracerLeakError, match="traced in body_fun"):
+        tj.jit(loops)(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -173,3 +174,27 @@ def test_callbacks_are_forgotten_with_their_program() -> None:
         tj.grad(f)(X)
     gc.collect()
     assert len(targets._held) <= before
+
+
+def test_breakpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The debugger sees the values of the function's variables, in loops as well."""
+    seen: list[Any] = []
+
+    def debugger() -> None:
+        frame = sys._getframe(1)
+        seen.append({name: frame.f_locals[name] for name in ("x", "y") if name in frame.f_locals})
+        assert "traced program at" in frame.f_code.co_filename
+
+    monkeypatch.setattr(sys, "breakpointhook", debugger)
+
+    def function(x: Any) -> Any:
+        y = x * 2
+        tj.debug.breakpoint()
+        return y
+
+    function(1.0)
+    assert tj.jit(function)(2.0) == 4.0
+    assert seen == [{"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 4.0}]
+    seen.clear()
+    tj.jit(lambda x: tj.lax.fori_loop(0, 3, lambda i, s: function(s), x))(1.0)
+    assert [values["x"] for values in seen] == [1, 2, 4]

@@ -81,6 +81,9 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         before, _run.seen = _run.seen, [] if _run.seen is None else _run.seen
+        own = copy.__globals__
+        if isinstance(own, RecordingGlobals) and not any(own is other for other in _run.seen):
+            _run.seen.append(own)
         try:
             return copy(*args, **kwargs)
         finally:
