@@ -32,6 +32,8 @@ NOT_APPLICABLE: dict[str, str] = {
     "test_numpy.py::test_make_diagonal": _DIAGONAL,
     "test_scalar_ops.py::test_abs": _SLOPE,
     "test_scalar_ops.py::test_absolute": _SLOPE,
+    "test_scipy.py::test_dirichlet_logpdf_x": "autograd.scipy.stats",
+    "test_scipy.py::test_dirichlet_pdf_x": "autograd.scipy.stats",
     "test_systematic.py::test_max": _ORDER,
     "test_systematic.py::test_min": _ORDER,
     "test_wrappers.py::test_custom_where": "autograd's own np.where, of Python's types",
