@@ -270,7 +270,8 @@ def test_with_grad_and_vmap(function: Any) -> None:
 
 def test_loops_under_vmap() -> None:
     n = np.array([27, 1, 6])
-    np.testing.assert_array_equal(tj.jit(tj.vmap(tj.autograph(collatz)))(n), [111, 0, 8])
+    mapped: Any = tj.vmap(tj.autograph(collatz))
+    np.testing.assert_array_equal(tj.jit(mapped)(n), [111, 0, 8])
 
 
 def test_closures_defaults_and_decorator() -> None:

@@ -109,7 +109,7 @@ def test_any_axis(source: int, destination: int, size: int) -> None:
 
 def test_trees_of_axes() -> None:
     tree = {"w": MATRICES, "b": VECTORS[0]}
-    mapped = tj.vmap(
+    mapped: Any = tj.vmap(
         lambda p, x: {"y": p["w"] @ x + p["b"][:3], "b": p["b"]},
         in_axes=({"w": 0, "b": None}, 0),
         out_axes={"y": 1, "b": None},
@@ -127,7 +127,7 @@ def test_keyword_arguments_are_mapped_over_their_first_dimension() -> None:
 
 def test_nested_in_each_other_and_in_other_transformations() -> None:
     check(lambda x: tj.vmap(lambda y: y * y.sum())(x), MATRICES)
-    outer = tj.vmap(tj.vmap(lambda a, b: a * b, (None, 0)), (0, None))
+    outer: Any = tj.vmap(tj.vmap(lambda a, b: a * b, (None, 0)), (0, None))
     np.testing.assert_allclose(outer(np.arange(3.0), np.arange(4.0)), np.outer(range(3), range(4)))
 
     def loss(w: Any) -> Any:
@@ -141,7 +141,8 @@ def test_nested_in_each_other_and_in_other_transformations() -> None:
 
 def test_a_batch_of_nothing() -> None:
     assert tj.vmap(lambda x: x @ x.T)(np.ones((0, 2, 3))).shape == (0, 2, 2)
-    assert tj.vmap(lambda: np.ones(2), axis_size=3)().shape == (3, 2)
+    ones: Any = tj.vmap(lambda: np.ones(2), axis_size=3)
+    assert ones().shape == (3, 2)
 
 
 def test_sizes_that_differ() -> None:

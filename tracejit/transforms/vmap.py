@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import optree
@@ -27,12 +27,11 @@ from tracejit.transforms.staging import Output, outputs_of
 from tracejit.traversal import in_order
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
 Axes = Any  # an int, None, or a tree of them
 
 
-def vmap(
-    function: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None
-) -> Function:
+def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None) -> F:
     """``function`` mapped over one dimension of its arguments.
 
     ``in_axes`` says which: an int for all positional arguments, or a tuple (or list) with one
@@ -62,7 +61,7 @@ def vmap(
         )
         return _batched(ran, size, out_axes)
 
-    return mapped
+    return cast(F, mapped)
 
 
 def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
