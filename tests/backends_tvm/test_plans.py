@@ -104,8 +104,9 @@ def test_long_chains_are_cut() -> None:
     """No kernel grows without bound, and no value is computed again and again."""
 
     def chain(x: Instruction) -> list[Instruction]:
-        for _ in range(1000):
-            x = ops.add(ops.mul(x, x), ops.full_like(x, 0.25))
+        for step in range(1000):
+            # Different at every step, or it would become a loop.
+            x = ops.add(ops.mul(x, x), ops.full_like(x, 1 / (4 + step)))
         return [x]
 
     made, _ = module(chain, (8,))
