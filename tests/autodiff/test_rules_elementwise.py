@@ -11,7 +11,6 @@ import pytest
 
 from tests.evaluation import evaluated
 from tracejit import ops
-from tracejit.autodiff import rules
 from tracejit.autodiff.reverse import differentiate, pullback
 from tracejit.graph import OPS, Instruction
 from tracejit.ops.base import make
@@ -48,7 +47,6 @@ def twice(build: Build, *arrays: npt.ArrayLike) -> list[Any]:
 
 
 def test_every_op_has_a_rule_or_a_reason() -> None:
-    assert set(FAMILIES) <= set(rules.__all__)
     mine = {name for name, op in OPS.items() if op.family in FAMILIES}
     assert not mine & set(differentiate.missing())
 

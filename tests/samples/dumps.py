@@ -7,7 +7,7 @@ from tests.samples.base import Operand, Sample
 from tracejit import ops
 from tracejit.graph import Instruction
 from tracejit.ops.base import ALL, FLOATING, NUMERIC
-from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 
 SHARDING = '{kind="sharding", entry={maximal device=0}, exit={maximal device=1}}'
 
@@ -43,7 +43,7 @@ def asynchronous_tuple(x: Instruction, y: Instruction) -> Instruction:
     def both(a: Instruction, b: Instruction) -> Instruction:
         return ops.tuple_([ops.add(a, b), ops.neg(a)])
 
-    contexts = [Shape(ElementType.S32), TupleShape((Shape(ElementType.U32, (2,)),))]
+    contexts: list[AnyShape] = [Shape(ElementType.S32), TupleShape((Shape(ElementType.U32, (2,)),))]
     body = computation("both", both, x.shape, y.shape)
     return ops.async_done(ops.async_start(body, [x, y], contexts))
 
