@@ -106,7 +106,8 @@ def noisy(
         if flushed and not moves:
             made = _without_denormals(made)
         factors = 6 if instruction.op.family == "normalisation" else 3
-        if summing and any(_is_large(leaf, factors) for o in operands for leaf in leaves(o)):
+        large = any(_is_large(leaf, factors) for o in operands for leaf in leaves(o))
+        if summing and large and run < _ROUNDED:
             made = _replaced(made, run)
         if np.any(differing):
             made = _replaced(made, run, differing)

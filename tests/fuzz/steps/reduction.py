@@ -103,13 +103,21 @@ def _sorted_together(
     graph: Graph, more: int = 0, accepts: Collection[ElementType] = ORDERED
 ) -> tuple[list[Instruction], list[ElementType]]:
     """Operands of one size to be sorted, ``more`` of them at least besides the first."""
-    key = graph.ranked(accepts)
+    key = _rows(graph, accepts)
     shape = key.array_shape
     operands = [key]
     for number in range(max(more, graph.choices.pick((0, 0, 1, 2)))):
         kinds = ORDERED if number < more else ALL
         operands.append(graph.like(Shape(graph.element_type(kinds), shape.dimensions)))
     return operands, [o.array_shape.element_type for o in operands]
+
+
+def _rows(graph: Graph, accepts: Collection[ElementType]) -> Instruction:
+    """Something to sort, now and then in rows so long that they are sorted in other ways."""
+    long = [sizes for sizes in _LONG if graph.whole(sizes) or graph.is_single]
+    if long and graph.choices.chance(3):
+        return graph.new(Shape(graph.element_type(accepts), graph.choices.pick(long)))
+    return graph.ranked(accepts)
 
 
 def _pairs(types: Sequence[ElementType]) -> list[Instruction]:
@@ -122,9 +130,13 @@ def _sort(graph: Graph, operands: Sequence[Instruction], comparator: Computation
 
 
 def top_k(graph: Graph) -> Instruction:
-    operand = graph.ranked(ORDERED)
+    operand = _rows(graph, ORDERED)
     size = operand.array_shape.dimensions[-1]
-    return ops.top_k(operand, graph.choices.integer(0, size), not graph.choices.chance(3))
+    most = min(size, 20) if graph.choices.chance(2) else size
+    return ops.top_k(operand, graph.choices.integer(0, most), not graph.choices.chance(3))
+
+
+_LONG = ((300,), (3, 130), (257, 4), (2, 2, 64), (70, 70), (5000,), (2, 2100))
 
 
 STEPS = {
