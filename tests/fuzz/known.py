@@ -342,6 +342,9 @@ REFUSED = {
     "Expected instruction to have shape equal to u4": "it simplifies bit casts to u4 wrongly",
 }
 
+# XLA's CPU backend fuses long chains of steps so that each computes the ones before it again; the
+# code may run for years. Longer graphs are left to the interpreter and compiled code.
+MOST_FOR_XLA = 400
 
 DEADLY = "it divides integers by zero while it folds constants, which ends the process"
 
