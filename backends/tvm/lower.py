@@ -44,12 +44,12 @@ from tracejit.ops.constants import (
     get_tuple_element,
     parameter,
 )
-from tracejit.ops.control import CONDITIONAL, WHILE
+from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import select
 from tracejit.ops.layout import full_like
 from tracejit.shapes import ElementType, Shape, TupleShape
-from tracejit.traversal import in_order
+from tracejit.traversal import in_order, transform
 
 # Sizes in items from which addresses need 64 bits.
 WIDE = 1 << 31
@@ -92,11 +92,18 @@ def lower_fragment(
     ``prefix`` keeps kernel names apart. ``replaced`` are parameters that are not needed any more
     when all is done, each with the number of the output that comes in its place.
     """
-    simple = simplify(legalise(merge_scans(simplify([*outputs, *effects]))))
+    simple = without_barriers(simplify(legalise(merge_scans(simplify([*outputs, *effects])))))
     made, done = simple[: len(outputs)], []
     if effects:
         done = [instruction for instruction in in_order(simple) if instruction.has_effect]
     return _Lowering(parameters, made, done, machine, constants, prefix, replaced or {}).fragment()
+
+
+def without_barriers(roots: Sequence[Instruction]) -> list[Instruction]:
+    """The roots without OptimizationBarriers, which only what came before had to respect."""
+    return transform(
+        roots, lambda i, operands: operands[0] if i.op is OPTIMIZATION_BARRIER else None
+    )
 
 
 def flattened(root: Instruction) -> list[Instruction]:

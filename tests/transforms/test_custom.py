@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
 from tracejit.errors import ArgumentError, DerivativeError
 
 
@@ -140,6 +142,27 @@ def test_checkpoint_computes_again() -> None:
 
     assert count(None, "opt-barrier") == 1
     assert count(None, "tanh") > count(tj.checkpoint_policies.save_only_ops(["Tanh"]), "tanh") - 1
+
+
+def test_checkpoint_saves_memory_of_the_compiled_program() -> None:
+    def loss(layer: Any) -> Any:
+        def total(weights: Any, x: Any) -> Any:
+            for w in weights:
+                x = layer(x, w)
+            return (x**2).sum()
+
+        return total
+
+    def layer(x: Any, w: Any) -> Any:
+        return np.tanh(np.exp(np.sin(np.tanh(x @ w))) * 0.1)
+
+    weights, x = [np.full((64, 64), 0.01)] * 12, np.ones((256, 64))
+
+    def workspace(layer: Any) -> int:
+        module = tj.jit(tj.grad(loss(layer))).lower(weights, x).module
+        return lower(module.entry, Machine(64, 2)).workspace_bytes
+
+    assert workspace(tj.checkpoint(layer)) < 0.5 * workspace(layer)
 
 
 def test_checkpoint_composes() -> None:
