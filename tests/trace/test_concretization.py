@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import tracejit as tj
 from tracejit.errors import ConcretizationError, UnsupportedError
@@ -182,3 +183,21 @@ def test_a_shape_is_not_assigned_to() -> None:
 
     with pytest.raises(UnsupportedError, match=r"write x = x\.reshape\(\(3, 2\)\)"):
         tj.jit(f)(np.zeros(6))
+
+
+def test_no_derivative_is_lost_without_a_word() -> None:
+    """Outside jit values are known, but NumPy's own functions would make constants of them."""
+
+    def windows(x: Any) -> Any:
+        return np.lib.stride_tricks.sliding_window_view(x, 2).sum()
+
+    with pytest.raises(UnsupportedError, match="sliding_window_view: cannot be traced"):
+        tj.grad(windows)(np.arange(3.0))
+    with pytest.raises(ConcretizationError, match="and its derivative would be lost; "):
+        tj.grad(lambda x: scipy.linalg.norm(x))(np.arange(3.0))
+
+    def printing(x: Any) -> Any:
+        assert np.array2string(x) == "[0. 1. 2.]"
+        return scipy.linalg.norm(tj.stop_gradient(x)) * x.sum()
+
+    np.testing.assert_allclose(tj.grad(printing)(np.arange(3.0)), np.sqrt([5.0] * 3))

@@ -6,8 +6,10 @@ import numpy as np
 
 from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
+from tracejit.ops.constants import PARAMETER
+from tracejit.shapes import Shape
 from tracejit.trace.context import find_argument
-from tracejit.trace.evaluation import known_value, unknown_arguments
+from tracejit.trace.evaluation import behind, known_value, unknown_arguments
 
 STATIC = "or make the argument static: jit(f, static_argnums=...)"
 ADVICE = {
@@ -36,6 +38,12 @@ ADVICE = {
     "pickle": "return it and pickle the result",
 }
 
+LOSING = frozenset({"array"})
+"""What takes a value out of the graph, and its derivative with it, without anybody asking so.
+
+float(x) and x.item() ask for a number, and get one.
+"""
+
 
 def concrete(instruction: Instruction, wish: str) -> np.ndarray:
     """The value of an instruction that depends on no unknown argument.
@@ -48,7 +56,30 @@ def concrete(instruction: Instruction, wish: str) -> np.ndarray:
             f"{wish}: the value {instruction.shape} depends on {dependence(instruction)}, unknown "
             f"while tracing; {ADVICE[wish]}"
         )
+    if wish in LOSING:
+        argument = differentiated_argument(instruction)
+        if argument is not None:
+            raise ConcretizationError(
+                f"{wish}: the value {instruction.shape} depends on {argument}, which is being "
+                f"differentiated, and its derivative would be lost; {ADVICE[wish]}, or write "
+                f"tracejit.stop_gradient(x) for a value without one"
+            )
     return value
+
+
+def differentiated_argument(instruction: Instruction) -> str | None:
+    """The argument being differentiated that a value has a derivative by, in words; or None."""
+    stack, seen = [instruction], set()
+    while stack:
+        at = stack.pop()
+        if at in seen or (isinstance(at.shape, Shape) and not at.shape.element_type.is_inexact):
+            continue
+        seen.add(at)
+        found = find_argument(at) if at.op is PARAMETER else None
+        if found is not None and found[1].differentiated:
+            return found[1].describe()
+        stack.extend(behind(at))
+    return None
 
 
 def dependence(instruction: Instruction) -> str:

@@ -29,11 +29,13 @@ class Argument:
     """What stands behind a parameter of a trace.
 
     ``describe`` names it for errors. ``value`` is the array it stands for, the value of an
-    enclosing trace it stands for, or None when it is unknown until the graph runs.
+    enclosing trace it stands for, or None when it is unknown until the graph runs. Where
+    ``differentiated``, a value made from it must not leave the graph without its derivative.
     """
 
     describe: Callable[[], str]
     value: np.ndarray | Instruction | None = None
+    differentiated: bool = False
 
 
 class Trace:
@@ -101,10 +103,11 @@ class Trace:
         shape: AnyShape,
         describe: Callable[[], str],
         value: np.ndarray | Instruction | None = None,
+        differentiated: bool = False,
     ) -> Instruction:
         """A new Parameter instruction that this trace knows as one of its arguments."""
         made = parameter(len(self.arguments), shape)
-        self.arguments[made] = Argument(describe, value)
+        self.arguments[made] = Argument(describe, value, differentiated)
         return made
 
     def owns(self, instruction: Instruction) -> bool:

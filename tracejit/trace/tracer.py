@@ -16,7 +16,7 @@ from tracejit.graph import Instruction
 from tracejit.loading import load
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
-from tracejit.trace.concrete import concrete
+from tracejit.trace.concrete import concrete, differentiated_argument
 from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.convert import Operand, bits_as, converted
 from tracejit.trace.evaluation import known_value
@@ -313,7 +313,7 @@ class Tracer(Operators, Indexing, Methods):
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if find(function) is None:
-            known = _known((args, kwargs))
+            known = _known((args, kwargs), function in _PRINTING)
             if known is not None:
                 # Nothing in the call is unknown: it is NumPy's own.
                 return function(*known[0], **known[1])
@@ -360,9 +360,18 @@ class Tracer(Operators, Indexing, Methods):
         return f"Tracer<{self._instruction.shape}>"
 
 
-def _known(arguments: Any) -> Any:
-    """Arguments with values in place of the traced ones; None when one is unknown."""
+_PRINTING = frozenset({np.array2string, np.array_repr, np.array_str})
+
+
+def _known(arguments: Any, printed: bool) -> Any:
+    """Arguments with values in place of the traced ones.
+
+    None when one is unknown, or when the result, unless it is ``printed``, would lack a derivative.
+    """
     leaves, structure = flatten(arguments)
+    traced = [x.instruction for x in leaves if isinstance(x, Tracer)]
+    if not printed and any(map(differentiated_argument, traced)):
+        return None
     values = [known_value(x.instruction) if isinstance(x, Tracer) else x for x in leaves]
     if any(v is None for v in values):
         return None

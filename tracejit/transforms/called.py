@@ -66,6 +66,7 @@ def call_with(
         kwargs,
         range(len(args)),
         lambda result: outputs_of(result, parameters.title),
+        differentiated=False,
     )
     outputs, results_structure = ran.result
     inputs = list(ran.inputs.values())

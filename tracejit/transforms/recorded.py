@@ -111,12 +111,14 @@ def run(
     wanted: Sequence[int],
     finish: Callable[[Any], Any],
     axes: Sequence[int | None] | None = None,
+    differentiated: bool = True,
 ) -> Run:
     """Runs ``function``; every array among its arguments is a parameter, other things stay.
 
     The positional arguments ``wanted`` are parameters even where they are Python numbers.
     ``finish`` is applied to the result while the trace is running. ``axes`` has for each leaf the
-    dimension that the function is mapped over and does not see, or None.
+    dimension that the function is mapped over and does not see, or None. ``differentiated`` says
+    that the arguments ``wanted`` are, so that Python's numbers made of them are refused.
     """
     leaves, structure = tree.flatten((args, kwargs))
     owners = [p for p, argument in enumerate(args) for _ in tree.leaves(argument)]
@@ -140,7 +142,8 @@ def run(
                 leaf = normalised(leaf, describe)
                 abstract = abstract_of(leaf)
                 known = np.asarray(leaf, abstract.shape.dtype)
-            made = trace.parameter(abstract.shape, describe, known)
+            marked = differentiated and owner in wanted
+            made = trace.parameter(abstract.shape, describe, known, marked)
             seen, element = abstract, made
             if axis is not None:
                 seen = _without(abstract, axis)
