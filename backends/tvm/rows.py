@@ -179,7 +179,7 @@ def _row_local(
         if load.instruction not in made:
             continue
         dimensions = load.instruction.array_shape.dimensions
-        parts = None if load.opaque else split_row_major(load.address, dimensions)
+        parts = split_row_major(load.address, dimensions) if load.known else None
         if parts is None or not _same_row(parts, dimensions, rows, row_space):
             return False
     return True

@@ -84,11 +84,11 @@ class Scope(Protocol):
 
 @dataclass(frozen=True)
 class Load:
-    """A read of a buffer while analysing: where, and which variables make it unpredictable."""
+    """A read of a buffer while analysing: where, unless that is computed (``known`` is false)."""
 
     instruction: Instruction
     address: Affine
-    opaque: frozenset[LoopVariable]
+    known: bool
 
 
 class Accesses:
@@ -131,9 +131,8 @@ class Accesses:
 
     def load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
         """Records a read of an instruction's memory."""
-        variables = index_variables(opaque)
-        self.opaque |= variables
-        self.loads.append(Load(instruction, address, variables))
+        self.opaque |= index_variables(opaque)
+        self.loads.append(Load(instruction, address, not opaque))
 
     def reshaped(
         self, instruction: Instruction, dimensions: Sequence[int], indices: Sequence[Index]

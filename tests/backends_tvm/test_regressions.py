@@ -363,3 +363,21 @@ def test_bit_casts_keep_every_bit(element_type: str, words: str) -> None:
     )
     (found,) = compiled(entry)([bits.view(narrow.dtype)])
     np.testing.assert_array_equal(found, bits)
+
+
+@pytest.mark.parametrize("shape", [(8, 600), (600,)], ids=str)
+def test_a_column_at_a_computed_place_of_rows_just_made(shape: tuple[int, ...]) -> None:
+    """Where the column starts is known when the kernel runs, not when it is planned."""
+    last = len(shape) - 1
+
+    def build(x: Instruction, start: Instruction) -> Instruction:
+        top = ops.broadcast_in_dim(ops.reduce_max(x, [last]), shape, range(last))
+        centred = ops.tanh(ops.sub(x, top))
+        starts = [*[ops.constant(0, S32)] * last, start]
+        column = ops.dynamic_slice(centred, starts, [*shape[:last], 1])
+        return ops.tuple_([ops.tanh(column), ops.reduce_sum(centred, [last])])
+
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    entry = computation(build, Shape(F32, shape), Shape(S32))
+    for start in (0, 5, 599, 700):
+        check(entry, [x, np.array(start, np.int32)])

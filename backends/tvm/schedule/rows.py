@@ -95,7 +95,7 @@ class _RowAccesses(Accesses):
     def load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
         if instruction in self._local.buffers:
             address = self._local.address(instruction, address, opaque)
-            self.loads.append(Load(instruction, address, frozenset()))
+            self.loads.append(Load(instruction, address, True))
             return
         super().load(instruction, address, opaque)
 
