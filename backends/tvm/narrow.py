@@ -58,15 +58,34 @@ def _decode_f8e4m3fn(code: Expr) -> Expr:
     )
 
 
+def only_widened(value: Expr) -> Expr | None:
+    """The f16 of memory that a register value is, if nothing else was done to it.
+
+    A conversion makes every NaN a quiet one; where bits count, the f16 itself is to be used.
+    """
+    if isinstance(value, tirx.Cast) and "float16" in str(value.value.ty):
+        return value.value
+    return None
+
+
+def with_own_nan(value: Expr) -> Expr:
+    """A register value of f16 whose NaN are as they lie in memory, signalling ones too."""
+    half = only_widened(value)
+    if half is None:
+        return value
+    code = tirx.Cast("uint32", reinterpret("uint16", half))
+    sign = (code & _u32(0x8000)) << _u32(16)
+    nan = reinterpret("float32", sign | _u32(0x7F800000) | ((code & _u32(0x3FF)) << _u32(13)))
+    return tirx.Select((code & _u32(0x7FFF)) > _u32(0x7C00), nan, value)
+
+
 def encode(value: Expr, element_type: ElementType) -> Expr:
     """What a buffer of ``element_type`` holds for a register value, rounded once."""
     if element_type is ElementType.PRED:
         return tirx.Select(value, const(1, "uint8"), const(0, "uint8"))
     if element_type is ElementType.F16:
-        # What was only widened goes back as it was, which a conversion would not do for every NaN.
-        if isinstance(value, tirx.Cast) and "float16" in str(value.value.ty):
-            return value.value
-        return tirx.Cast("float16", value)
+        half = only_widened(value)
+        return tirx.Cast("float16", value) if half is None else half
     if element_type is ElementType.BF16:
         bits = _bits(value)
         rounded = (bits + _u32(0x7FFF) + ((bits >> _u32(16)) & _u32(1))) >> _u32(16)

@@ -19,7 +19,7 @@ from tracejit.backends.tvm.affine import (
     linear,
     split_row_major,
 )
-from tracejit.backends.tvm.narrow import decode, encode, rounded
+from tracejit.backends.tvm.narrow import decode, encode, only_widened, rounded
 from tracejit.backends.tvm.repeats import repeats
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
@@ -365,6 +365,9 @@ class Emitter:
         if element_type is ElementType.PRED:
             held = self._hold(encode(value, element_type), "uint8")
             return decode(held, element_type)
+        half = only_widened(value) if element_type is ElementType.F16 else None
+        if half is not None:
+            return decode(self._hold(half, "float16"), element_type)
         return self._hold(value, register_dtype(element_type))
 
     def _hold(self, value: Expr, dtype: str) -> Expr:

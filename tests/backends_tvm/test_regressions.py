@@ -10,8 +10,10 @@ import pytest
 
 from tests.backends_tvm.compiled import check, compiled, computation
 from tests.fuzz.arguments import arguments
+from tests.fuzz.noise import leaves
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
+from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -381,3 +383,26 @@ def test_a_column_at_a_computed_place_of_rows_just_made(shape: tuple[int, ...]) 
     entry = computation(build, Shape(F32, shape), Shape(S32))
     for start in (0, 5, 599, 700):
         check(entry, [x, np.array(start, np.int32)])
+
+
+@pytest.mark.parametrize("name", ["f8e5m2", "f16", "bf16"])
+def test_every_nan_has_its_place_in_the_total_order(name: str) -> None:
+    """Signalling NaN come before quiet ones."""
+    narrow = ElementType(name)
+    bits = np.arange(1 << narrow.bits).astype(f"u{narrow.bits // 8}")[-600:]
+    x, y = (np.random.default_rng(n).permutation(bits).view(narrow.dtype) for n in range(2))
+    kind = Shape(narrow, x.shape)
+    a, b, c, d = (ops.parameter(n, Shape(narrow)) for n in range(4))
+    first, second = ops.lt_total_order(a, b), ops.gt_total_order(c, d)
+    several = Computation(
+        "several", (a, b, c, d), ops.select(ops.eq_total_order(a, b), second, first)
+    )
+
+    def build(x: Instruction, y: Instruction) -> Instruction:
+        made = ops.sort([x, y], several, 0, True)
+        return ops.tuple_([ops.lt_total_order(x, y), *ops.elements_of(made)])
+
+    entry = computation(build, kind, kind)
+    found, expected = compiled(entry)([x, y]), leaves(evaluate(entry, [x, y]))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))

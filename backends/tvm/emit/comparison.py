@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.emit.elementwise import element_type_of, not_equal
+from tracejit.backends.tvm.narrow import with_own_nan
 from tracejit.backends.tvm.orders import total_order_key
 from tracejit.backends.tvm.scope import Value, pointwise
 from tracejit.backends.tvm.tir import Expr, const, tirx
@@ -35,5 +36,7 @@ def compare(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     if element_type is ElementType.PRED:
         lhs, rhs = (tirx.Select(v, const(1, "uint8"), const(0, "uint8")) for v in (lhs, rhs))
     if instruction.attributes["type"] == "TOTALORDER":
+        if element_type is ElementType.F16:
+            lhs, rhs = with_own_nan(lhs), with_own_nan(rhs)
         lhs, rhs = (total_order_key(v, register_dtype(element_type)) for v in (lhs, rhs))
     return _COMPARISONS[direction](lhs, rhs)
