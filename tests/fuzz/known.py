@@ -353,14 +353,30 @@ def is_deadly(module: Module) -> bool:
     """Whether compiling the module ends the process that XLA runs in (`DEADLY`)."""
     for computation in called_computations(module):
         for instruction in instructions(computation):
-            if instruction.op.name not in ("Div", "Rem") or not _folded(instruction):
+            if instruction.op.name not in ("Div", "Rem") or not _is_fixed(instruction):
                 continue
             if not instruction.array_shape.element_type.is_integral:
                 continue
+            if not _folded(instruction.operands[1]):
+                return True  # a divisor that is some array's size, which may be 0
             divisor = evaluate(Computation("divisor", (), instruction.operands[1]), [])
             if np.isin(divisor.astype(np.int64), (0, -1)).any():
                 return True
     return False
+
+
+def _is_fixed(instruction: Instruction) -> bool:
+    """Whether XLA can compute it while it compiles: constants and the sizes of dimensions."""
+    seen: set[Instruction] = set()
+    stack = [instruction]
+    while stack:
+        found = stack.pop()
+        if found.op is PARAMETER:
+            return False
+        if found.op.name != "GetDimensionSize" and found not in seen:
+            seen.add(found)
+            stack.extend(found.operands)
+    return True
 
 
 def differing(

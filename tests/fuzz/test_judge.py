@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.fuzz import known
 from tests.fuzz.judging import judge_graph
 from tests.fuzz.noise import disagreements, leaves
 from tracejit import ops
@@ -66,3 +67,14 @@ def test_a_constant_denormal_number() -> None:
     x = constant(DENORMAL)
     entry = entry_of(ops.gt(ops.add(x, x), ops.full_like(x, 0)))
     assert not judge_graph(Module("constants", entry), 0).failed
+
+
+def test_what_ends_the_process_is_not_given_to_xla() -> None:
+    """A size is as good as a constant: XLA divides it by zero while it compiles."""
+    x = ops.parameter(0, Shape(ElementType.F32, (4,)))
+    size = ops.get_dimension_size(ops.set_dimension_size(x, constant(2, ElementType.S32), 0), 0)
+    for divisor, deadly in ((0, True), (3, False)):
+        entry = entry_of(ops.rem(size, constant(divisor, ElementType.S32)), x)
+        module = Module("divided", entry)
+        assert known.is_deadly(module) is deadly
+        assert judge_graph(module, 0).kind == ("refused" if deadly else "agreed")
