@@ -1,7 +1,6 @@
 """The gamma distribution, and those that are made of it: beta, dirichlet, chisquare, t, f, ball.
 
 A derivative passes through the shape parameter: that of the quantile at which a number was drawn.
-It is a first derivative only.
 """
 
 from __future__ import annotations
