@@ -109,6 +109,7 @@ def noisy(
         large = any(_is_large(leaf, factors) for o in operands for leaf in leaves(o))
         if summing and large and run < _ROUNDED:
             made = _replaced(made, run)
+        differing = differing | np.asarray(_is_bits_of_rounded(instruction))
         if np.any(differing):
             made = _replaced(made, run, differing)
         exact = instruction.op.family in _EXACT
@@ -160,6 +161,15 @@ def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
         return moved.astype(array.dtype)
 
 
+def _is_bits_of_rounded(instruction: Instruction) -> bool:
+    """Whether bits of computed numbers are read as other numbers, which are any then."""
+    if instruction.op.name != "BitcastConvertType":
+        return False
+    (operand,) = instruction.operands
+    types = operand.array_shape.element_type, instruction.array_shape.element_type
+    return operand.op.family not in _EXACT and all(t.is_inexact for t in types)
+
+
 def _without_denormals(value: Any) -> Any:
     """Denormal numbers as zeros, also within tuples."""
     if isinstance(value, tuple):
@@ -169,13 +179,14 @@ def _without_denormals(value: Any) -> Any:
 
 
 def _is_large(array: np.ndarray, factors: int) -> bool:
-    """Whether products of so many such elements can overflow."""
+    """Whether products of so many such elements, or means of many of them, can overflow."""
     if array.dtype == object:  # of a dynamic size, its elements unseen
         return True
     if not element_type_of(array.dtype).is_inexact:
         return False
     element_type = element_type_of(array.dtype)
     most = float(ml_dtypes.finfo(element_type.real.dtype).max)  # type: ignore[no-untyped-call]
+    most /= max(array.size, 1) if factors > 3 else 1
     sizes = np.abs(_wide(array))
     return bool(np.any(np.isfinite(sizes) & (sizes > most ** (1 / factors))))
 
