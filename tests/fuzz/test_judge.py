@@ -78,3 +78,24 @@ def test_what_ends_the_process_is_not_given_to_xla() -> None:
         module = Module("divided", entry)
         assert known.is_deadly(module) is deadly
         assert judge_graph(module, 0).kind == ("refused" if deadly else "agreed")
+
+
+def test_initial_values_that_xla_takes_more_than_once() -> None:
+    ones = ops.full(Shape(ElementType.S16, (67, 16)), 1)
+    x = ops.parameter(0, Shape(ElementType.S16, (67, 16)))
+    factor = constant(7, ElementType.S16)
+    times = ops.scalar_computation("mul", ElementType.S16)
+    entry = entry_of(ops.reduce(ops.mul(x, ones), factor, times, [0]), x)
+    assert not judge_graph(Module("stages", entry), 0).failed
+    short = ops.parameter(0, Shape(ElementType.S16, (8,)))
+    entry = entry_of(ops.reduce(short, factor, times, [0]), short)
+    assert found(entry, np.ones(8, np.int16), [49], True)
+
+
+def test_bits_of_rounded_numbers_say_nothing() -> None:
+    x = ops.parameter(0, Shape(ElementType.BF16, (2,)))
+    narrow = ElementType.F8E4M3FN
+    given = np.array([1.5, -2.25], x.array_shape.dtype)
+    product = entry_of(ops.bitcast_convert_type(ops.mul(x, x), narrow), x)
+    assert not found(product, given, [72.0] * 4, False)
+    assert found(entry_of(ops.bitcast_convert_type(x, narrow), x), given, [72.0] * 4, False)
