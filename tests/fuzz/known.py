@@ -204,6 +204,14 @@ def _cancelling(instruction: Instruction, operand: np.ndarray, *others: np.ndarr
     return bool(np.any(small))
 
 
+def _infinite_scale(
+    instruction: Instruction, operand: np.ndarray, scale: np.ndarray, *others: np.ndarray
+) -> np.ndarray:
+    sizes = [1] * operand.ndim
+    sizes[instruction.attributes["feature_index"]] = -1
+    return np.asarray(~finite(scale)).reshape(sizes)
+
+
 def _over_one(instruction: Instruction, *operands: np.ndarray) -> bool:
     dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
     return bool(math.prod(operands[0].shape[d] for d in dimensions) == 1)
@@ -319,6 +327,11 @@ KNOWN: list[Difference] = [
         "XLA takes the square of the mean from the mean of the squares, which leaves little of a "
         "small variance",
         _cancelling,
+    ),
+    Difference(
+        ["BatchNormInference"],
+        "XLA scales the operand and the mean before it subtracts them, infinities then cancel",
+        _infinite_scale,
     ),
     Difference(
         ["Pow"],
