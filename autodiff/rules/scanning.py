@@ -23,7 +23,7 @@ from tracejit.autodiff.reverse import (
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_
-from tracejit.ops.layout import transpose
+from tracejit.ops.dimensions import moved
 from tracejit.ops.scanning import SCAN, scan, scan_length
 from tracejit.traversal import in_order, substitute
 
@@ -44,7 +44,7 @@ def _leading(instruction: Instruction, operands: Sequence[Instruction]) -> list[
     carried = attributes["num_carries"]
     count = len(operands) - carried
     made = scan(
-        [_moved(o, dimension, 0) for o in operands[:count]],
+        [moved(o, dimension, 0) for o in operands[:count]],
         operands[count:],
         attributes["to_apply"],
         is_reverse=attributes["is_reverse"],
@@ -52,13 +52,7 @@ def _leading(instruction: Instruction, operands: Sequence[Instruction]) -> list[
     )
     results = elements_of(made)
     stacked = len(results) - carried
-    return [*(_moved(r, 0, dimension) for r in results[:stacked]), *results[stacked:]]
-
-
-def _moved(array: Instruction, source: int, target: int) -> Instruction:
-    order = [d for d in range(array.array_shape.rank) if d != source]
-    order.insert(target, source)
-    return transpose(array, order)
+    return [*(moved(r, 0, dimension) for r in results[:stacked]), *results[stacked:]]
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,17 @@
-"""Moving dimensions of instructions, and counting them past a new first one."""
+"""A new first dimension: counting the others past it, and making it part of another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tracejit.graph import Instruction
-from tracejit.ops.layout import reshape, transpose
+from tracejit.ops.dimensions import moved
+from tracejit.ops.layout import reshape
 
 
 def later(dimensions: Iterable[int]) -> tuple[int, ...]:
     """The same dimensions, after a batch dimension was put in front."""
     return tuple(d + 1 for d in dimensions)
-
-
-def moved(operand: Instruction, source: int, destination: int) -> Instruction:
-    """``operand`` with one dimension moved to another place, the others in their order."""
-    order = [d for d in range(operand.array_shape.rank) if d != source]
-    order.insert(destination, source)
-    return operand if order == sorted(order) else transpose(operand, order)
 
 
 def split(operand: Instruction, dimension: int, outer: int) -> Instruction:

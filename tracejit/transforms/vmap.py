@@ -17,9 +17,9 @@ import numpy as np
 import optree
 
 from tracejit import tree
-from tracejit.batching.axes import moved
 from tracejit.batching.batch import Batched, batch
 from tracejit.errors import ArgumentError, ShapeError
+from tracejit.ops.dimensions import moved
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.recorded import Run, run
 from tracejit.transforms.signature import Parameters, title_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.batching.axes import batch_into, batch_out_of, later, moved
+from tracejit.batching.axes import batch_into, batch_out_of, later
 from tracejit.batching.batch import Batched, batching
 from tracejit.graph import Instruction
 from tracejit.ops.contraction import (
@@ -14,6 +14,7 @@ from tracejit.ops.contraction import (
     conv_with_window,
     dot_general,
 )
+from tracejit.ops.dimensions import moved
 
 
 @batching.attach(DOT_GENERAL)

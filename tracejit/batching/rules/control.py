@@ -126,10 +126,12 @@ def while_rule(instruction: Instruction, operands: Sequence[Batched], size: int)
     """The loop runs as often as the longest needs; who has finished keeps its values."""
     condition, body = instruction.computations
     (init,) = operands
-    flag, own = init.flag, False
+    flag = init.flag
     while True:
-        found = union(flag, batch_computation(body, [flag], size)[1])
-        own = any_of(batch_computation(condition, [found], size)[1])
+        step, made = batch_computation(body, [flag], size)
+        found = union(flag, made)
+        test, going_flag = batch_computation(condition, [found], size)
+        own = any_of(going_flag)
         if own:
             found = uniform(instruction.shape, True)
         if found == flag:
@@ -137,8 +139,6 @@ def while_rule(instruction: Instruction, operands: Sequence[Batched], size: int)
         flag = found
     start = stretch(init.value, init.flag, flag, size)
     if not own:
-        test, _ = batch_computation(condition, [flag], size)
-        step, made = batch_computation(body, [flag], size)
         stretched = stretch(step.root, made, flag, size)
         step = Computation(step.name, step.parameters, stretched, step.effects)
         return Batched(while_(test, step, start), flag)
@@ -146,7 +146,6 @@ def while_rule(instruction: Instruction, operands: Sequence[Batched], size: int)
     shape = batched_shape(instruction.shape, flag, size)
     state = parameter(0, shape)
     given = Batched(state, flag)
-    test, _ = batch_computation(condition, [flag], size)
     running = Computation(f"{condition.name}_any", test.parameters, reduce_or(test.root))
     (going,) = batch([condition.root], {condition.parameters[0]: given}, size)
     (moved,) = batch([body.root], {body.parameters[0]: given}, size)

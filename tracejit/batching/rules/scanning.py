@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.batching.axes import moved
 from tracejit.batching.batch import (
     Batched,
     Flag,
@@ -15,6 +14,7 @@ from tracejit.batching.batch import (
 )
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of, tuple_
+from tracejit.ops.dimensions import moved
 from tracejit.ops.scanning import SCAN, scan, scan_length
 
 
