@@ -2,8 +2,9 @@
 
     python -m tests.conformance.array_api PATH [--max-examples N] [-k EXPRESSION] [FILE ...]
 
-PATH is a checkout of the suite with its submodule; the suite needs pytest, hypothesis and
-ndindex. Prints how many tests passed and failed, and which ones static shapes do not allow.
+PATH is a checkout of the suite with its submodule; the suite needs pytest, hypothesis, ndindex and
+pytest-json-report. Each of its files runs in a process of its own. Prints how many tests passed and
+failed, and which ones static shapes do not allow.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "tests.conformance.array_api_namespace"
+SETTINGS = "tests.conformance.array_api_settings"
 
 DYNAMIC = "the result's shape depends on the elements"
 NOT_ALLOWED = {
@@ -45,29 +49,24 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(given: argparse.Namespace, report: Path) -> None:
-    """Runs pytest over the suite, which writes ``report``."""
+def run(given: argparse.Namespace, file: Path, report: Path) -> int:
+    """Runs pytest over one file of the suite, which writes ``report``; pytest's exit status."""
     search = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,
         "ARRAY_API_TESTS_MODULE": NAMESPACE,
         "PYTHONPATH": os.pathsep.join(filter(None, search)),
     }
-    folder = given.path / "array_api_tests"
-    files = [str(folder / name) for name in given.files] or [str(folder)]
-    command = [sys.executable, "-m", "pytest", *files, f"--junitxml={report}", "-q", "--tb=short"]
+    command = [sys.executable, "-m", "pytest", str(file), f"--junitxml={report}", "-q"]
     command += [f"--max-examples={given.max_examples}", "--disable-deadline", "--derandomize"]
-    command += [
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-W",
-        "ignore",
-        *(["-k", given.k] if given.k else []),
-    ]
+    command += ["--tb=short", "-W", "ignore"]
+    for plugin in ("no:cacheprovider", "no:xdist", SETTINGS):
+        command += ["-p", plugin]
+    command += ["-k", given.k] if given.k else []
     hidden = None if given.verbose else subprocess.DEVNULL
-    subprocess.run(command, cwd=given.path, env=environment, stdout=hidden, check=False)
+    return subprocess.run(
+        command, cwd=given.path, env=environment, stdout=hidden, check=False
+    ).returncode
 
 
 def outcomes(report: Path) -> Iterator[tuple[str, str, str]]:
@@ -88,10 +87,21 @@ def outcomes(report: Path) -> Iterator[tuple[str, str, str]]:
 def main() -> int:
     """Runs the suite and prints the counts; 0 if at least 95 % of what is allowed pass."""
     given = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        run(given, report)
-        found = list(outcomes(report))
+    folder = given.path.resolve() / "array_api_tests"
+    names = given.files or sorted(file.name for file in folder.glob("test_*.py"))
+    found: list[tuple[str, str, str]] = []
+    for name in names:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as reports:
+            report = Path(reports) / "report.xml"
+            status = run(given, folder / name, report)
+            here = list(outcomes(report)) if report.exists() else [(name, "failed", f"{status=}")]
+        found += here
+        counts = Counter(outcome for _, outcome, _ in here)
+        said = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
+        print(
+            f"{name}: {said or 'nothing to run'} ({time.perf_counter() - start:.0f} s)", flush=True
+        )
     denied = [(n, o) for n, o, _ in found if n in NOT_ALLOWED and o != "passed"]
     failed = [(n, m) for n, o, m in found if o == "failed" and n not in NOT_ALLOWED]
     skipped = [(n, m) for n, o, m in found if o == "skipped" and n not in NOT_ALLOWED]
