@@ -85,14 +85,6 @@ class Layout:
                 f"layout: minor_to_major {self.minor_to_major} must have one number for each of "
                 f"the dimensions {tuple(dimensions)}"
             )
-        rank = len(dimensions)
-        for tile in self.tiles:
-            if len(tile) > rank:
-                raise ShapeError(
-                    f"layout: tile {tile} must not have more sizes than there are dimensions, "
-                    f"{rank} of {tuple(dimensions)}"
-                )
-            rank += len(tile)
         pairs = zip(self.padded_dimensions, dimensions, strict=False)
         if any(padded < size for padded, size in pairs):
             raise ShapeError(
@@ -103,11 +95,13 @@ class Layout:
     def physical_dimensions(self, dimensions: Sequence[int]) -> tuple[int, ...]:
         """The sizes of the buffer seen as a row-major array: padded, then cut into tiles.
 
-        ``f32[3,5]{1,0:T(2,4)}`` lies in memory as 2 x 2 tiles of 2 x 4 elements.
+        ``f32[3,5]{1,0:T(2,4)}`` lies in memory as 2 x 2 tiles of 2 x 4 elements. A tile with
+        more sizes than there are dimensions cuts an array with dimensions of size 1 in front.
         """
         widths = self.padded_dimensions or dimensions
         sizes = [widths[d] for d in self.major_to_minor]
         for tile in self.tiles:
+            sizes = _widened(sizes, len(tile), 1)
             start = len(sizes) - len(tile)
             counts = [-(-size // t) for size, t in zip(sizes[start:], tile, strict=True)]
             sizes = [*sizes[:start], *counts, *tile]
@@ -129,6 +123,7 @@ class Layout:
             raise DimensionError(f"layout: index {tuple(index)} is not in {tuple(dimensions)}")
         place = [index[d] for d in self.major_to_minor]
         for tile in self.tiles:
+            place = _widened(place, len(tile), 0)
             start = len(place) - len(tile)
             parts = [divmod(i, t) for i, t in zip(place[start:], tile, strict=True)]
             place = [*place[:start], *(p[0] for p in parts), *(p[1] for p in parts)]
@@ -157,7 +152,7 @@ class Layout:
             joined = [o * t + i for o, t, i in zip(outer, tile, inner, strict=True)]
             place = [*place[: -2 * count], *joined]
         index = [0] * len(dimensions)
-        for dimension, i in zip(self.major_to_minor, place, strict=True):
+        for dimension, i in zip(self.minor_to_major, reversed(place), strict=False):
             index[dimension] = i
         return tuple(index)
 
@@ -185,6 +180,7 @@ def to_buffer(array: np.ndarray, layout: Layout) -> np.ndarray:
     widths = layout.padded_dimensions or array.shape
     buffer = _padded(array, widths, fill).transpose(layout.major_to_minor)
     for tile in layout.tiles:
+        buffer = buffer.reshape(_widened(buffer.shape, len(tile), 1))
         start = buffer.ndim - len(tile)
         major, minor = buffer.shape[:start], buffer.shape[start:]
         cut = [(-(-size // t), t) for size, t in zip(minor, tile, strict=True)]
@@ -203,6 +199,11 @@ def from_buffer(buffer: np.ndarray, dimensions: Sequence[int], layout: Layout) -
     array = np.empty(size, buffer.dtype)
     array[places[places > 0] - 1] = buffer[places > 0]
     return array.reshape(dimensions)
+
+
+def _widened(numbers: Sequence[int], count: int, filler: int) -> list[int]:
+    """At least ``count`` numbers: as many fillers as are missing, in front."""
+    return [filler] * (count - len(numbers)) + list(numbers)
 
 
 def _padded(array: np.ndarray, sizes: Sequence[int], fill: np.ndarray) -> np.ndarray:
