@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.numpy_api.compare import check_writes
-from tracejit.errors import ReadOnlyError, UnsupportedError
+from tracejit.errors import ReadOnlyError, ShapeError, UnsupportedError
 from tracejit.trace.views import reshaped_strides
 
 X = np.arange(60.0).reshape(3, 4, 5)
@@ -294,3 +294,83 @@ def test_an_array_of_rank_0_is_written_under_a_mask() -> None:
 
     check_writes(function, np.array(2.0))
     check_writes(function, np.array(0.0))
+
+
+def written_through_a_copy(np: Any, x: Any, how: str) -> Any:
+    """``x`` after a write to what a way of flattening or laying it out gives."""
+    y = x.copy()
+    ways = {
+        "ravel of a reversed view": lambda: y[::-1].ravel(),
+        "ravel of a column": lambda: np.ravel(y[:, 0]),
+        "ravel in memory order": lambda: y.T.ravel(order="K"),
+        "ravel in any order": lambda: y.T.ravel(order="A"),
+        "ravel by columns": lambda: y.ravel(order="F"),
+        "reshape in any order": lambda: y.T.reshape(2, -1, order="A"),
+        "reshape with a copy": lambda: y.reshape(-1, copy=True),
+        "asfortranarray": lambda: np.asfortranarray(y),
+        "asfortranarray of a view": lambda: np.asfortranarray(y.T),
+        "then by columns": lambda: np.asfortranarray(y).reshape(-1, order="F"),
+        "ascontiguousarray of a view": lambda: np.ascontiguousarray(y.T),
+        "asarray by columns": lambda: np.asarray(y, order="F"),
+        "array by rows, if need be": lambda: np.array(y, copy=None, order="C"),
+        "flat": lambda: y.T.flat,
+        "an index of rank 0": lambda: y[np.array(1)],
+        "a part of a number": lambda: y[0, 0].reshape(1),
+    }
+    made = ways[how]()
+    made[1:2] = 77
+    return y, made if how != "flat" else y.T
+
+
+WAYS = [
+    "ravel of a reversed view", "ravel of a column", "ravel in memory order",
+    "ravel in any order", "ravel by columns", "reshape in any order", "reshape with a copy",
+    "asfortranarray", "asfortranarray of a view", "then by columns", "ascontiguousarray of a view",
+    "asarray by columns", "array by rows, if need be", "flat", "an index of rank 0",
+    "a part of a number",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_where_numpy_copies_writes_stay_there(how: str) -> None:
+    check_writes(lambda np, x: written_through_a_copy(np, x, how), X[0])
+
+
+def test_writes_to_flat_places_reach_a_view_that_is_not_contiguous() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = x.copy()
+        np.put(y.T, [0, 1], 3)
+        y.T[::2].put([-1], 4)
+        y[::-1].flat[0] = 5
+        y.T.flat = [1, 2]
+        return y
+
+    check_writes(function, X[0])
+
+
+def test_a_number_has_no_memory_to_view() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = x * 1
+        z = y[None]
+        z[...] = 5
+        return y, z, y[...]
+
+    check_writes(function, np.array(2.0))
+
+
+def test_a_reshape_that_must_not_copy() -> None:
+    def function(np: Any, x: Any) -> Any:
+        return x.T.reshape(-1, copy=False)
+
+    with pytest.raises(ShapeError, match="copy=False, but this shape needs a copy"):
+        tj.jit(lambda x: function(tj.numpy, x))(X[0])
+    check_writes(lambda np, x: np.reshape(x, -1, copy=False), X[0])
+
+
+def test_a_product_in_place_needs_a_matrix() -> None:
+    def function(x: Any) -> Any:
+        x @= x
+        return x
+
+    with pytest.raises(ValueError, match="x @= y needs an x of rank 2 at least"):
+        tj.jit(function)(np.arange(3.0))

@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.errors import AttributeValueError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import (
+    both_parts,
     constant_value,
     equals,
     fill,
@@ -48,7 +49,22 @@ sqrt = Ufunc(np.sqrt, elementwise_unary.sqrt)
 cbrt = Ufunc(np.cbrt, elementwise_unary.cbrt)
 
 
+def _complex_sign(x: Instruction) -> Instruction:
+    """z / |z|, 0 at ±0; an infinite part outweighs the other one, two have no direction."""
+    re, im = both_parts(x)
+    re_endless = equals(elementwise_unary.abs(re), np.inf)
+    im_endless = equals(elementwise_unary.abs(im), np.inf)
+    is_endless = elementwise.or_(re_endless, im_endless)
+    re_boxed = where(re_endless, elementwise_unary.sign(re), 0)
+    im_boxed = where(im_endless, elementwise_unary.sign(im), 0)
+    re_boxed = where(elementwise.and_(re_endless, im_endless), fill(re, np.nan), re_boxed)
+    near = elementwise.complex(where(is_endless, re_boxed, re), where(is_endless, im_boxed, im))
+    return where(equals(x, 0), fill(x, 0), elementwise_unary.sign(near))
+
+
 def _sign(x: Instruction) -> Instruction:
+    if x.array_shape.element_type.is_complex:
+        return _complex_sign(x)
     if x.array_shape.element_type.is_signed:
         return elementwise_unary.sign(x)
     return where(equals(x, 0), x, 1)

@@ -10,7 +10,14 @@ from tracejit.errors import ArgumentError, AttributeValueError, ConcretizationEr
 from tracejit.graph import Instruction
 from tracejit.numpy.building import fill, where
 from tracejit.numpy.joining import stack
-from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, sizes_of
+from tracejit.numpy.manipulation import (
+    as_array,
+    broadcast_to,
+    in_column_major_memory,
+    is_contiguous,
+    moveaxis,
+    sizes_of,
+)
 from tracejit.numpy.storing import finish
 from tracejit.ops import comparison, elementwise, elementwise_unary, layout
 from tracejit.ops.constants import constant, iota
@@ -38,14 +45,15 @@ def array(
     """A new array from values, which may be traced: ``np.array([t, 2 * t])``."""
     if copy is not True and isinstance(object, Tracer) and not object.is_scalar:
         if object.ndim >= ndmin and (dtype is None or object.dtype == np.dtype(dtype)):
-            return object
+            return asarray(object, order=order)
     value = operand(object)
     made = value.natural if dtype is None else value.to(element_type_of(dtype))
     dimensions = made.array_shape.dimensions
     missing = ndmin - len(dimensions)
     if missing > 0:
         made = layout.reshape(made, (1,) * missing + dimensions)
-    return lift(made, False)
+    array = lift(made, False)
+    return in_column_major_memory(array) if order == "F" else array
 
 
 def require_cpu(function: str, device: Any) -> None:
@@ -54,7 +62,7 @@ def require_cpu(function: str, device: Any) -> None:
         raise AttributeValueError(f"{function}: device must be 'cpu', not {device!r}")
 
 
-@implements(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, creates=True)
+@implements(np.asarray, np.asanyarray, creates=True)
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -64,28 +72,49 @@ def asarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> Any:
-    """The array as it is if it is one of this dtype, else a new one.
+    """The array as it is if it is one of this dtype and lies in this order, else a new one.
 
     Raises `ArgumentError` for ``copy=False`` when a copy is needed.
     """
     require_cpu("asarray", device)
     if copy:
-        return array(a, dtype)
+        return array(a, dtype, order=order or "K")
     if isinstance(a, Tracer) and not a.is_scalar:
         if dtype is None or a.element_type is element_type_of(dtype):
-            return a
+            if _lies_in(a, order):
+                return a
     if copy is False:
         raise ArgumentError("asarray: copy=False, but this value cannot be an array without one")
-    return array(a, dtype)
+    return array(a, dtype, order=order or "K")
 
 
-asanyarray = ascontiguousarray = asfortranarray = asarray
+asanyarray = asarray
+
+
+def _lies_in(x: Tracer, order: str | None) -> bool:
+    if order == "C":
+        return is_contiguous(x)
+    return order != "F" or is_contiguous(x.T)
+
+
+@implements(np.ascontiguousarray, creates=True)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """The array as it is if it lies in memory row by row, else a new one; of rank 1 at least."""
+    x = asarray(a, dtype, "C")
+    return x if x.ndim else x.reshape(1)
+
+
+@implements(np.asfortranarray, creates=True)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """The array as it is if it lies in memory column by column, else a new one."""
+    x = asarray(a, dtype, "F")
+    return x if x.ndim else x.reshape(1)
 
 
 @implements(np.copy, creates=True)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A new array with the same elements."""
-    return array(a)
+    return array(a, order=order)
 
 
 @implements(np.astype)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tracejit.graph import Instruction
-from tracejit.numpy.building import fill, scaled, where
+from tracejit.numpy.building import both_parts, fill, scaled, where
 from tracejit.numpy.ufunc import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 
@@ -20,7 +20,12 @@ log1p = Ufunc(np.log1p, elementwise_unary.log1p)
 
 def _log_to(base: float, x: Instruction) -> Instruction:
     logarithm = elementwise_unary.log(x)
-    return elementwise.div(logarithm, fill(logarithm, math.log(base)))
+    if not x.array_shape.element_type.is_complex:
+        return elementwise.div(logarithm, fill(logarithm, math.log(base)))
+    # Part by part: zero times an infinite part would be NaN.
+    re, im = both_parts(logarithm)
+    factor = fill(re, math.log(base))
+    return elementwise.complex(elementwise.div(re, factor), elementwise.div(im, factor))
 
 
 log2 = Ufunc(np.log2, lambda x: _log_to(2, x))

@@ -57,7 +57,7 @@ def __array_namespace_info__() -> Any:
 
 
 def _root(x: Any) -> Any:
-    return x._root if isinstance(x, Tracer) else x
+    return x.root if isinstance(x, Tracer) else x
 
 
 @implements(np.shares_memory, np.may_share_memory)

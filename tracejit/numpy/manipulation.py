@@ -18,7 +18,13 @@ from tracejit.ops import layout
 from tracejit.trace.convert import broadcast_dimensions, operand
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
-from tracejit.trace.views import Broadcast, Permute, Reshape, reshaped_strides
+from tracejit.trace.views import (
+    Broadcast,
+    Permute,
+    Reshape,
+    reshaped_strides,
+    row_major_strides,
+)
 
 
 def as_array(value: Any) -> Tracer:
@@ -60,19 +66,63 @@ def _full_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
 
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
-    """The same elements under another shape; one size may be -1. Order C or F (A is C)."""
+    """The same elements under another shape; one size may be -1.
+
+    Order C, F, or A: F if the array lies column-major in memory. Raises `ShapeError` for
+    ``copy=False`` when a copy is needed.
+    """
     x = as_array(a)
     sizes = _full_shape(x, shape)
-    if order == "F":
-        return reshaped(x.T, sizes[::-1]).T
-    made = reshaped(x, sizes)
-    return made.copy() if copy else made
+    if copy:
+        x = x.copy()
+    if _is_column_major("reshape", x, order):
+        made = reshaped(x.T, sizes[::-1]).T
+    else:
+        made = reshaped(x, sizes)
+    if copy is False and made.root is not x.root:
+        raise ShapeError("reshape: copy=False, but this shape needs a copy")
+    return made
+
+
+def _is_column_major(function: str, x: Tracer, order: str) -> bool:
+    """Whether the first dimension of an order C, F or A counts up fastest."""
+    if order not in ("C", "F", "A"):
+        raise AttributeValueError(f"{function}: order must be 'C', 'F' or 'A', not {order!r}")
+    return order == "F" or (order == "A" and not is_contiguous(x) and is_contiguous(x.T))
+
+
+def is_contiguous(x: Tracer) -> bool:
+    """Whether the elements lie one behind the other in memory, row by row."""
+    strides, dense = x.strides_in_elements(), row_major_strides(x.shape)
+    if strides is None:
+        return False
+    return not x.size or all(
+        stride == wanted or size == 1
+        for stride, wanted, size in zip(strides, dense, x.shape, strict=True)
+    )
+
+
+def in_column_major_memory(x: Tracer) -> Tracer:
+    """A new array with the same elements, laid out column by column."""
+    return x.T.copy().T
 
 
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
-    """The array with one dimension."""
-    return reshape(as_array(a), -1, order="F" if order == "F" else "C")
+    """The array with one dimension: a view where it lies in memory in this order, else a copy.
+
+    Order C, F, A as in `reshape`, or K: as the elements lie in memory.
+    """
+    x = as_array(a)
+    if order == "K":
+        strides = x.strides_in_elements() or row_major_strides(x.shape)
+        by_stride = sorted(range(x.ndim), key=lambda d: -abs(strides[d]))
+        x = x.through(Permute(tuple(by_stride)), False)
+    elif _is_column_major("ravel", x, order):
+        x = x.T
+    if is_contiguous(x):
+        return x.through(Reshape((x.size,)), False)
+    return lift(layout.reshape(x.instruction, (x.size,)), False)
 
 
 @implements(np.transpose)

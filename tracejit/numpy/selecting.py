@@ -153,7 +153,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """Writes ``values`` to where `take_along_axis` would read."""
     _require_traced("put_along_axis", arr)
-    x = arr if axis is not None else arr.reshape(-1)
+    x = arr if axis is not None else arr.flat
     position = canonical_axis("put_along_axis", axis or 0, x.ndim)
     x[_along("put_along_axis", x, indices, position)] = values
 
@@ -168,7 +168,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if not values.size or not count:
         return
     repeated = take_places(values.instruction, np.arange(count) % values.size, 0)
-    a.reshape(-1)[lift(places, False)] = lift(repeated, False)
+    a.flat[lift(places, False)] = lift(repeated, False)
 
 
 @implements(np.putmask)

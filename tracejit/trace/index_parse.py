@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -64,6 +64,8 @@ def parse_index(
                 raise _unknown_mask(items, position)
             parts.extend(mask)
         elif item.array_shape.rank == 0:
+            if not dimensions[dimension]:
+                raise StaticIndexError(f"index: axis {dimension} has size 0, no element to index")
             parts.append(Moving(item))
         else:
             parts.append(Fancy(item))
@@ -107,6 +109,8 @@ def _classified(item: Any, to_instruction: ToInstruction) -> Item | EllipsisType
         return constant(np.bool_(item))
     if isinstance(item, int | np.integer):
         return int(item)
+    if isinstance(item, Sequence) and not isinstance(item, str | bytes | tuple):
+        item = list(item)
     if isinstance(item, np.ndarray | list | tuple | Traced) or hasattr(item, "__array__"):
         array = to_instruction(
             np.zeros(0, np.int64) if isinstance(item, list | tuple) and not item else item
@@ -127,6 +131,13 @@ def _classified(item: Any, to_instruction: ToInstruction) -> Item | EllipsisType
             f"only integers, slices, ellipsis, newaxis and integer or boolean arrays are indices, "
             f"not {type(item).__name__}"
         ) from error
+
+
+def is_array_of_rank_0(item: Any) -> bool:
+    """Whether an item is an array, no number: as an index it gives a copy, no view."""
+    if not isinstance(item, np.ndarray | Traced):
+        return False
+    return item.ndim == 0 and not getattr(item, "is_scalar", False)
 
 
 def _run(item: slice, size: int) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tracejit.errors import ArgumentError, ReadOnlyError, ShapeError
+from tracejit.errors import ArgumentError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise, layout
 from tracejit.ops.constants import PARAMETER
@@ -15,7 +15,7 @@ from tracejit.trace.convert import as_instruction, converted, operand, stretch
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
-from tracejit.trace.index_parse import UnknownMask, parse_index
+from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_index
 from tracejit.trace.masked import Masked, is_same_mask
 from tracejit.trace.table import Traced
 from tracejit.traversal import in_order
@@ -52,11 +52,12 @@ class Indexing(Traced):
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:
             return self._selected(unknown)
-        if isinstance(parsed, FancyIndex):
-            return self._new(parsed.read(self.instruction))
+        if isinstance(parsed, FancyIndex) or _has(index, is_array_of_rank_0):
+            value = parsed.read(self.instruction)
+            return self._new(value, not value.array_shape.rank and not _has(index, _is_ellipsis))
         if all(isinstance(part, Fixed | Moving) for part in parsed.parts):
             # x[0] is a number, x[..., 0] an array of rank 0 and a view.
-            return self.through(parsed, not _has_ellipsis(index))
+            return self.through(parsed, not _has(index, _is_ellipsis))
         return self.through(parsed)
 
     def _selected(self, unknown: UnknownMask) -> Masked:
@@ -70,7 +71,7 @@ class Indexing(Traced):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.is_scalar:
-            raise ReadOnlyError("a number does not support item assignment: it is not an array")
+            raise ArgumentError("a number does not support item assignment: it is not an array")
         try:
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:
@@ -127,8 +128,12 @@ class Indexing(Traced):
         return bool((self == value).any())
 
 
-def _has_ellipsis(index: Any) -> bool:
-    return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))
+def _has(index: Any, wanted: Callable[[Any], bool]) -> bool:
+    return any(map(wanted, index)) if isinstance(index, tuple) else wanted(index)
+
+
+def _is_ellipsis(item: Any) -> bool:
+    return item is Ellipsis
 
 
 def _has_argument(instruction: Instruction) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.errors import DimensionError
 from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.table import Traced, call
 
@@ -130,6 +131,8 @@ class Operators(Traced):
         return _operate(np.matmul, other, self)
 
     def __imatmul__(self, other: Any) -> Any:
+        if not self.is_scalar and len(self.shape) == 1:
+            raise DimensionError("matmul: x @= y needs an x of rank 2 at least, not of rank 1")
         return self._in_place(np.matmul, other)
 
     def __and__(self, other: Any) -> Any:

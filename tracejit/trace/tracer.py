@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ReadOnlyError, TracerLeakError, UnsupportedError
+from tracejit.errors import ArgumentError, TracerLeakError, UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.loading import load
 from tracejit.ops.layout import full
@@ -93,12 +93,12 @@ class Tracer(Operators, Indexing, Methods):
     def write(self, value: Instruction) -> None:
         """Makes ``value``, of the array's own shape and dtype, the array's value.
 
-        Raises `ReadOnlyError` for a number, and `UnsupportedError` from within an inner trace
+        Raises `ArgumentError` for a number, and `UnsupportedError` from within an inner trace
         (the body of a loop, a function being differentiated).
         """
         if self.is_scalar:
-            raise ReadOnlyError("a number cannot be written to: it is not an array")
-        running, owner = current_trace(), self._root._trace
+            raise ArgumentError("a number cannot be written to: it is not an array")
+        running, owner = current_trace(), self.root._trace
         if running is not None and owner is not running:
             raise UnsupportedError(
                 f"an array of {owner.name} is written to inside {running.name}; return the new "
@@ -116,14 +116,17 @@ class Tracer(Operators, Indexing, Methods):
             self._seen = target._version
 
     @property
-    def _root(self) -> Tracer:
+    def root(self) -> Tracer:
         """The array whose memory this is a view of; itself if it is none."""
-        return self if self._base is None else self._base._root
+        return self if self._base is None else self._base.root
 
     def through(self, path: Path, is_scalar: bool | None = None) -> Tracer:
-        """The view of this array along ``path``; a number where the result is one."""
+        """The view of this array along ``path``; a number where the result is one.
+
+        Of a number, which has no memory, it is a copy.
+        """
         made = self._new(path.read(self.instruction), is_scalar)
-        if not made.is_scalar:
+        if not (made.is_scalar or self.is_scalar):
             made._base, made._path, made._seen = self, path, self.version
         return made
 
@@ -237,8 +240,9 @@ class Tracer(Operators, Indexing, Methods):
         self.imag[...] = value
 
     @property
-    def flat(self) -> Any:
-        return self.reshape(-1)
+    def flat(self) -> Tracer:
+        """The elements, row by row, in one dimension; what is written there reaches the array."""
+        return self.through(Reshape((self.size,)), False)
 
     @flat.setter
     def flat(self, value: Any) -> None:
