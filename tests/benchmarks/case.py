@@ -35,7 +35,8 @@ class Case:
     so. Results must agree within ``tolerance`` times the greatest magnitude in each array.
 
     ``measure="graph"`` is for graphs too long to be worth running often: only tracing and
-    compiling are timed. ``start`` measures the first call in a new process as well.
+    compiling are timed. ``start`` measures the first call in a new process as well, ``memory`` the
+    memory of a process that does nothing else.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Case:
     arguments: Literal["native", "numpy"] = "native"
     measure: Literal["run", "graph"] = "run"
     start: bool = False
+    memory: bool = False
     target: Target = Target()
     tolerance: float = 1e-4
 
@@ -62,15 +64,17 @@ class Case:
         return self.inputs(np.random.default_rng(0), *(self.tiny if tiny else self.size))
 
 
-def normal(*shapes: Callable[..., tuple[int, ...]]) -> Callable[..., tuple[np.ndarray, ...]]:
-    """Inputs drawn from the normal distribution in f32; each shape is a function of the size.
+def normal(
+    *shapes: Callable[..., tuple[int, ...]], dtype: type[np.floating[Any]] = np.float32
+) -> Callable[..., tuple[np.ndarray, ...]]:
+    """Inputs drawn from the normal distribution; each shape is a function of the size.
 
     >>> normal(lambda n: (n, n), lambda n: (n,))(np.random.default_rng(0), 3)[1].shape
     (3,)
     """
 
     def inputs(rng: np.random.Generator, *size: int) -> tuple[np.ndarray, ...]:
-        return tuple(rng.standard_normal(shape(*size), dtype=np.float32) for shape in shapes)
+        return tuple(rng.standard_normal(shape(*size)).astype(dtype) for shape in shapes)
 
     return inputs
 

@@ -27,8 +27,9 @@ def difference(found: list[np.ndarray], expected: list[np.ndarray], tolerance: f
     for index, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
         if ours.shape != theirs.shape:
             return f"result {index} has shape {ours.shape} instead of {theirs.shape}"
+        wide = np.promote_types(ours.dtype, np.float64)
         scale = float(np.max(np.abs(theirs), initial=0.0))
-        worst = float(np.max(np.abs(ours.astype(np.float64) - theirs), initial=0.0))
+        worst = float(np.max(np.abs(ours.astype(wide) - theirs), initial=0.0))
         if not worst <= tolerance * scale:
             return f"result {index} is off by {worst:.3g}, where magnitudes go up to {scale:.3g}"
     return ""

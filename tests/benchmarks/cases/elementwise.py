@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from tests.benchmarks.case import Case, normal, same
 
 
@@ -18,6 +20,16 @@ def tanh_exp_torch(torch: Any, x: Any, y: Any) -> Any:
 
 def polynomial(lib: Any, x: Any, y: Any) -> Any:
     return ((x * 0.5 + y) * x - 2.0 * y) * x + y * y
+
+
+def functions(lib: Any, x: Any) -> Any:
+    """Functions of which processors know nothing."""
+    np = lib.numpy
+    return np.sin(x) * np.log1p(x * x) + np.exp(-x * x)
+
+
+def functions_torch(torch: Any, x: Any) -> Any:
+    return torch.sin(x) * torch.log1p(x * x) + torch.exp(-x * x)
 
 
 CASES = [
@@ -40,5 +52,35 @@ CASES = [
         numpy=polynomial,
         jax=polynomial,
         torch=polynomial,
+    ),
+    Case(
+        "tanh(x y) + 2 exp(x), 1M, f64",
+        (1_000_000,),
+        tiny=(1000,),
+        inputs=normal(same, same, dtype=numpy.float64),
+        tracejit=tanh_exp,
+        numpy=tanh_exp,
+        jax=tanh_exp,
+        torch=tanh_exp_torch,
+    ),
+    Case(
+        "sin(x) log1p(x x) + exp(-x x), 1M",
+        (1_000_000,),
+        tiny=(1000,),
+        inputs=normal(same),
+        tracejit=functions,
+        numpy=functions,
+        jax=functions,
+        torch=functions_torch,
+    ),
+    Case(
+        "sin(x) log1p(x x) + exp(-x x), 1M, f64",
+        (1_000_000,),
+        tiny=(1000,),
+        inputs=normal(same, dtype=numpy.float64),
+        tracejit=functions,
+        numpy=functions,
+        jax=functions,
+        torch=functions_torch,
     ),
 ]

@@ -34,6 +34,39 @@ def scatter_add_torch(torch: Any, table: Any, indices: Any) -> Any:
     return table.index_add(0, indices, torch.ones(()).expand(indices.shape))
 
 
+def rows_and_indices(
+    rng: numpy.random.Generator, rows: int, width: int, count: int
+) -> tuple[numpy.ndarray, ...]:
+    table = rng.standard_normal((rows, width), dtype=numpy.float32)
+    sensitivity = rng.standard_normal((count, width), dtype=numpy.float32)
+    return table, rng.integers(0, rows, count, dtype=numpy.int64), sensitivity
+
+
+def embedding(lib: Any, table: Any, indices: Any, _: Any) -> Any:
+    return lib.numpy.take(table, indices, axis=0)
+
+
+def embedding_torch(torch: Any, table: Any, indices: Any, _: Any) -> Any:
+    return torch.nn.functional.embedding(indices, table)
+
+
+def embedding_gradient(lib: Any, table: Any, indices: Any, sensitivity: Any) -> Any:
+    def loss(table: Any) -> Any:
+        return (lib.numpy.take(table, indices, axis=0) * sensitivity).sum()
+
+    return lib.grad(loss)(table)
+
+
+def embedding_gradient_numpy(_: Any, table: Any, indices: Any, sensitivity: Any) -> Any:
+    result = numpy.zeros_like(table)
+    numpy.add.at(result, indices, sensitivity)
+    return result
+
+
+def embedding_gradient_torch(torch: Any, table: Any, indices: Any, sensitivity: Any) -> Any:
+    return torch.ops.aten.embedding_dense_backward(sensitivity, indices, len(table), -1, False)
+
+
 def sort(lib: Any, x: Any) -> Any:
     return lib.numpy.sort(x)
 
@@ -66,6 +99,26 @@ CASES = [
         numpy=scatter_add,
         jax=scatter_add_jax,
         torch=scatter_add_torch,
+    ),
+    Case(
+        "embedding, 8192 of 30,000x128",
+        (30_000, 128, 8192),
+        tiny=(7, 5, 20),
+        inputs=rows_and_indices,
+        tracejit=embedding,
+        numpy=embedding,
+        jax=embedding,
+        torch=embedding_torch,
+    ),
+    Case(
+        "gradient of embedding, 8192 of 30,000x128",
+        (30_000, 128, 8192),
+        tiny=(7, 5, 20),
+        inputs=rows_and_indices,
+        tracejit=embedding_gradient,
+        numpy=embedding_gradient_numpy,
+        jax=embedding_gradient,
+        torch=embedding_gradient_torch,
     ),
     Case(
         "sort, 1M",

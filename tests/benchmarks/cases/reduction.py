@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from tests.benchmarks.case import Case, normal, same
 
 
@@ -34,6 +36,30 @@ def column_moments(lib: Any, x: Any) -> Any:
 
 def column_moments_torch(torch: Any, x: Any) -> Any:
     return torch.mean(x, dim=0), torch.var(x, dim=0, unbiased=False)
+
+
+def integers(rng: numpy.random.Generator, *size: int) -> tuple[numpy.ndarray, ...]:
+    return (rng.integers(-1000, 1000, size, dtype=numpy.int32),)
+
+
+def integer_sum(lib: Any, x: Any) -> Any:
+    return x.sum(dtype=numpy.int32)
+
+
+def integer_sum_torch(torch: Any, x: Any) -> Any:
+    return torch.sum(x, dtype=torch.int32)
+
+
+def row_maxima(lib: Any, x: Any) -> Any:
+    return x.max(1)
+
+
+def greatest_of_rows(lib: Any, x: Any) -> Any:
+    return lib.numpy.argmax(x, axis=1)
+
+
+def greatest(lib: Any, x: Any) -> Any:
+    return lib.numpy.argmax(x)
 
 
 def whole_sum(lib: Any, x: Any) -> Any:
@@ -92,5 +118,85 @@ CASES = [
         jax=whole_sum,
         torch=whole_sum,
         tolerance=1e-3,
+    ),
+    Case(
+        "sum, 4M, f64",
+        (4_000_000,),
+        tiny=(1000,),
+        inputs=normal(same, dtype=numpy.float64),
+        tracejit=whole_sum,
+        numpy=whole_sum,
+        jax=whole_sum,
+        torch=whole_sum,
+    ),
+    Case(
+        "sum of integers, 4M",
+        (4_000_000,),
+        tiny=(1000,),
+        inputs=integers,
+        tracejit=integer_sum,
+        numpy=integer_sum,
+        jax=integer_sum,
+        torch=integer_sum_torch,
+    ),
+    Case(
+        "sum, 10,000",
+        (10_000,),
+        tiny=(1000,),
+        inputs=normal(same),
+        tracejit=whole_sum,
+        numpy=whole_sum,
+        jax=whole_sum,
+        torch=whole_sum,
+    ),
+    Case(
+        "sum of rows, 100,000x16",
+        (100_000, 16),
+        tiny=(5, 16),
+        inputs=normal(same),
+        tracejit=row_sums,
+        numpy=row_sums,
+        jax=row_sums,
+        torch=row_sums,
+    ),
+    Case(
+        "maxima of rows, 1024x1024",
+        (1024, 1024),
+        tiny=(5, 33),
+        inputs=normal(same),
+        tracejit=row_maxima,
+        numpy=row_maxima,
+        jax=row_maxima,
+        torch=lambda torch, x: torch.amax(x, 1),
+    ),
+    Case(
+        "argmax of rows, 1024x1024",
+        (1024, 1024),
+        tiny=(5, 33),
+        inputs=normal(same),
+        tracejit=greatest_of_rows,
+        numpy=greatest_of_rows,
+        jax=greatest_of_rows,
+        torch=lambda torch, x: torch.argmax(x, 1),
+    ),
+    Case(
+        "argmax, 1M",
+        (1_000_000,),
+        tiny=(1000,),
+        inputs=normal(same),
+        tracejit=greatest,
+        numpy=greatest,
+        jax=greatest,
+        torch=lambda torch, x: torch.argmax(x),
+    ),
+    Case(
+        "softmax, 1024x1024, f64",
+        (1024, 1024),
+        tiny=(5, 33),
+        inputs=normal(same, dtype=numpy.float64),
+        tracejit=softmax,
+        numpy=softmax,
+        jax=softmax,
+        torch=lambda torch, x: torch.softmax(x, 1),
     ),
 ]

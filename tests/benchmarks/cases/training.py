@@ -161,6 +161,7 @@ def digits(batch: int, start: bool = False) -> Case:
         start=start,
         target=Target(0.8),
         tolerance=1e-3,
+        memory=start,
     )
 
 
