@@ -1,6 +1,6 @@
 """A compiled program as one string of bytes: a shared library with all that is needed to call it.
 
-    library | constants, each at a multiple of 64 | description (JSON) | footer
+    library | constants, each at a multiple of 64 | explanation | description (JSON) | footer
 
 A linker ignores what follows a library, so the file is loaded as it is. The footer ends the file
 and holds the description's length, a mark, and the SHA-256 of everything before it: a file that is
@@ -35,7 +35,8 @@ class ArtifactError(ValueError):
 class Artifact:
     """What the runtime must know of a compiled program besides its code.
 
-    ``callbacks`` are the names of the Python functions that its kernels call.
+    ``callbacks`` are the names of the Python functions that its kernels call; ``explanation`` is an
+    `tracejit.backends.explanation.Explanation` in JSON, which is only read on demand.
     """
 
     inputs: Sequence[ArraySpec]
@@ -43,6 +44,7 @@ class Artifact:
     constants: Sequence[np.ndarray]
     workspace_bytes: int
     callbacks: Sequence[str]
+    explanation: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
         offsets.append(length + padding)
         parts += [bytes(padding), array.tobytes()]
         length += padding + array.nbytes
+    parts.append(artifact.explanation)
     description = json.dumps(
         {
             "inputs": [_described(spec) for spec in artifact.inputs],
@@ -76,6 +79,7 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
             ],
             "workspace_bytes": artifact.workspace_bytes,
             "callbacks": [*artifact.callbacks],
+            "explanation": [length, len(artifact.explanation)],
         }
     ).encode()
     body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
@@ -96,12 +100,14 @@ def unpack(data: bytes) -> Artifact:
         raise ArtifactError("checksum differs")
     end = len(data) - _FOOTER.size
     description = json.loads(data[end - size : end])
+    begin, count = description["explanation"]
     return Artifact(
         [_spec(*entry) for entry in description["inputs"]],
         [_spec(*entry) for entry in description["outputs"]],
         [_constant(data, *entry) for entry in description["constants"]],
         description["workspace_bytes"],
         description["callbacks"],
+        data[begin : begin + count],
     )
 
 

@@ -28,6 +28,7 @@ from tracejit.backends.tvm.codegen import (
     packed_function,
 )
 from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.entry import entry_function
 from tracejit.backends.tvm.in_process import imported, warn_of_missing_linker
 from tracejit.backends.tvm.program import Program
@@ -54,7 +55,7 @@ def build(
     if linker is None:
         warn_of_missing_linker()
         modules = _on_threads(_jobs(program, target, packed_function), target.threads, progress)
-        return InProcess(imported(modules), describe(program))
+        return InProcess(imported(modules), describe(program, target))
     with tempfile.TemporaryDirectory(prefix="tracejit-") as folder:
         jobs = _jobs(program, target, c_function)
         files = [Path(folder, f"{index}.o") for index in range(len(jobs))]
@@ -62,14 +63,21 @@ def build(
         _on_threads(writers, target.threads, progress)
         library = Path(folder, "program.so")
         _link(linker, files, library)
-        return pack(library.read_bytes(), describe(program))
+        return pack(library.read_bytes(), describe(program, target))
 
 
-def describe(program: Program) -> Artifact:
+def describe(program: Program, target: CpuTarget) -> Artifact:
     """What the runtime must know of a program besides its code."""
-    called = {name: None for kernel in program.kernels for name in contents(kernel.body).callbacks}
-    workspace = program.workspace_bytes
-    return Artifact(program.inputs, program.outputs, program.constants, workspace, [*called])
+    held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
+    called = {name: None for each in held.values() for name in each.callbacks}
+    return Artifact(
+        program.inputs,
+        program.outputs,
+        program.constants,
+        program.workspace_bytes,
+        [*called],
+        explanation(program, held, target.threads).to_json(),
+    )
 
 
 def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Callable[[], Any]]:

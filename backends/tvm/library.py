@@ -24,6 +24,7 @@ def library_call(frame: Frame, instruction: Instruction, results: Results) -> St
 
     Operands that are tuples must be Tuple instructions.
     """
+    frame.schedule = "library call"
     parameters: list[Instruction] = []
     addresses = []
 

@@ -17,6 +17,7 @@ from tracejit.backends.tvm.control import (
     leaf_shapes,
 )
 from tracejit.backends.tvm.cost import cost_of
+from tracejit.backends.tvm.facts import counted, moved
 from tracejit.backends.tvm.fuse import Kernel as Fused
 from tracejit.backends.tvm.fuse import fuse, is_given, stripped
 from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
@@ -232,7 +233,8 @@ class _Lowering:
     def _kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
         inside = {i for phase in phases for i in _inside(phase.results, self.plan.memory)}
-        frame = self._frame(sorted(inside, key=lambda i: i.serial), results)
+        ordered = sorted(inside, key=lambda i: i.serial)
+        frame = self._frame(ordered, results)
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)
@@ -248,15 +250,24 @@ class _Lowering:
                 )
             body = rule(frame, fused.heart, pairs)
         inputs = [*frame.inputs.items()]
-        return KernelStep(name, body, [*inputs, *pairs, *_scratch(frame)], len(inputs))
+        parameters = [*inputs, *pairs, *_scratch(frame)]
+        in_place = {r for r in results if r in self.homes}
+        schedule = frame.schedule or (fused.heart or results[-1]).op.opcode
+        facts = counted(ordered, results, schedule, in_place)
+        return KernelStep(name, body, parameters, len(inputs), facts)
 
     def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
         """A kernel that stores the value of ``source``, computed if it has no memory."""
-        frame = self._frame(_inside([source], self.plan.memory), [source])
+        inside = _inside([source], self.plan.memory)
+        frame = self._frame(inside, [source])
         memory = frame.outputs[0]
         store = Store(source, memory, compute=not self._has_memory(source))
         body = pointwise(frame, source.array_shape.dimensions, [store], frame.cost)
-        return KernelStep(name, body, [*frame.inputs.items(), (target, memory)])
+        facts = moved(source.array_shape)
+        if store.compute:
+            facts = counted(inside, [source], "elementwise")
+        inputs = [*frame.inputs.items()]
+        return KernelStep(name, body, [*inputs, (target, memory)], 0, facts)
 
     def move(self, shape: Shape, source: Owner, target: Owner, name: str) -> KernelStep:
         """A kernel that copies one array's memory to another's."""
@@ -266,7 +277,7 @@ class _Lowering:
         store = Store(stand_in, frame.outputs[0], compute=False)
         body = pointwise(frame, shape.dimensions, [store], 1)
         parameters = [(source, frame.inputs[stand_in]), (target, frame.outputs[0])]
-        return KernelStep(name, body, parameters)
+        return KernelStep(name, body, parameters, 0, moved(shape))
 
     def _nested(
         self, computation: Computation, prefix: str, unchanged: bool = False
@@ -330,7 +341,7 @@ class _Lowering:
         frame = Frame(lambda i: i is given, [number], self.machine, {}, "int32", 1)
         body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
         parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
-        return Turn(predicate, selector, KernelStep(name, body, parameters))
+        return Turn(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
 
     def _is_at_home(self, source: Instruction, target: Instruction) -> bool:
         """Whether both are the same memory, so that there is nothing to copy."""

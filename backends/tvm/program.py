@@ -31,6 +31,7 @@ import numpy as np
 from tvm import DataType
 
 from tracejit.backends.abi import ArraySpec
+from tracejit.backends.tvm.facts import NOTHING, Counted
 from tracejit.backends.tvm.tir import Buffer, Stmt, nbytes
 from tracejit.errors import CompilationError
 
@@ -40,13 +41,15 @@ class Kernel:
     """One function: ``body`` loads from and stores to ``parameters`` and allocates only little.
 
     ``name`` is a C identifier. Buffers that the body allocates live on the stack. The first
-    ``reads`` parameters are never written, and may be given the same memory.
+    ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
+    told of it to those who ask.
     """
 
     name: str
     parameters: Sequence[Buffer]
     body: Stmt
     reads: int = 0
+    counted: Counted = NOTHING
 
 
 class Memory(enum.Enum):

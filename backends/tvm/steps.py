@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tracejit.backends.tvm.facts import NOTHING, Counted
 from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
 from tracejit.backends.tvm.tir import Buffer, Stmt
 from tracejit.graph import Instruction
@@ -49,6 +50,7 @@ class KernelStep:
     body: Stmt
     parameters: Sequence[tuple[Owner, Buffer]]
     reads: int = 0
+    counted: Counted = NOTHING
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -56,7 +58,7 @@ class KernelStep:
 
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
-        return [Kernel(self.name, buffers, self.body, self.reads)]
+        return [Kernel(self.name, buffers, self.body, self.reads, self.counted)]
 
     def nodes(self, place: Place) -> list[Node]:
         return [Call(self.name, [place(owner) for owner, _ in self.parameters])]

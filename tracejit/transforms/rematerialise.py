@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tracejit.backends.work import work_of
 from tracejit.errors import MemoryBudgetError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import (
@@ -25,7 +26,7 @@ from tracejit.ops.constants import (
 from tracejit.ops.control import OPTIMIZATION_BARRIER, optimization_barrier
 from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, PAD, RESHAPE, REV, SLICE, TRANSPOSE
 from tracejit.shapes import Shape
-from tracejit.transforms.cost_analysis import size_in_bytes, work_of
+from tracejit.transforms.cost_analysis import size_in_bytes
 from tracejit.transforms.memory_report import Lifetimes, Value, lifetimes
 from tracejit.traversal import in_order, instructions, rebuild, transform, unreached
 

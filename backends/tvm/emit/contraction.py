@@ -170,6 +170,7 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
         batch=batch.extent,
         index_dtype=frame.index_dtype,
     )
+    frame.schedule = work.schedule
     return seq(*frame.allocate(work.scratch), work.statement)
 
 
@@ -241,4 +242,5 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         machine=frame.machine,
         index_dtype=frame.index_dtype,
     )
+    frame.schedule = work.schedule
     return seq(*frame.allocate(work.scratch), work.statement)

@@ -64,7 +64,7 @@ class Direct:
             on_workers(plan.workers, self._worker),
             [on_workers(plan.workers, self._combine)] if plan.ranges > 1 else [],
         )
-        return Work(statement, tuple(scratch))
+        return Work(statement, tuple(scratch), "direct convolution")
 
     def _worker(self, w: Expr) -> Stmt:
         plan = self._plan

@@ -21,6 +21,8 @@ from tracejit.backends.tvm.kernels.tiling import (
 from tracejit.backends.tvm.kernels.work import Work, nothing
 from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop
 
+_NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
+
 Schedule = Callable[[Contraction, Machine, int, int, int], "Tiled | Dot | Axpy"]
 
 
@@ -58,8 +60,9 @@ def gemm(
             return _batches_at_once(problem, schedule, batch, machine)
     made = schedule(problem, machine, ranges, machine.threads if alone else 1, 1)
     if batch == 1:
-        return Work(made.statement(i32(0), i32(0)), made.scratch)
-    return Work(loop(batch, lambda b: made.statement(b, i32(0))), made.scratch)
+        return Work(made.statement(i32(0), i32(0)), made.scratch, _NAMES[type(made)])
+    every = loop(batch, lambda b: made.statement(b, i32(0)))
+    return Work(every, made.scratch, f"batch of {_NAMES[type(made)]}")
 
 
 def _tiled(problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int) -> Tiled:
@@ -88,7 +91,7 @@ def _batches_at_once(
         first, count = share(w, batch, workers)
         return loop(count, lambda b: made.statement(first + b, w))
 
-    return Work(on_workers(workers, worker), made.scratch)
+    return Work(on_workers(workers, worker), made.scratch, f"batch of {_NAMES[type(made)]}")
 
 
 def _zeros(problem: Contraction, batch: int, machine: Machine) -> Work:

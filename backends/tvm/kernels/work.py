@@ -12,11 +12,12 @@ class Work(NamedTuple):
     """``statement`` uses the buffers in ``scratch``, which the caller allocates around it.
 
     Scratch holds anything at first and begins at a multiple of 64 bytes. Buffers that are small
-    and private to a thread are allocated inside the statement.
+    and private to a thread are allocated inside the statement. ``schedule`` names the way chosen.
     """
 
     statement: Stmt
     scratch: tuple[Buffer, ...] = ()
+    schedule: str = ""
 
     def allocated(self) -> Stmt:
         """The statement with its scratch allocated in front of it."""
@@ -32,4 +33,5 @@ def one_after_another(works: Sequence[Work]) -> Work:
     return Work(
         seq([work.statement for work in works]),
         tuple(buffer for work in works for buffer in work.scratch),
+        ", ".join(dict.fromkeys(work.schedule for work in works if work.schedule)),
     )

@@ -74,7 +74,8 @@ class Frame:
     """Collects a kernel's parameters while its body is written.
 
     ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
-    ``in_place`` the result's memory holds already what the kernel updates.
+    ``in_place`` the result's memory holds already what the kernel updates. ``schedule`` is the name
+    of the way that was chosen, for those who ask.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Frame:
         self.index_dtype = index_dtype
         self.cost = cost
         self.scratch: list[Buffer] = []
+        self.schedule = ""
 
     def allocate(self, buffers: Iterable[Buffer]) -> list[Stmt]:
         """Makes room for buffers that live as long as the kernel runs.

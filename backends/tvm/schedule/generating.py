@@ -77,6 +77,7 @@ def generating(
     frame: Frame, count: int, generate: Generate, layout: Layout, target: Buffer
 ) -> Stmt:
     """Stores the words of ``count`` counters; ``generate`` makes what ``target`` holds."""
+    frame.schedule = "random bits"
     dtype = frame.index_dtype
     in_vectors = layout.whole and layout.inner == 1
     lanes = frame.lanes(ElementType.U32, count)

@@ -68,6 +68,7 @@ class Store:
 
 def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
     """A nest over ``dimensions`` that makes all ``stores``, parallel where the work is worth it."""
+    frame.schedule = frame.schedule or "elementwise"
     space = Space(dimensions)
     visible = frame.inputs.without({store.value for store in stores if store.compute})
 

@@ -123,6 +123,7 @@ class _Reduction(Sweep):
     # Columns: vectors along the last kept axis, or scalars when there is none
 
     def _columns(self, axis: Axis | None) -> Stmt:
+        self.frame.schedule = "column reduction"
         lanes = self.lanes(axis.extent) if axis is not None else 1
         counts = [self.count(a) for a in self.kept_axes if a is not axis]
         if axis is not None and self._is_wide(axis, lanes):
@@ -281,6 +282,7 @@ class _Reduction(Sweep):
     # Rows: vectors along the last reduced axis
 
     def _rows(self, axis: Axis) -> Stmt:
+        self.frame.schedule = "row reduction" if self.kept_axes else "full reduction"
         counts = [self.count(a) for a in self.kept_axes]
         if self._in_parts(self.kept_size):
             return self._row_parts(axis, counts)

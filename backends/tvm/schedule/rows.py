@@ -47,6 +47,7 @@ def row_kernel(
     frame: Frame, kernel: RowKernel, results: Sequence[tuple[Instruction, Buffer]]
 ) -> Stmt:
     """The whole kernel."""
+    frame.schedule = "row by row"
     return _RowKernel(frame, kernel, dict(results)).statement()
 
 

@@ -42,6 +42,7 @@ class Running:
 
 def running(frame: Frame, work: Running) -> Stmt:
     """The whole kernel."""
+    frame.schedule = "running reduction"
     return _Walk(frame, work).statement()
 
 

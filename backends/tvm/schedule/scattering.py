@@ -56,6 +56,7 @@ class Scattering:
 def scattering(frame: Frame, work: Scattering) -> Stmt:
     """The whole kernel."""
     copied = []
+    frame.schedule = "scatter in place" if frame.in_place else "scatter"
     if not frame.in_place:
         pairs = zip(work.operands, work.targets, strict=True)
         stores = [Store(operand, target, compute=False) for operand, target in pairs]

@@ -19,12 +19,16 @@ def sorting(frame: Frame, work: Sorting) -> Stmt:
     """The whole kernel."""
     order = order_of(work.comparator)
     if order is not None and suits_library(frame, work, order):
+        frame.schedule = "library sort"
         return library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":
         if 0 < work.kept <= SELECTED and work.kept * 4 <= work.length:
+            frame.schedule = "selection"
             return Selecting(frame, work, order).statement()
         if work.length >= RADIX_FROM:
+            frame.schedule = "radix sort"
             return Radix(frame, work, order).statement()
+    frame.schedule = "merge sort"
     return Merging(frame, work).statement()
 
 

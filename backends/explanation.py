@@ -1,0 +1,80 @@
+"""What a compiled program consists of, kept beside its code: kernels, and in what order they run.
+
+Written by the compiler, stored in the artifact as JSON, read by `tracejit.runtime.explaining`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+Place = tuple[str, int, int]
+"""Where an argument lies: "input", "output", "constant" or "workspace", its number, its offset."""
+
+Node = tuple[Any, ...]
+"""A step of the program, as JSON has it:
+
+("call", kernel's number, places), ("loop", condition, predicate's place, body) or
+("branch", selector's place, branches).
+"""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A loop of a kernel: how deep inside others, of what kind, how often it runs.
+
+    ``kind`` is "serial", "parallel", "vectorized" or "unrolled"; the extent is -1 where it is only
+    known as the kernel runs.
+    """
+
+    depth: int
+    kind: str
+    extent: int
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """One kernel, counted when it was made.
+
+    ``ops`` are the opcodes of the instructions that it computes, in order; ``schedule`` says in
+    which way. Bytes are those of the elements that it needs and makes, each counted once; ``flops``
+    and ``transcendentals`` the operations on distinct elements. ``wide`` is whether the arithmetic
+    is in 64-bit floats. ``callbacks`` are the Python functions that it calls.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    schedule: str
+    loops: tuple[Nest, ...]
+    threads: int
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    transcendentals: int
+    wide: bool
+    callbacks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All kernels of a program, and the steps that call them."""
+
+    kernels: Sequence[KernelFacts]
+    steps: Sequence[Node]
+
+    def to_json(self) -> bytes:
+        kernels = [astuple(kernel) for kernel in self.kernels]
+        return json.dumps([kernels, self.steps], separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_json(data: bytes) -> Explanation:
+        kernels, steps = json.loads(data)
+        return Explanation([_facts(kernel) for kernel in kernels], steps)
+
+
+def _facts(values: Sequence[Any]) -> KernelFacts:
+    name, ops, schedule, loops, *numbers, callbacks = values
+    nests = tuple(Nest(*loop) for loop in loops)
+    return KernelFacts(name, tuple(ops), schedule, nests, *numbers, callbacks=tuple(callbacks))
