@@ -111,7 +111,7 @@ WRONG = [
     ),
     (entry("c = f32[2] constant({1})"), 4, 22, "f32[2] needs 2 elements, the constant has 1"),
     (entry("c = f32[2] constant({1, 2}"), 4, 22, "'(' is never closed"),
-    (entry("c = (f32[]) constant((1))"), 4, 23, "a constant of shape (f32[]) is not supported"),
+    (entry("c = (f32[]) constant({1})"), 4, 23, "a tuple needs parentheses of its own"),
     (entry("x = f32[] parameter(0), metadata={a"), 5, 1, "expected '=', found '}'"),
     (entry("x = f32[] parameter(0), sharding={[}"), 4, 38, "'}' closes nothing"),
     (entry("x = f32[] parameter(0)") + "ENTRY g { x = f32[] parameter(0) }", 6, 1, "two ENTRY"),

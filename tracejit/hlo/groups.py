@@ -3,6 +3,7 @@
 {{0,1},{2,3}}              each group in full
 [2,4]<=[8]                 0 to 7 in order, as 2 groups of 4
 [4,2]<=[2,4]T(1,0)         0 to 7 as 2 rows of 4, transposed, as 4 groups of 2
+mesh['x'=4,'y'=2] {'x'}    0 to 7 as 4 rows of 2, a group for each column; see `meshes`
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from tracejit.hlo.lexer import Lexer
-
-# More devices than any machine has; a text cannot ask for more memory than this takes.
-_MOST_NUMBERS = 1 << 20
+from tracejit.hlo.meshes import MOST_NUMBERS, read_mesh_groups
 
 Groups = tuple[tuple[int, ...], ...]
 _T = TypeVar("_T")
@@ -27,7 +26,9 @@ def write_groups(groups: Sequence[Sequence[int]]) -> str:
 
 
 def read_groups(lexer: Lexer) -> Groups:
-    """Groups in full, or in the short form of those that follow a pattern."""
+    """Groups in full, or in a short form of those that follow a pattern."""
+    if lexer.at("mesh"):
+        return read_mesh_groups(lexer)
     return _read_pattern(lexer) if lexer.at("[") else read_lists(lexer)
 
 
@@ -64,7 +65,7 @@ def _read_pattern(lexer: Lexer) -> Groups:
         raise lexer.error("the numbers do not make such groups", offset)
     if sorted(order) != list(range(len(sizes))):
         raise lexer.error(f"{order} does not reorder {len(sizes)} dimensions", offset)
-    if count > _MOST_NUMBERS:
+    if count > MOST_NUMBERS:
         raise lexer.error(f"{count} numbers are too many", offset)
     numbers = np.arange(count).reshape(sizes).transpose(order).reshape(shape)
     return tuple(map(tuple, numbers.tolist()))

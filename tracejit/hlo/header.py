@@ -29,6 +29,7 @@ def read_header(lexer: Lexer) -> Header:
     if lexer.at("HloModule"):
         lexer.advance()
         header.name = lexer.word("the name of the module")
+        lexer.accept(":")
         given: set[str] = set()
         while lexer.accept(","):
             offset = lexer.token.offset

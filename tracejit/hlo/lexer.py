@@ -98,6 +98,15 @@ class Lexer:
             raise self.error(f"expected {what}, a string, found {self._found()}")
         return _ESCAPE.sub(_unescaped, self.advance().text[1:-1])
 
+    def single_quoted(self, what: str) -> str:
+        """What stands between single quotes here, without tokens."""
+        end = self.text.find("'", self.token.offset + 1)
+        if not self.at("'") or end < 0:
+            raise self.error(f"expected {what} in single quotes, found {self._found()}")
+        text = self.text[self.token.offset + 1 : end]
+        self.jump(end + 1)
+        return text
+
     def skip_value(self) -> None:
         """Moves past one attribute value of any form."""
         while True:

@@ -111,6 +111,23 @@ def read_literal(text: str, shape: Shape) -> np.ndarray:
     return _read_elements(words, element_type).reshape(shape.dimensions)
 
 
+def split_tuple(text: str, count: int) -> list[str]:
+    """The texts of a tuple's elements: ``({1, 2}, 3)``. Raises `ValueError` for other counts."""
+    text = _IGNORED.sub(" ", text).strip()
+    if not (text.startswith("(") and text.endswith(")")):
+        raise ValueError("the constant of a tuple needs parentheses of its own")
+    parts, depth, start = [], 0, 1
+    for i, character in enumerate(text):
+        depth += (character in "({") - (character in ")}")
+        if (depth == 1 and character == ",") or (depth == 0 and i + 1 == len(text)):
+            parts.append(text[start:i].strip())
+            start = i + 1
+    parts = [] if parts == [""] else parts
+    if len(parts) != count or depth:
+        raise ValueError(f"a tuple of {count} elements is not {text[:80]}")
+    return parts
+
+
 def _braces(dimensions: Sequence[int]) -> str:
     """What is left of a constant without its elements: braces and commas."""
     text = ""
@@ -146,7 +163,10 @@ def _read_reals(words: list[str], element_type: ElementType) -> np.ndarray:
     for i in np.flatnonzero(np.isinf(wide)):
         if words[i].lstrip("+-") != "inf":
             raise ValueError(f"{words[i]} is out of the range of f64")
-    values = wide.astype(element_type.dtype)
+    with np.errstate(over="ignore"):
+        values = wide.astype(element_type.dtype)
+    for i in np.flatnonzero(np.isfinite(wide) & ~np.isfinite(values.astype(np.float64))):
+        raise ValueError(f"{words[i]} is out of the range of {element_type}")
     for i in np.flatnonzero(np.isnan(wide)):
         values[i] = _read_nan(words[i], element_type)
     return values

@@ -57,7 +57,10 @@ def read_tables(lexer: Lexer) -> SourceTables:
 
 
 def read_fields(lexer: Lexer) -> Fields:
-    """What ``{name="text" other=3}`` says; values of any other form are left out."""
+    """What ``{name="text" other=3}`` says; values of any other form are left out.
+
+    Commas between the fields are read past.
+    """
     fields: Fields = {}
     lexer.expect("{")
     while not lexer.accept("}"):
@@ -69,4 +72,5 @@ def read_fields(lexer: Lexer) -> Fields:
             fields[name] = lexer.integer("a number")
         else:
             lexer.skip_value()
+        lexer.accept(",")
     return fields

@@ -6,7 +6,7 @@ What changes no value is read past (`tracejit.hlo.skipped` says what and why); t
 taken from the metadata. A constant that XLA left out, ``constant({...})``, becomes one more
 parameter of the module: after its own ones, in the order of the text. Without ENTRY the last
 computation is the entry, and without HloModule the module is named after it, as XLA has it.
-Nothing here recurses, so no text is too long or too deeply nested.
+Calls may be nested as deeply as they like: nothing recurses along them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
+from tracejit.ops.tokens import OUTFEED
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.traversal import unreached
 
@@ -175,6 +176,8 @@ class _Builder:
                 else _resolved(statement.attributes[a.name], self.made)
                 for a in op.attributes
             }
+            if op is OUTFEED and attributes["outfeed_shape"] is None:
+                attributes["outfeed_shape"] = operands[0].shape
             if any(self.made[callee] in self.places for callee in _called(statement)):
                 return self.threaded(statement, operands, attributes, left_out)
             shape = op.shape_rule(*[o.shape for o in operands], **attributes)

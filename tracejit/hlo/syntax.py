@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,21 +14,29 @@ from tracejit.hlo import skipped
 from tracejit.hlo.attributes import ELSEWHERE, ComputationName, read_attribute
 from tracejit.hlo.header import Header, read_header
 from tracejit.hlo.lexer import Lexer
-from tracejit.hlo.literals import read_literal
+from tracejit.hlo.literals import read_literal, split_tuple
 from tracejit.hlo.metadata import read_fields
 from tracejit.hlo.shapes import read_shape
-from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.ops.constants import CONSTANT, PARAMETER, TUPLE
 from tracejit.ops.control import CALL
 from tracejit.ops.dumps import ASYNC_DONE, ASYNC_START, ASYNC_UPDATE
+from tracejit.ops.layout import BROADCAST_IN_DIM
+from tracejit.ops.tokens import OUTFEED
 from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.sources import Source
 
 _ASYNC_PARTS = {"start": ASYNC_START, "update": ASYNC_UPDATE, "done": ASYNC_DONE}
 _THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_thread")
 
-
 # What attributes were called in older text.
 _OLD_NAMES = {"opaque": "backend_config"}
+# What text may leave out though it is printed: the dimensions of a scalar, an operand's shape.
+_USUAL: dict[Op, dict[str, Any]] = {
+    BROADCAST_IN_DIM: {"dimensions": ()},
+    OUTFEED: {"outfeed_shape": None},
+}
+# How deeply instructions, and bodies of computations, may be written inside each other.
+_MOST_NESTED = 50
 
 
 @dataclass
@@ -45,6 +55,7 @@ class Statement:
     attributes: dict[str, Any]
     source: Source | None
     declared: dict[int, AnyShape] = field(default_factory=dict)
+    inner: list[Statement] = field(default_factory=list)
 
 
 @dataclass
@@ -74,7 +85,8 @@ class Reader:
         self.lexer = lexer
         self.header = Header()
         self.opcodes = {op.opcode: op for op in OPS.values()}
-        self.wrapped: dict[str, Block] = {}
+        self.nested: dict[str, Block] = {}
+        self.depth = 0
 
     def program(self) -> Program:
         """Everything in the text, checked for grammar."""
@@ -96,8 +108,7 @@ class Reader:
             raise lexer.error("a module needs at least one computation")
         entry = block.name if entry is None else entry
         self.header.name = self.header.name or f"module_{entry}"
-        blocks |= {name: block for name, block in self.wrapped.items() if name not in blocks}
-        return Program(self.header, blocks, entry)
+        return Program(self.header, blocks | self.nested, entry)
 
     def block(self) -> Block:
         lexer = self.lexer
@@ -110,6 +121,19 @@ class Reader:
                 raise lexer.error("expected -> and the shape of the result")
             lexer.advance()
             result = read_shape(lexer)
+        block = self.body(name, offset, result)
+        while lexer.accept(","):
+            place = lexer.token.offset
+            attribute = lexer.word("an attribute of the computation")
+            if attribute not in skipped.COMPUTATION:
+                raise lexer.error(f"attribute {attribute} of a computation is not known", place)
+            lexer.expect("=")
+            lexer.skip_value()
+        return block
+
+    def body(self, name: str, offset: int, result: AnyShape | None = None) -> Block:
+        """The instructions of a computation, in braces."""
+        lexer = self.lexer
         lexer.expect("{")
         statements: dict[str, Statement] = {}
         root: str | None = None
@@ -118,6 +142,7 @@ class Reader:
             statement = self.statement()
             if statement.name in statements:
                 raise lexer.error(f"{statement.name} is defined twice", statement.offset)
+            statements |= {inner.name: inner for inner in statement.inner}
             statements[statement.name] = statement
             if is_root and root is not None:
                 raise lexer.error("there are two ROOT instructions", statement.offset)
@@ -125,14 +150,13 @@ class Reader:
         if not statements:
             raise lexer.error("a computation needs at least one instruction")
         lexer.expect("}")
-        while lexer.accept(","):
-            place = lexer.token.offset
-            attribute = lexer.word("an attribute of the computation")
-            if attribute not in skipped.COMPUTATION:
-                raise lexer.error(f"attribute {attribute} of a computation is not known", place)
-            lexer.expect("=")
-            lexer.skip_value()
         return Block(name, offset, list(statements.values()), root or statement.name, result)
+
+    def hidden(self, name: str, block: Block) -> ComputationName:
+        """The name of a computation that the text does not name; no name in it has a slash."""
+        hidden = f"{name}/{len(self.nested)}"
+        self.nested[hidden] = block
+        return ComputationName(hidden)
 
     def statement(self) -> Statement:
         lexer = self.lexer
@@ -149,16 +173,21 @@ class Reader:
             statement = Statement(name, offset, CALL, shape, [], {}, None)
             return self.asynchronous(statement, opcode, opcode_offset)
         statement = Statement(name, offset, op, shape, [], {}, None)
-        if op is CONSTANT:
+        self.arguments(statement)
+        self.attributes(statement)
+        return statement
+
+    def arguments(self, statement: Statement) -> None:
+        """What stands in the parentheses after the opcode."""
+        lexer = self.lexer
+        if statement.op is CONSTANT:
             self.literal(statement)
-        elif op is PARAMETER:
+        elif statement.op is PARAMETER:
             lexer.expect("(")
             statement.attributes["parameter_number"] = lexer.integer("the parameter's number")
             lexer.expect(")")
         else:
             self.operands(statement)
-        self.attributes(statement)
-        return statement
 
     def asynchronous(self, statement: Statement, opcode: str, offset: int) -> Statement:
         """A part of an async op written short: ``negate-start(x)`` for an async-start.
@@ -178,25 +207,26 @@ class Reader:
         shapes = statement.shape.elements if isinstance(statement.shape, TupleShape) else ()
         if len(shapes) < 2 or not isinstance(shapes[0], TupleShape):
             raise lexer.error(f"{opcode} makes a bundle ((operands), result, contexts)")
-        called = f"{statement.name}.wrapped"
+        name = f"{statement.name}.wrapped"
         inner = Statement("result", statement.offset, op, shapes[1], [], {}, None)
         self.operands(inner)
         statement.operands, inner.operands = inner.operands, []
+        statement.inner, inner.inner = inner.inner, []
         self.attributes(inner, _THREAD)
         thread = inner.attributes.pop(_THREAD.name)
         parameters = []
         for number, shape in enumerate(shapes[0].elements):
             attributes = {"parameter_number": number, "shape": shape}
-            name = f"parameter.{number}"
+            taken = f"parameter.{number}"
             parameters.append(
-                Statement(name, statement.offset, PARAMETER, shape, [], attributes, None)
+                Statement(taken, statement.offset, PARAMETER, shape, [], attributes, None)
             )
-            inner.operands.append((name, statement.offset))
-        self.wrapped[called] = Block(called, statement.offset, [*parameters, inner], "result")
+            inner.operands.append((taken, statement.offset))
+        block = Block(name, statement.offset, [*parameters, inner], "result")
         statement.source = inner.source
         statement.attributes = {
             _THREAD.name: thread,
-            "calls": ComputationName(called),
+            "calls": self.hidden(name, block),
             "shape": statement.shape,
         }
         return statement
@@ -206,34 +236,78 @@ class Reader:
         if statement.shape is None:
             raise lexer.error("a constant needs its shape", statement.offset)
         offset = lexer.token.offset
-        text = lexer.parenthesised()
+        self.constant(statement, lexer.parenthesised(), offset)
+
+    def constant(self, statement: Statement, text: str, offset: int) -> None:
+        """Gives a constant its value; one of a tuple becomes a Tuple of constants."""
+        shape = statement.shape
         if text.replace(" ", "") == "{...}":
             return
-        if not isinstance(statement.shape, Shape):
-            raise lexer.error(f"a constant of shape {statement.shape} is not supported", offset)
         try:
-            literal = read_literal(text, statement.shape)
+            if isinstance(shape, Shape):
+                literal = read_literal(text, shape)
+                literal.flags.writeable = False
+                statement.attributes["literal"] = literal
+                return
+            if not isinstance(shape, TupleShape):
+                raise self.lexer.error(f"a constant of shape {shape} is not supported", offset)
+            parts = split_tuple(text, len(shape.elements))
         except ValueError as error:
-            raise lexer.error(str(error), offset) from error
-        literal.flags.writeable = False
-        statement.attributes["literal"] = literal
+            raise self.lexer.error(str(error), offset) from error
+        statement.op = TUPLE
+        for element, part in zip(shape.elements, parts, strict=True):
+            name = f"{statement.name}/{len(statement.operands)}"
+            inner = Statement(name, statement.offset, CONSTANT, element, [], {}, None)
+            self.constant(inner, part, offset)
+            statement.inner += [*inner.inner, inner]
+            statement.operands.append((name, statement.offset))
 
     def operands(self, statement: Statement) -> None:
         lexer = self.lexer
         lexer.expect("(")
         while not lexer.accept(")"):
+            shape = None
             if lexer.at("(") or lexer.peek().text == "[":
-                statement.declared[len(statement.operands)] = read_shape(lexer)
+                shape = read_shape(lexer)
             offset = lexer.token.offset
-            statement.operands.append((lexer.word("the name of an operand"), offset))
+            name = lexer.word("the name of an operand")
+            if lexer.at("("):
+                name = self.written_inside(statement, name, shape, offset)
+            elif shape is not None:
+                statement.declared[len(statement.operands)] = shape
+            statement.operands.append((name, offset))
             if not lexer.at(")"):
                 lexer.expect(",")
 
+    def written_inside(
+        self, statement: Statement, opcode: str, shape: AnyShape | None, offset: int
+    ) -> str:
+        """The name of an operand that is written out where it is taken, without attributes."""
+        op = self.opcodes.get(opcode)
+        if op is None:
+            raise self.lexer.error(f"opcode {opcode} is not known", offset)
+        name = f"{statement.name}/{len(statement.operands)}"
+        inner = Statement(name, offset, op, shape, [], {}, None)
+        with self.nesting(offset):
+            self.arguments(inner)
+        self.complete(inner)
+        statement.inner += [*inner.inner, inner]
+        return name
+
+    @contextmanager
+    def nesting(self, offset: int) -> Iterator[None]:
+        """One level deeper; refuses text that is nested too deeply."""
+        if self.depth == _MOST_NESTED:
+            raise self.lexer.error(f"the text is nested more than {_MOST_NESTED} deep", offset)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
     def attributes(self, statement: Statement, *more: Attribute) -> None:
+        """The attributes as written, and those that are left out."""
         lexer = self.lexer
         values = statement.attributes
-        written = [a for a in (*statement.op.attributes, *more) if a.kind not in ELSEWHERE]
-        known = {a.name: a for a in written}
+        known = {a.name: a for a in _written(statement.op, more)}
         while lexer.accept(","):
             offset = lexer.token.offset
             name = lexer.word("the name of an attribute")
@@ -250,9 +324,17 @@ class Reader:
             elif name in values:
                 raise lexer.error(f"attribute {name} is given twice", offset)
             else:
-                values[name] = self.attribute(known[name].kind)
-        for name, attribute in known.items():
-            if values.setdefault(name, attribute.default) is REQUIRED:
+                values[name] = self.attribute(known[name].kind, f"{statement.name}.{name}")
+        self.complete(statement, *more)
+
+    def complete(self, statement: Statement, *more: Attribute) -> None:
+        """Gives attributes that are not written their usual values."""
+        lexer = self.lexer
+        values = statement.attributes
+        usual = _USUAL.get(statement.op, {})
+        for attribute in _written(statement.op, more):
+            name = attribute.name
+            if values.setdefault(name, usual.get(name, attribute.default)) is REQUIRED:
                 raise lexer.error(
                     f"{statement.op.opcode} needs the attribute {name}", statement.offset
                 )
@@ -266,11 +348,32 @@ class Reader:
                         f"{statement.op.opcode} needs the shape of its result", statement.offset
                     )
 
-    def attribute(self, kind: Kind) -> Any:
+    def attribute(self, kind: Kind, name: str) -> Any:
+        """The value here; ``name`` is for a computation that is written out here."""
         offset = self.lexer.token.offset
+        if kind is Kind.COMPUTATION and self.lexer.at("{"):
+            return self.computation_inside(name)
+        if kind is Kind.COMPUTATIONS and self.lexer.at("{") and self.lexer.peek().text == "{":
+            self.lexer.advance()
+            computations = [self.computation_inside(name)]
+            while self.lexer.accept(","):
+                computations.append(self.computation_inside(name))
+            self.lexer.expect("}")
+            return tuple(computations)
         try:
             return read_attribute(kind, self.lexer)
         except HloParseError:
             raise
         except TracejitError as error:
             raise self.lexer.error(error.message, offset) from error
+
+    def computation_inside(self, name: str) -> ComputationName:
+        """A computation whose body stands where its name would."""
+        offset = self.lexer.token.offset
+        with self.nesting(offset):
+            return self.hidden(name, self.body(name, offset))
+
+
+def _written(op: Op, more: Sequence[Attribute]) -> list[Attribute]:
+    """The attributes that text writes as ``name=value``."""
+    return [a for a in (*op.attributes, *more) if a.kind not in ELSEWHERE]
