@@ -72,9 +72,25 @@ def log1p(operand: np.ndarray) -> Value:
         return np.log1p(operand)
     x, y = operand.real, operand.imag
     small = np.log1p(x * (x + 2) + y * y) / 2
-    return np.where(np.abs(operand) < 0.5, small, np.log(np.hypot(1 + x, y))) + 1j * np.arctan2(
-        y, 1 + x
-    )
+    far = np.log(np.hypot(1 + x, y))
+    return _complex(np.where(np.abs(operand) < 0.5, small, far), np.arctan2(y, 1 + x))
+
+
+def expm1(operand: np.ndarray) -> Value:
+    """e^(x + iy) - 1, of which expm1(x) cos y - 2 sin²(y/2) is the real part, exact near 0."""
+    if operand.dtype.kind != "c":
+        return np.expm1(operand)
+    x, y, power = operand.real, operand.imag, np.exp(operand)
+    near = np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2
+    re = np.where(y == 0, np.expm1(x), np.where(x < 1, near, power.real - 1))
+    return _complex(np.where(x == -np.inf, -1, re), power.imag)
+
+
+def _complex(re: np.ndarray, im: np.ndarray) -> np.ndarray:
+    """The numbers of these parts; re + 1j * im would lose zeros' signs and infinities."""
+    made = np.empty(re.shape, np.result_type(re.dtype, np.complex64))
+    made.real, made.imag = re, im
+    return made
 
 
 def logistic(operand: np.ndarray) -> Value:
@@ -91,7 +107,9 @@ def round_nearest_afz(operand: np.ndarray) -> Value:
 
 def sign(operand: np.ndarray) -> Value:
     if operand.dtype.kind == "c":
-        return np.where(operand == 0, 0, operand / np.abs(operand)).astype(operand.dtype)
+        size = np.abs(operand)
+        direction = _complex(operand.real / size, operand.imag / size)
+        return np.where(operand == 0, operand, direction).astype(operand.dtype)
     signs = np.sign(operand)
     # np.sign drops the sign of a zero.
     return np.where(operand == 0, operand, signs)
@@ -134,7 +152,7 @@ _WIDE: dict[Op, Callable[..., Value]] = {
     COSH: np.cosh,
     ERF: erf,
     EXP: np.exp,
-    EXPM1: np.expm1,
+    EXPM1: expm1,
     LOG: np.log,
     LOG1P: log1p,
     LOGISTIC: logistic,

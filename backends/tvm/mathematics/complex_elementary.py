@@ -45,7 +45,8 @@ def exp(z: Pair) -> Pair:
     is_angle = absolute(y) < math.inf
     re = select(x.equals(math.inf) & ~is_angle, math.inf, re)
     vanishes = x.equals(-math.inf) & ~is_angle
-    return Pair(select(vanishes, 0.0, re), select(vanishes, 0.0, im))
+    flat = select(y.is_nan, 0.0, copy_sign(x.like(0.0), y))
+    return Pair(select(vanishes, 0.0, re), select(vanishes, flat, im))
 
 
 def expm1(z: Pair) -> Pair:
@@ -155,7 +156,7 @@ def sinh(z: Pair) -> Pair:
     re = select(x.equals(0.0) & re.is_nan, x, re)
     im = select(y.equals(0.0) & im.is_nan, y, im)
     is_angle = absolute(y) < math.inf
-    return Pair(select(absolute(x).equals(math.inf) & ~is_angle, x, re), im)
+    return Pair(select(absolute(x).equals(math.inf) & ~is_angle, math.inf, re), im)
 
 
 def cosh(z: Pair) -> Pair:
@@ -182,9 +183,9 @@ def _hyperbolic(x: Value) -> tuple[Value, Value, Value]:
 
 
 def sin(z: Pair) -> Pair:
-    """-i sinh(i z)."""
-    value = sinh(Pair(-z.im, z.re))
-    return Pair(value.im, -value.re)
+    """-i sinh(i z): sinh with the parts of its argument and of its result exchanged."""
+    value = sinh(Pair(z.im, z.re))
+    return Pair(value.im, value.re)
 
 
 def cos(z: Pair) -> Pair:
@@ -210,7 +211,8 @@ def tanh(z: Pair) -> Pair:
     twist = trigonometric.sin(y) * trigonometric.cos(y) * 4.0 * exponential.exp(size * -2.0)
     is_angle = absolute(y) < math.inf
     is_infinite = size.equals(math.inf)
-    twist = select(is_infinite & ~is_angle, 0.0, twist)
+    flat = select(y.is_nan, 0.0, copy_sign(x.like(0.0), y))
+    twist = select(is_infinite & ~is_angle, flat, twist)
     one = copy_sign(x.like(1.0), x)
     far = Pair(select(is_angle | is_infinite, one, math.nan), twist)
     value = choose(size > limit, far, near)
@@ -219,6 +221,6 @@ def tanh(z: Pair) -> Pair:
 
 
 def tan(z: Pair) -> Pair:
-    """-i tanh(i z)."""
-    value = tanh(Pair(-z.im, z.re))
-    return Pair(value.im, -value.re)
+    """-i tanh(i z): tanh with the parts of its argument and of its result exchanged."""
+    value = tanh(Pair(z.im, z.re))
+    return Pair(value.im, value.re)

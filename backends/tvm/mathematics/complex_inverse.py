@@ -58,13 +58,17 @@ def _ellipse(z: Pair) -> _Ellipse:
 def _asin(z: Pair) -> Pair:
     """The arc sine."""
     x, rest, height = _ellipse(z)
-    return Pair(copy_sign(atan2(x, rest), z.re), copy_sign(height, z.im))
+    re = copy_sign(atan2(x, rest), z.re)
+    # On the imaginary axis the real part is 0, whatever the imaginary one.
+    return Pair(select(z.re.equals(0.0), z.re, re), copy_sign(height, z.im))
 
 
 def _acos(z: Pair) -> Pair:
     """The arc cosine, with the real part in [0, pi]."""
     x, rest, height = _ellipse(z)
-    return Pair(atan2(rest, copy_sign(x, z.re)), copy_sign(height, -z.im))
+    re = atan2(rest, copy_sign(x, z.re))
+    # On the imaginary axis the real part is a right angle, whatever the imaginary one.
+    return Pair(select(z.re.equals(0.0), math.pi / 2, re), copy_sign(height, -z.im))
 
 
 def _asinh(z: Pair) -> Pair:
@@ -91,8 +95,10 @@ def _atanh(z: Pair) -> Pair:
     re = select(distance < 2.0**-100, (math.log(2.0) - log_magnitude(beside)) * 0.5, re)
     im = atan2(y + y, fma(beside.re, x + 1.0, -(y * y))) * 0.5
     is_far = larger(z) > 2.0 ** (x.kind.bias // 2)
-    im = select(is_far & ~z.is_nan, math.pi / 2, im)
-    return Pair(copy_sign(select(z.is_infinite, 0.0, re), z.re), copy_sign(im, z.im))
+    im = select((is_far & ~z.is_nan) | y.equals(math.inf), math.pi / 2, im)
+    # Zero at infinity and on the imaginary axis, whatever the imaginary part.
+    re = select(z.is_infinite | x.equals(0.0), 0.0, re)
+    return Pair(copy_sign(re, z.re), copy_sign(im, z.im))
 
 
 asin = in_double(_asin)
