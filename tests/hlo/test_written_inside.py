@@ -24,6 +24,23 @@ X = np.arange(4, dtype=np.float32)
         ("a = f32[4] parameter(0)\n ROOT r = add(a, add(a, add(a, a)))", 4),
         ("ROOT r = f32[4] broadcast(f32[] constant(3))", 3),
         ("ROOT r = f32[] constant(3)", 3),
+        (
+            "p = f32[4] parameter(0)\n ROOT r = dot(p, p), lhs_contracting_dims={0}, "
+            "rhs_contracting_dims={0}, operand_precision={HIGH,Highest}",
+            4,
+        ),
+        (
+            "p = f32[4,4] broadcast(f32[] constant(1))\n "
+            "q = f32[4,1,4] broadcast(f32[] constant(1))\n"
+            " ROOT r = dot(p, q), lhs_batch_dims={1}, lhs_contracting_dims={0}, "
+            "rhs_batch_dims={2}, rhs_contracting_dims={0}",
+            4,
+        ),
+        (
+            "ROOT r = f32[4] map(f32[4] parameter(0)), to_apply={"
+            "ROOT n = negate(f32[] parameter(0))}",
+            -1,
+        ),
         ('ROOT r = f32[] constant(3), metadata={source_line=5, op_type="const"}', 3),
         (
             "ROOT r = get-tuple-element((f32[4], s32[]) tuple(f32[4] parameter(0), s32[] "

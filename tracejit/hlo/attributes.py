@@ -293,7 +293,7 @@ _READ: dict[Kind, Callable[[Lexer], Any]] = {
     Kind.INT_LISTS: groups.read_lists,
     Kind.NAME: lambda lexer: lexer.word("a name"),
     Kind.PADDING: _read_padding,
-    Kind.PRECISIONS: lambda lexer: _read_braced(lexer, lambda: lexer.word("a precision")),
+    Kind.PRECISIONS: lambda lexer: _read_braced(lexer, lambda: lexer.word("a precision").lower()),
     Kind.REPLICA_GROUPS: groups.read_groups,
     Kind.RESULT_ACCURACY: _read_result_accuracy,
     Kind.SHAPES: calls.read_shapes,

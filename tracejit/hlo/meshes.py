@@ -100,7 +100,8 @@ def _read_devices(lexer: Lexer, count: int) -> np.ndarray:
     lexer.expect(")")
     if math.prod(sizes) != count or sorted(order) != list(range(len(sizes))):
         raise lexer.error(f"device_ids must number each of {count} devices once", offset)
-    return np.arange(count).reshape(sizes).transpose(order).reshape(-1)
+    transposed = np.arange(count).reshape(sizes).transpose(order)
+    return np.asarray(transposed).reshape(-1)
 
 
 def _read_numbers(lexer: Lexer, closing: str) -> list[int]:

@@ -21,11 +21,11 @@ from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.elided import THREADED, with_more
 from tracejit.hlo.entry_layout import with_entry_layout
 from tracejit.hlo.known_calls import as_op
+from tracejit.hlo.left_out import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.syntax import Block, Program, Reader, Statement
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
-from tracejit.ops.tokens import OUTFEED
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.traversal import unreached
 
@@ -176,8 +176,9 @@ class _Builder:
                 else _resolved(statement.attributes[a.name], self.made)
                 for a in op.attributes
             }
-            if op is OUTFEED and attributes["outfeed_shape"] is None:
-                attributes["outfeed_shape"] = operands[0].shape
+            for name, usual in LEFT_OUT.get(op, {}).items():
+                if attributes[name] is None:
+                    attributes[name] = usual(operands, attributes)
             if any(self.made[callee] in self.places for callee in _called(statement)):
                 return self.threaded(statement, operands, attributes, left_out)
             shape = op.shape_rule(*[o.shape for o in operands], **attributes)

@@ -13,6 +13,7 @@ from tracejit.graph import OPS, Op
 from tracejit.hlo import skipped
 from tracejit.hlo.attributes import ELSEWHERE, ComputationName, read_attribute
 from tracejit.hlo.header import Header, read_header
+from tracejit.hlo.left_out import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal, split_tuple
 from tracejit.hlo.metadata import read_fields
@@ -20,8 +21,6 @@ from tracejit.hlo.shapes import read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER, TUPLE
 from tracejit.ops.control import CALL
 from tracejit.ops.dumps import ASYNC_DONE, ASYNC_START, ASYNC_UPDATE
-from tracejit.ops.layout import BROADCAST_IN_DIM
-from tracejit.ops.tokens import OUTFEED
 from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.sources import Source
 
@@ -30,11 +29,6 @@ _THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_t
 
 # What attributes were called in older text.
 _OLD_NAMES = {"opaque": "backend_config"}
-# What text may leave out though it is printed: the dimensions of a scalar, an operand's shape.
-_USUAL: dict[Op, dict[str, Any]] = {
-    BROADCAST_IN_DIM: {"dimensions": ()},
-    OUTFEED: {"outfeed_shape": None},
-}
 # How deeply instructions, and bodies of computations, may be written inside each other.
 _MOST_NESTED = 50
 
@@ -328,13 +322,14 @@ class Reader:
         self.complete(statement, *more)
 
     def complete(self, statement: Statement, *more: Attribute) -> None:
-        """Gives attributes that are not written their usual values."""
+        """Gives attributes that are not written their usual values, or None for `LEFT_OUT`."""
         lexer = self.lexer
         values = statement.attributes
-        usual = _USUAL.get(statement.op, {})
+        follows = LEFT_OUT.get(statement.op, {})
         for attribute in _written(statement.op, more):
             name = attribute.name
-            if values.setdefault(name, usual.get(name, attribute.default)) is REQUIRED:
+            usual = None if name in follows else attribute.default
+            if values.setdefault(name, usual) is REQUIRED:
                 raise lexer.error(
                     f"{statement.op.opcode} needs the attribute {name}", statement.offset
                 )
@@ -343,7 +338,7 @@ class Reader:
                 values[attribute.name] = attribute.default
             elif attribute.kind is Kind.SHAPE:
                 values[attribute.name] = statement.shape
-                if statement.shape is None:
+                if statement.shape is None and attribute.name not in follows:
                     raise lexer.error(
                         f"{statement.op.opcode} needs the shape of its result", statement.offset
                     )
