@@ -16,6 +16,12 @@ def first_line(path: Path, start: str) -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(start)), "")
 
 
+def resident_bytes(most: bool) -> int | None:
+    """The memory that this process holds, or the most it ever held; None where nothing says so."""
+    said = first_line(Path("/proc/self/status"), "VmHWM" if most else "VmRSS")
+    return 1024 * int(said.split()[0]) if said else None
+
+
 def caches() -> str:
     """The caches of the first processor: `L1 48K, L2 1024K, L3 32768K`."""
     folder = Path("/sys/devices/system/cpu/cpu0/cache")

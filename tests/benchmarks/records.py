@@ -47,9 +47,33 @@ class Starts:
     cached: Start
 
 
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that a process held when the inputs were made, and the most it held up to its end."""
+
+    before: int
+    peak: int
+
+    @property
+    def added(self) -> int:
+        """What the calls added: code, workspaces and results, and the compiler if it was used."""
+        return self.peak - self.before
+
+
+@dataclass(frozen=True)
+class Memories:
+    """Of a process that compiles, and of the next, which finds the compiled program on disk.
+
+    They are the same for an engine that does not compile.
+    """
+
+    cold: Memory
+    cached: Memory
+
+
 @dataclass
 class Report:
-    """All that was measured; ``cells`` and ``starts`` by case, then by engine."""
+    """All that was measured; ``cells``, ``starts`` and ``memories`` by case, then by engine."""
 
     machine: dict[str, str]
     versions: dict[str, str] = field(default_factory=dict)
@@ -59,6 +83,7 @@ class Report:
     targets: dict[str, Target] = field(default_factory=dict)
     cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
     starts: dict[str, dict[str, Starts]] = field(default_factory=dict)
+    memories: dict[str, dict[str, Memories]] = field(default_factory=dict)
 
     @property
     def engines(self) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from tests.benchmarks.case import ENGINES, Case
 from tests.benchmarks.compare import compare
 from tests.benchmarks.process import AbsentError, FailedError, Process
-from tests.benchmarks.records import Cell, Report, Start, Starts
+from tests.benchmarks.records import Cell, Memories, Memory, Report, Start, Starts
 from tests.benchmarks.timing import summarise
 
 
@@ -116,18 +116,45 @@ class Session:
                     cold, cached = (self.first_in_new(case, engine, cache) for _ in range(2))
                 row[engine] = Starts(cold, cached)
 
+    def measure_memory(self, case: Case) -> None:
+        """For each engine, in new processes: two in turn that share a folder if it compiles."""
+        row: dict[str, Memories] = {}
+        for engine, cell in self.report.cells[case.name].items():
+            if cell.error:
+                continue
+            with tempfile.TemporaryDirectory(dir=self.folder) as cache:
+                turns = 2 if self.process(engine).compiles else 1
+                found = [self.memory_in_new(case, engine, cache) for _ in range(turns)]
+            if None not in found:
+                cold, cached = found[0], found[-1]
+                assert cold is not None
+                assert cached is not None
+                row[engine] = Memories(cold, cached)
+        if row:
+            self.report.memories[case.name] = row
+
+    def memory_in_new(self, case: Case, engine: str, cache: str) -> Memory | None:
+        """The memory of a process that does nothing else; None where the system does not say."""
+        with self.start(engine, **kept_in(cache)) as process:
+            said = process.ask(do="memory", case=case.name, tiny=self.settings.tiny)
+        return None if said["peak"] is None else Memory(**said)
+
     def first_in_new(self, case: Case, engine: str, cache: str) -> Start:
         """Loads an engine and calls once, nothing warmed up; compiled code is kept in ``cache``."""
-        environment = {
-            "JAX_COMPILATION_CACHE_DIR": cache,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-            "TRACEJIT_CACHE_DIR": cache,
-        }
         saved = str(self.folder / f"{engine}.npz")
         request = {"case": case.name, "tiny": self.settings.tiny, "results": saved}
-        with self.start(engine, **environment) as process:
+        with self.start(engine, **kept_in(cache)) as process:
             return Start(process.start_seconds, process.ask(do="first", **request)["first"])
+
+
+def kept_in(cache: str) -> dict[str, str]:
+    """The environment of a process that keeps what it compiles in this folder."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "TRACEJIT_CACHE_DIR": cache,
+    }
 
 
 def run(
@@ -145,3 +172,7 @@ def run(
                 if case.start:
                     progress(f"{case.name}, in a new process")
                     session.measure_starts(case)
+            for case in chosen:
+                if case.memory:
+                    progress(f"{case.name}, its memory")
+                    session.measure_memory(case)

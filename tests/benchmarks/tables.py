@@ -6,7 +6,7 @@ the peer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.benchmarks.case import Target
@@ -162,6 +162,34 @@ def new_processes(report: Report) -> str:
     return table(head, rows)
 
 
+def memory(report: Report) -> str:
+    """The most memory a process holds, and what calls add to it, with ratios to the peers.
+
+    Each process does nothing but load its library, make the inputs and call twenty times. It
+    compiles, or finds what another has compiled before. The memory is that resident at once, as
+    Linux counts it: the peak, and the peak less what was resident before the first call.
+    """
+    rows = []
+    for case, row in report.memories.items():
+        for state in ("cold", "cached"):
+            for part in ("peak", "added"):
+                values = {e: float(getattr(getattr(m, state), part)) for e, m in row.items()}
+                texts = [megabytes(values, e, report.engines[0]) for e in report.engines]
+                label = "whole process" if part == "peak" else "added by the calls"
+                rows.append([f"{case}, {label}{', cached' * (state == 'cached')}", *texts])
+    return table(["memory", *report.engines], rows)
+
+
+def megabytes(values: Mapping[str, float], engine: str, base: str) -> str:
+    """`12.3 MB`, and the ratio of the base's to it."""
+    if engine not in values:
+        return NOTHING
+    text = f"{values[engine] / 1e6:.1f} MB"
+    if engine == base or base not in values or not values[engine]:
+        return text
+    return f"{text} ({values[base] / values[engine]:.2f})"
+
+
 def markdown(report: Report) -> str:
     """The whole report."""
     notes = [*[f"- {key}: {value}" for key, value in report.machine.items() if value]]
@@ -176,4 +204,6 @@ def markdown(report: Report) -> str:
         parts.append(first_calls(report))
     if report.starts:
         parts.append(new_processes(report))
+    if report.memories:
+        parts.append(memory(report))
     return "\n\n".join(parts) + "\n"

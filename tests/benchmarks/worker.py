@@ -10,6 +10,7 @@ TABLE is the module whose CASES are measured. The first line says whether the en
                                             the first call; its results are saved
     {"do": "trace"}                         that case traced once more, not compiled
     {"do": "sample", "seconds": …}          steady calls of that case
+    {"do": "memory", "case": …, "tiny": …}  the memory before the first call and the most after some
 
 Whatever a case raises ends the process, with the traceback on stderr.
 """
@@ -26,12 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks import engines, timing
+from tests.benchmarks import engines, machine, timing
 from tests.benchmarks.case import Case, Implementation
 from tests.benchmarks.engines.base import Engine
 
 # A trace is short beside a garbage collection or a page fault: the least of a few counts.
 TRACES = 3
+# Calls after which a process holds what it will hold.
+CALLS = 20
 
 
 class Worker:
@@ -51,8 +54,8 @@ class Worker:
         call = self.engine.prepare(lambda module, x: x + x)
         return {"first": timing.once(call, arguments, self.engine.wait)}
 
-    def first(self, case: str, tiny: bool, results: str) -> dict[str, Any]:
-        """Times the first call and saves its results for comparison."""
+    def choose(self, case: str, tiny: bool) -> None:
+        """Makes the arguments of a case and what is to be called."""
         chosen = self.cases[case]
         implementation = chosen.implementation(self.name)
         assert implementation is not None, f"{case} has no implementation for {self.name}"
@@ -60,6 +63,10 @@ class Worker:
         self.arguments = inputs if chosen.arguments == "numpy" else self.engine.arguments(inputs)
         self.implementation = implementation
         self.call = self.engine.prepare(implementation)
+
+    def first(self, case: str, tiny: bool, results: str) -> dict[str, Any]:
+        """Times the first call and saves its results for comparison."""
+        self.choose(case, tiny)
         start = perf_counter()
         result = self.call(*self.arguments)
         if self.engine.wait is not None:
@@ -81,6 +88,15 @@ class Worker:
     def sample(self, seconds: float) -> dict[str, Any]:
         return {"samples": timing.sample(self.call, self.arguments, self.engine.wait, seconds)}
 
+    def memory(self, case: str, tiny: bool) -> dict[str, Any]:
+        self.choose(case, tiny)
+        before = machine.resident_bytes(most=False)
+        for _ in range(CALLS):
+            result = self.call(*self.arguments)
+            if self.engine.wait is not None:
+                self.engine.wait(result)
+        return {"before": before, "peak": machine.resident_bytes(most=True)}
+
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         asked: str = request.pop("do")
         does: dict[str, Callable[..., dict[str, Any]]] = {
@@ -88,6 +104,7 @@ class Worker:
             "first": self.first,
             "trace": self.trace,
             "sample": self.sample,
+            "memory": self.memory,
         }
         return does[asked](**request)
 
