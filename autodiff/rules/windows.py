@@ -16,8 +16,13 @@ from tracejit.ops.base import make
 from tracejit.ops.comparison import ge, lt
 from tracejit.ops.computations import binary_op, scalar_computation
 from tracejit.ops.constants import constant, elements_of, iota, parameter, tuple_
-from tracejit.ops.elementwise import ADD, MAX, MIN, and_, or_, select
-from tracejit.ops.indexing import GatherDimensionNumbers, gather
+from tracejit.ops.elementwise import ADD, MAX, MIN, MUL, SUB, and_, or_, select
+from tracejit.ops.indexing import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+)
 from tracejit.ops.layout import (
     broadcast_in_dim,
     concatenate,
@@ -173,35 +178,55 @@ def _unrolled(computation: Computation, window: Window) -> Callable[..., Sequenc
 
 @differentiate.attach(SELECT_AND_SCATTER)
 def select_and_scatter_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
-    operand, source, _ = instruction.operands
+    """Each source element was combined in one place, whose cotangent it gets."""
+    operand, source, init = instruction.operands
     window = instruction.attributes["window"]
-    if binary_op(instruction.attributes["scatter"]) is not ADD:
-        raise DerivativeError(
-            "select_and_scatter: has a derivative only where scatter adds", instruction.source
-        )
-    if not source.array_shape.size:
+    base = operand.array_shape
+    if not source.array_shape.size or not base.size:
         return None, None, reduce_sum(cotangent)
-    # Each source element was added in one place, whose cotangent it gets.
+    place = _selected_places(instruction)
+    computation = instruction.attributes["scatter"]
+    if binary_op(computation) is not ADD:
+        # As the Scatter that it is, to places that are known; windows apart share none.
+        apart = all(entry.stride >= entry.size for entry in window)
+        if not apart and binary_op(computation) not in (SUB, MUL, MAX, MIN):
+            raise DerivativeError(
+                "select_and_scatter: where windows overlap, only adding, subtracting, multiplying "
+                "and taking the maximum or minimum have a derivative",
+                instruction.source,
+            )
+        numbers = ScatterDimensionNumbers((), (0,), (0,), place.array_shape.rank)
+
+        def scattered(source: Instruction, init: Instruction) -> Sequence[Instruction]:
+            start = broadcast_in_dim(init, (base.size,), ())
+            made = scatter(start, place, source, computation, numbers, unique_indices=apart)
+            return [reshape(made, base.dimensions)]
+
+        return [None, *pullback_through(scattered, [source, init], [cotangent])]
+    gathered = GatherDimensionNumbers((), (0,), (0,), place.array_shape.rank)
+    taken = gather(reshape(cotangent, [base.size]), place, gathered, [1])
+    if any(entry.padding_low > 0 or entry.padding_high > 0 for entry in window):
+        taken = select(ge(place, full_like(place, 0)), taken, full_like(taken, 0))
+    return None, taken, reduce_sum(cotangent)
+
+
+def _selected_places(instruction: Instruction) -> Instruction:
+    """For each window its selected element's number in row-major order, -1 where it has none."""
+    operand = instruction.operands[0]
     base = operand.array_shape
     places = reshape(iota(Shape(index_type(base.size), (base.size,))), base.dimensions)
-    computation = _selected(
-        instruction.attributes["select"], base.element_type, places.array_shape.element_type
-    )
     chosen = make(
         REDUCE_WINDOW,
         operand,
         places,
         scalar_like(operand, 0),
         scalar_like(places, -1),
-        window=window,
-        to_apply=computation,
+        window=instruction.attributes["window"],
+        to_apply=_selected(
+            instruction.attributes["select"], base.element_type, places.array_shape.element_type
+        ),
     )
-    place = elements_of(chosen)[1]
-    numbers = GatherDimensionNumbers((), (0,), (0,), place.array_shape.rank)
-    taken = gather(reshape(cotangent, [base.size]), place, numbers, [1])
-    if any(entry.padding_low > 0 or entry.padding_high > 0 for entry in window):
-        taken = select(ge(place, full_like(place, 0)), taken, full_like(taken, 0))
-    return None, taken, reduce_sum(cotangent)
+    return elements_of(chosen)[1]
 
 
 def _selected(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from tests.autodiff.gradients import check_gradients
-from tests.autodiff.structure import gradients, opcodes, pulled_back
+from tests.autodiff.structure import Build, gradients, opcodes, pulled_back
 from tests.building import computation
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
@@ -137,18 +137,38 @@ def test_sums_over_any_window_are_transposed_exactly(
     assert np.sum(sums * cotangent) == (0 if gradient is None else np.sum(gradient * values))
 
 
-def test_scatter_that_does_not_add_has_no_derivative() -> None:
-    def build(x: Instruction, source: Instruction) -> Instruction:
-        return ops.select_and_scatter(
-            x,
-            ops.scalar_computation("ge", F64),
-            (2,),
-            (2,),
-            "VALID",
-            source,
-            ops.constant(1.0),
-            ops.scalar_computation("mul", F64),
-        )
+def scattering(name: str, stride: int, padding: list[tuple[int, int]]) -> Build:
+    """Each window of 3 x 1 sends its greatest element's place a number, combined by an op."""
 
-    with pytest.raises(DerivativeError, match="select_and_scatter: has a derivative only where"):
-        pulled_back(build, np.zeros(4), np.zeros(2))
+    def build(x: Instruction, source: Instruction, init: Instruction) -> Instruction:
+        keeps, combine = (ops.scalar_computation(n, F64) for n in ("ge", name))
+        return ops.select_and_scatter(x, keeps, (3, 1), (stride, 1), padding, source, init, combine)
+
+    return build
+
+
+@pytest.mark.parametrize("name", ["mul", "max", "min", "sub"])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_a_scatter_of_any_op(name: str, stride: int) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.permutation(14.0 * np.arange(1, 15)).reshape(7, 2)
+    positions = (7 + 3 - 3) // stride + 1
+    source = rng.permutation(np.arange(1.0, 2 * positions + 1)).reshape(positions, 2) / 7
+    check_gradients(scattering(name, stride, [(2, 1), (0, 0)]), [x, source, np.array(0.9)])
+
+
+def test_an_op_without_a_derivative_for_repeated_places() -> None:
+    apart, overlapping = (scattering("atan2", s, [(0, 0), (0, 0)]) for s in (3, 1))
+    x = np.random.default_rng(2).permutation(np.arange(6.0)).reshape(6, 1)
+    check_gradients(apart, [x, np.array([[0.3], [0.4]]), np.array(0.5)])
+    with pytest.raises(DerivativeError, match="select_and_scatter: where windows overlap"):
+        pulled_back(overlapping, x, np.zeros((4, 1)), np.array(0.5))
+
+
+def test_windows_over_padding_alone() -> None:
+    build = scattering("add", 1, [(3, 1), (0, 0)])
+    _, of_source, of_init = gradients(
+        build, [np.zeros((0, 2)), np.ones((2, 2)), np.array(0.5)], [np.zeros((0, 2))]
+    )
+    assert of_source is None
+    assert of_init == 0

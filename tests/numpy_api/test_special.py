@@ -183,12 +183,30 @@ def test_derivatives_of_two_arguments() -> None:
     found = tj.jit(tj.grad(special.betainc, argnums=2))(2.5, 1.7, 0.3)
     density = 0.3**1.5 * 0.7**0.7 / scipy.special.beta(2.5, 1.7)
     np.testing.assert_allclose(found, density, 1e-11)
-    # There is no formula here for the others: they are NaN, never a wrong number.
-    assert np.isnan(tj.jit(tj.grad(special.betainc))(2.5, 1.7, 0.3))
     slope = tj.jit(tj.grad(special.expn, argnums=1))(2.0, 0.7)
     np.testing.assert_allclose(slope, -scipy.special.expn(1, 0.7), 1e-12)
     np.testing.assert_allclose(tj.jit(tj.grad(special.xlogy))(0.0, 2.0), np.log(2), 1e-12)
     assert tj.jit(tj.grad(special.xlogy))(0.0, 0.0) == 0
+
+
+@pytest.mark.parametrize("at", [(1.3, 0.7, 0.4), (2.5, 3.1, 0.8), (20.0, 0.5, 0.97)])
+def test_derivatives_of_the_incomplete_beta_function(at: tuple[float, float, float]) -> None:
+    def betainc(a: Any, b: Any, x: Any) -> Any:
+        return mpmath.betainc(a, b, 0, x, regularized=True)
+
+    def wanted(*orders: int) -> float:
+        return float(mpmath.diff(betainc, at, orders))
+
+    found = tj.grad(special.betainc, argnums=(0, 1, 2))(*at)
+    np.testing.assert_allclose(found, [wanted(1, 0, 0), wanted(0, 1, 0), wanted(0, 0, 1)], 1e-10)
+    second = tj.grad(tj.grad(special.betainc), argnums=(0, 1, 2))(*at)
+    np.testing.assert_allclose(second, [wanted(2, 0, 0), wanted(1, 1, 0), wanted(1, 0, 1)], 1e-8)
+
+
+def test_whole_orders_only() -> None:
+    """SciPy cuts off what an order has beyond a whole number."""
+    np.testing.assert_allclose(special.expn(1.7, 0.7), scipy.special.expn(1, 0.7), 1e-14)
+    assert tj.grad(special.expn)(1.7, 0.7) == 0
 
 
 def test_sums_of_exponentials() -> None:

@@ -6,6 +6,7 @@ Each runs until all elements have converged. Reference: DLMF 8.7, 8.9, 8.17.22, 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import scipy.special as scipy_special
@@ -16,6 +17,7 @@ from tracejit.scipy.special.terms import (
     Term,
     constant_like,
     exp,
+    floor,
     is_nan,
     known_derivative,
     log,
@@ -23,6 +25,7 @@ from tracejit.scipy.special.terms import (
     magnitude,
     polynomial,
     repeat,
+    sign,
     where,
 )
 
@@ -193,16 +196,78 @@ def _betainc(a: Term, b: Term, x: Term) -> Term:
     return where(edge, x, where(usual, made, np.nan))
 
 
+def _beta_slopes(a: Term, b: Term, x: Term) -> tuple[Term, Term]:
+    """The derivatives in a and b for x below the mean, by the series term by term.
+
+    I = f sum_n t_n  with  f = x^a (1 - x)^b / (a B(a, b)),
+    t_n = prod_k<n x (a + b + k) / (a + 1 + k).  All terms are positive, and the logarithm of one
+    has the derivatives
+    sum_k<n 1 / (a + b + k) - 1 / (a + 1 + k)  and  sum_k<n 1 / (a + b + k).
+    """
+    eps = _eps(x)
+
+    def step(
+        n: Term,
+        term: Term,
+        by_a: Term,
+        by_b: Term,
+        sums: Term,
+        in_a: Term,
+        in_b: Term,
+        *at: Term,
+    ) -> list[Term]:
+        a, b, x = at
+        above, below = a + b + n, a + 1 + n
+        term = term * x * above / below
+        by_a, by_b = by_a + 1 / above - 1 / below, by_b + 1 / above
+        return [
+            *(n + 1, term, by_a, by_b),
+            *(sums + term, in_a + term * by_a, in_b + term * by_b, *at),
+        ]
+
+    def go_on(
+        n: Term,
+        term: Term,
+        by_a: Term,
+        by_b: Term,
+        sums: Term,
+        in_a: Term,
+        in_b: Term,
+        *at: Term,
+    ) -> Term:
+        a, b, x = at
+        rising = x * (a + b + n) > a + 1 + n
+        return (rising | (term * (1 + magnitude(by_a) + by_b) > sums * eps)) & (n < _MOST)
+
+    zero, one = constant_like(x, 0.0), constant_like(x, 1.0)
+    state = [zero, one, zero, zero, one, zero, zero, a, b, x]
+    _, _, _, _, sums, in_a, in_b, *_ = repeat(step, go_on, state)
+    front = exp(a * log(x) + b * log1p(-x) - betaln_of(a, b)) / a
+    both = digamma_of(a + b)
+    of_front = log(x) - digamma_of(a) + both - 1 / a, log1p(-x) - digamma_of(b) + both
+    return front * (sums * of_front[0] + in_a), front * (sums * of_front[1] + in_b)
+
+
+def _beta_slope(a: Term, b: Term, x: Term, of_b: bool) -> Term:
+    """The derivative in a, or in b: 1 - I_(1-x)(b, a) where the series would be slow."""
+    usual = (a > 0) & (b > 0) & (x > 0) & (x < 1)
+    p, q, y = where(usual, a, 1.0), where(usual, b, 1.0), where(usual, x, 0.5)
+    turned = y > (p + 1) / (p + q + 2)
+    first, second = where(turned, q, p), where(turned, p, q)
+    slopes = _beta_slopes(first, second, where(turned, 1 - y, y))
+    made = where(turned, -slopes[0], slopes[1]) if of_b else where(turned, -slopes[1], slopes[0])
+    edge = (a > 0) & (b > 0) & ((x == 0) | (x == 1))
+    return where(usual, made, where(edge, constant_like(x, 0.0), np.nan))
+
+
 def betainc_of(a: Term, b: Term, x: Term) -> Term:
-    """The share of beta(a, b)'s integral up to x. Its derivatives in a and b are NaN."""
+    """The share of beta(a, b)'s integral up to x."""
 
     def density(a: Term, b: Term, x: Term) -> Term:
         return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln_of(a, b))
 
-    def unknown(a: Term, b: Term, x: Term) -> Term:
-        return constant_like(x, np.nan)
-
-    return known_derivative("betainc", _betainc, [unknown, unknown, density], [a, b, x])
+    partials = [partial(_beta_slope, of_b=False), partial(_beta_slope, of_b=True), density]
+    return known_derivative("betainc", _betainc, partials, [a, b, x])
 
 
 def _integral_series(n: Term, x: Term) -> Term:
@@ -265,12 +330,12 @@ def _expn(n: Term, x: Term) -> Term:
 
 
 def expn_of(n: Term, x: Term) -> Term:
-    """The exponential integral of whole order n."""
+    """The exponential integral of whole order n; like SciPy's, it cuts off what n has more."""
 
-    def unknown(n: Term, x: Term) -> Term:
-        return constant_like(x, np.nan)
+    def value(n: Term, x: Term) -> Term:
+        return _expn(sign(n) * floor(magnitude(n)), x)
 
-    return known_derivative("expn", _expn, [unknown, lambda n, x: -expn_of(n - 1, x)], [n, x])
+    return known_derivative("expn", value, [None, lambda n, x: -expn_of(n - 1, x)], [n, x])
 
 
 def _expi(x: Term) -> Term:
