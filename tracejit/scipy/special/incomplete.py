@@ -266,8 +266,8 @@ def betainc_of(a: Term, b: Term, x: Term) -> Term:
     def density(a: Term, b: Term, x: Term) -> Term:
         return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln_of(a, b))
 
-    partials = [partial(_beta_slope, of_b=False), partial(_beta_slope, of_b=True), density]
-    return known_derivative("betainc", _betainc, partials, [a, b, x])
+    slopes = [partial(_beta_slope, of_b=of_b) for of_b in (False, True)]
+    return known_derivative("betainc", _betainc, [*slopes, density], [a, b, x])
 
 
 def _integral_series(n: Term, x: Term) -> Term:
