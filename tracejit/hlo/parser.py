@@ -23,7 +23,8 @@ from tracejit.hlo.entry_layout import with_entry_layout
 from tracejit.hlo.known_calls import as_op
 from tracejit.hlo.left_out import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
-from tracejit.hlo.syntax import Block, Program, Reader, Statement
+from tracejit.hlo.program import Block, Program, Statement
+from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
 from tracejit.shapes import AnyShape, ElementType, Shape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.attributes import REQUIRED, Attribute, Kind
@@ -17,12 +16,12 @@ from tracejit.hlo.left_out import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal, split_tuple
 from tracejit.hlo.metadata import read_fields
+from tracejit.hlo.program import Block, Program, Statement
 from tracejit.hlo.shapes import read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER, TUPLE
 from tracejit.ops.control import CALL
 from tracejit.ops.dumps import ASYNC_DONE, ASYNC_START, ASYNC_UPDATE
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.sources import Source
 
 _ASYNC_PARTS = {"start": ASYNC_START, "update": ASYNC_UPDATE, "done": ASYNC_DONE}
 _THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_thread")
@@ -31,45 +30,6 @@ _THREAD = next(a for a in ASYNC_START.attributes if a.name == "async_execution_t
 _OLD_NAMES = {"opaque": "backend_config"}
 # How deeply instructions, and bodies of computations, may be written inside each other.
 _MOST_NESTED = 50
-
-
-@dataclass
-class Statement:
-    """One line of a computation, its operands and computations still names.
-
-    ``shape`` is None where the text leaves it to be inferred; ``declared`` has the shapes that the
-    text gives operands. A constant without a literal is one that the text leaves out.
-    """
-
-    name: str
-    offset: int
-    op: Op
-    shape: AnyShape | None
-    operands: list[tuple[str, int]]
-    attributes: dict[str, Any]
-    source: Source | None
-    declared: dict[int, AnyShape] = field(default_factory=dict)
-    inner: list[Statement] = field(default_factory=list)
-
-
-@dataclass
-class Block:
-    """One computation as written."""
-
-    name: str
-    offset: int
-    statements: list[Statement]
-    root: str
-    result: AnyShape | None = None
-
-
-@dataclass
-class Program:
-    """A whole module as written."""
-
-    header: Header
-    blocks: dict[str, Block]
-    entry: str
 
 
 class Reader:

@@ -1,0 +1,50 @@
+"""A module as HLO text writes it: names stand for operands and computations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.graph import Op
+from tracejit.hlo.header import Header
+from tracejit.shapes import AnyShape
+from tracejit.sources import Source
+
+
+@dataclass
+class Statement:
+    """One line of a computation, its operands and computations still names.
+
+    ``shape`` is None where the text leaves it to be inferred; ``declared`` has the shapes that the
+    text gives operands. A constant without a literal is one that the text leaves out.
+    """
+
+    name: str
+    offset: int
+    op: Op
+    shape: AnyShape | None
+    operands: list[tuple[str, int]]
+    attributes: dict[str, Any]
+    source: Source | None
+    declared: dict[int, AnyShape] = field(default_factory=dict)
+    inner: list[Statement] = field(default_factory=list)
+
+
+@dataclass
+class Block:
+    """One computation as written."""
+
+    name: str
+    offset: int
+    statements: list[Statement]
+    root: str
+    result: AnyShape | None = None
+
+
+@dataclass
+class Program:
+    """A whole module as written."""
+
+    header: Header
+    blocks: dict[str, Block]
+    entry: str
