@@ -75,6 +75,9 @@ class Explanation:
 
 
 def _facts(values: Sequence[Any]) -> KernelFacts:
-    name, ops, schedule, loops, *numbers, callbacks = values
+    name, ops, schedule, loops, threads, read, written, flops, functions, wide, callbacks = values
     nests = tuple(Nest(*loop) for loop in loops)
-    return KernelFacts(name, tuple(ops), schedule, nests, *numbers, callbacks=tuple(callbacks))
+    return KernelFacts(
+        name, tuple(ops), schedule, nests, threads, read, written, flops, functions, wide,
+        tuple(callbacks),
+    )  # fmt: skip

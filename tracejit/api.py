@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction
 from tracejit.backends.numpy.streams import Stream
@@ -21,6 +22,9 @@ from tracejit.transforms import compiler
 from tracejit.transforms.checked import Checked
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
 from tracejit.traversal import called_computations
+
+if TYPE_CHECKING:
+    from tracejit.runtime.explaining import Report
 
 TARGETS = ("cpu",)
 
@@ -74,12 +78,35 @@ class Compiled:
         An array that lies as its parameter's layout says is not copied; results lie as theirs
         say. A parameter that is a tuple takes a tuple; anything goes for a token.
         """
+        given = self._flattened(arrays)
+        with self._stream.running():
+            values = self.program(given)
+        if any(self._results):
+            orders = zip(values, self._results, strict=True)
+            values = [value.transpose(order) if order else value for value, order in orders]
+        return assembled(self.module.entry.root.shape, iter(values))
+
+    def explain(self, *arrays: Any, measure: bool = False) -> Report:
+        """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
+
+        With ``measure`` every kernel is timed on ``arrays``. Raises what a call raises, and
+        `UnsupportedError` to measure where there is no linker.
+        """
+        if bool(arrays) and not measure:
+            raise ArgumentError("explain: arguments are only used with measure=True")
+        given = self._flattened(arrays) if measure else None
+        with self._stream.running():
+            report: Report = load("tracejit.runtime.explaining").explain(self.program, given)
+        return report
+
+    def _flattened(self, arrays: Sequence[Any]) -> list[Any]:
+        """The arguments as the program takes them."""
         parameters = self.module.entry.parameters
         if len(arrays) != len(parameters):
             raise ArgumentError(
                 f"compiled for {len(parameters)} arguments, called with {len(arrays)}"
             )
-        given = []
+        given: list[Any] = []
         for number, (p, order, array) in enumerate(
             zip(parameters, self._orders, arrays, strict=True)
         ):
@@ -87,12 +114,7 @@ class Compiled:
             if order and value.ndim == len(order):
                 value = value.transpose(order)
             given += flattened(p.shape, value)
-        with self._stream.running():
-            values = self.program(given)
-        if any(self._results):
-            orders = zip(values, self._results, strict=True)
-            values = [value.transpose(order) if order else value for value, order in orders]
-        return assembled(self.module.entry.root.shape, iter(values))
+        return given
 
 
 def compile(module: Module | Computation, target: str = "cpu", *, seed: int = 0) -> Compiled:

@@ -221,3 +221,21 @@ def test_as_a_process() -> None:
         1,
         "tracejit: HLO text, line 1, column 13: expected the name of a computation, found '{'\n",
     )
+
+
+def test_explain(file: str, capsys: Capture) -> None:
+    assert main(["explain", file]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("module example\nkernel")
+    assert "computes multiply, reduce" in printed
+    assert "24 B" in printed
+    assert "5 flops" in printed
+
+
+def test_explain_measured_on_arrays(file: str, tmp_path: Path, capsys: Capture) -> None:
+    np.savez(tmp_path / "in.npz", np.ones(3, np.float32), np.ones(3, np.float32))
+    saved = tmp_path / "report.txt"
+    assert main(["explain", file, str(tmp_path / "in.npz"), "--measure", "-o", str(saved)]) == 0
+    assert "attained" in saved.read_text()
+    assert main(["explain", str(tmp_path / "missing.hlo")]) == 1
+    assert "missing.hlo" in capsys.readouterr().err

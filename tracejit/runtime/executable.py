@@ -7,6 +7,7 @@ outputs = executable.run([x, y])   # the same in half a microsecond; None for su
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -27,13 +28,17 @@ class Executable:
 
     ``run(arrays)`` returns new outputs, or None unless every argument is exactly the ndarray that
     ``inputs`` describes: of that dtype object, shape, C-contiguous and aligned. It raises what a
-    callback raised. Arguments are never written.
+    callback raised. Arguments are never written. ``library`` is None for code that lies in no file.
     """
 
     run: Run
 
-    def __init__(self, entry: Entry, artifact: Artifact) -> None:
+    def __init__(
+        self, entry: Entry, artifact: Artifact, library: ctypes.CDLL | None = None
+    ) -> None:
         require(artifact.callbacks)
+        self.artifact = artifact
+        self.library = library
         self.inputs = tuple(artifact.inputs)
         self.outputs = tuple(artifact.outputs)
         self.run = _runner(entry, artifact)
@@ -49,16 +54,22 @@ class Executable:
         outputs = self.run(arguments)
         if outputs is not None:
             return outputs
+        outputs = self.run(self.conformed(arguments))
+        if outputs is None:
+            raise CompilationError(f"compiled code failed: {runtime().message()}")
+        return outputs
+
+    def conformed(self, arguments: Sequence[object]) -> list[np.ndarray]:
+        """The arguments as compiled code takes them: themselves, or copies in the right layout.
+
+        Raises `ArgumentError` as a call does.
+        """
         if len(arguments) != len(self.inputs):
             raise ArgumentError(
                 f"compiled for {len(self.inputs)} arguments, called with {len(arguments)}"
             )
         pairs = enumerate(zip(arguments, self.inputs, strict=True))
-        arrays = [_conform(argument, spec, number) for number, (argument, spec) in pairs]
-        outputs = self.run(arrays)
-        if outputs is None:
-            raise CompilationError(f"compiled code failed: {runtime().message()}")
-        return outputs
+        return [_conform(argument, spec, number) for number, (argument, spec) in pairs]
 
 
 def load(path: Path, artifact: Artifact | None = None) -> Executable:
@@ -68,7 +79,8 @@ def load(path: Path, artifact: Artifact | None = None) -> Executable:
     one that cannot be read or loaded.
     """
     described = unpack(path.read_bytes()) if artifact is None else artifact
-    return Executable(runtime().load(path), described)
+    entry, library = runtime().load(path)
+    return Executable(entry, described, library)
 
 
 def _runner(entry: Entry, artifact: Artifact) -> Run:

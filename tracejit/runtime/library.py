@@ -89,8 +89,8 @@ class Runtime:
         self.ffi.TVMFFIObjectDecRef(error)
         return f"{kind.decode()}: {text.decode(errors='replace')}"
 
-    def load(self, path: Path) -> Entry:
-        """The entry of an artifact on disk, which stays loaded as long as the process lives.
+    def load(self, path: Path) -> tuple[Entry, ctypes.CDLL]:
+        """The entry and the library of an artifact on disk, loaded as long as the process lives.
 
         Raises `OSError` if the system cannot load the file.
         """
@@ -103,7 +103,7 @@ class Runtime:
         function = library[ENTRY]
         function.restype = ctypes.c_int
         function.argtypes = [ctypes.c_void_p]
-        return function
+        return function, library
 
     def _run_serially(self) -> None:
         """After a fork the pool's threads exist no more, and waiting for them would be forever."""

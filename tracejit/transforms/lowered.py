@@ -13,6 +13,7 @@ from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.staging import Staged
 
 if TYPE_CHECKING:
+    from tracejit.runtime.explaining import Report
     from tracejit.transforms.memory_report import MemoryReport
 
 Flatten = Callable[..., list[Any]]
@@ -29,6 +30,20 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result. Raises `ArgumentError` for other shapes or types."""
         return self._finish(self._executable(self._flatten(*args, **kwargs)))
+
+    def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Report:
+        """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
+
+        With ``measure`` every kernel is timed on the arguments that are given besides. Raises
+        `ArgumentError` for other shapes or types, `UnsupportedError` for a program that is
+        interpreted (``check=True``), and to measure where there is no linker.
+        """
+        if bool(args or kwargs) and not measure:
+            raise ArgumentError("explain: arguments are only used with measure=True")
+        report: Report = load("tracejit.runtime.explaining").explain(
+            self._executable, self._flatten(*args, **kwargs) if measure else None
+        )
+        return report
 
 
 class Lowered:

@@ -1,0 +1,273 @@
+"""What a compiled program does, kernel by kernel, and how fast this machine could do it.
+
+report = explain(executable)                         # counted
+report = explain(executable, [x, y])                 # and timed, on these arrays
+print(report)
+report.kernels[0].flops
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tracejit.backends.explanation import Explanation, KernelFacts, Nest, Node
+from tracejit.errors import UnsupportedError
+from tracejit.runtime.executable import Executable
+from tracejit.runtime.measuring import Timing, timed
+from tracejit.runtime.roofline import Limits, machine_limits
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One kernel. All counts and ``bound_seconds`` are those of one call.
+
+    ``ops`` are the opcodes of the operations that were fused into it, ``loops`` its loops with how
+    deep they lie; ``where`` names the loops and branches of the program around it. Bytes are those
+    of distinct elements outside the kernel, flops operations on distinct elements, exp and its kin
+    apart in ``transcendentals``. ``bound`` is what limits it, "memory", "arithmetic", "library"
+    for a call into Python, or "nothing", and ``bound_seconds`` the time below which this machine
+    cannot do it; ``share`` is its part of all kernels' bounds.
+
+    Timed, ``calls`` is how often it ran, ``seconds`` how long in all, and ``attained`` how near it
+    came to its bound, 1 being there. Otherwise ``calls`` is 1, or None inside a loop or a branch.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    schedule: str
+    loops: tuple[Nest, ...]
+    where: str
+    threads: int
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    transcendentals: int
+    callbacks: tuple[str, ...]
+    bound: str
+    bound_seconds: float
+    share: float
+    calls: int | None
+    seconds: float | None
+    attained: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """The kernels in the order in which they stand, and the sums over a whole run.
+
+    Untimed, the body of a loop counts once (``unknown_loops`` is how many loops there are) and of a
+    branch the dearest side. ``call_seconds`` is the fastest whole call, ``seconds`` the sum of the
+    kernels' times, each of which includes up to a microsecond for being called on its own.
+    """
+
+    kernels: tuple[KernelReport, ...]
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    transcendentals: int
+    bound_seconds: float
+    workspace_bytes: int
+    unknown_loops: int
+    seconds: float | None
+    call_seconds: float | None
+    limits: Limits
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def explain(executable: object, arguments: Sequence[Any] | None = None) -> Report:
+    """The report of a program; timed where ``arguments``, arrays as it takes them, are given.
+
+    The program runs some tens of times then, and what it does outside (random streams, callbacks)
+    happens as often. Raises `ArgumentError` for arguments that do not fit, `UnsupportedError` where
+    kernels cannot be timed because there was no linker.
+    """
+    if not isinstance(executable, Executable):
+        raise UnsupportedError("explain: with check=True nothing is compiled; leave it out")
+    artifact = executable.artifact
+    if not artifact.explanation:
+        raise UnsupportedError("explain: this program was compiled without an explanation")
+    told = Explanation.from_json(artifact.explanation)
+    limits = machine_limits()
+    timing = None if arguments is None else timed(executable, told, arguments)
+    bounds = [_bound(facts, limits) for facts in told.kernels]
+    if timing is not None:
+        counts = [timing.calls[number] for number in range(len(bounds))]
+    else:
+        counts = _dearest(told.steps, [seconds for _, seconds in bounds])
+    whole = sum(c * s for c, (_, s) in zip(counts, bounds, strict=True))
+    where = dict(_places(told.steps, ""))
+    kernels = []
+    for number, (facts, (bound, seconds)) in enumerate(zip(told.kernels, bounds, strict=True)):
+        share = counts[number] * seconds / whole if whole else 0.0
+        place = where.get(number, "")
+        made = KernelReport(
+            facts.name, facts.ops, facts.schedule, facts.loops, place, facts.threads,
+            facts.bytes_read, facts.bytes_written, facts.flops, facts.transcendentals,
+            facts.callbacks, bound, seconds, share, None if place else 1, None, None,
+        )  # fmt: skip
+        kernels.append(made if timing is None else _with_times(made, timing, number))
+
+    def total(values: Iterable[int]) -> int:
+        return sum(c * v for c, v in zip(counts, values, strict=True))
+
+    return Report(
+        tuple(kernels),
+        total(k.bytes_read for k in kernels),
+        total(k.bytes_written for k in kernels),
+        total(k.flops for k in kernels),
+        total(k.transcendentals for k in kernels),
+        whole,
+        artifact.workspace_bytes,
+        sum(node[0] == "loop" for node in _nodes(told.steps)),
+        None if timing is None else sum(timing.seconds),
+        None if timing is None else timing.whole,
+        limits,
+    )
+
+
+def _with_times(kernel: KernelReport, timing: Timing, number: int) -> KernelReport:
+    calls, seconds = timing.calls[number], timing.seconds[number]
+    attained = calls * kernel.bound_seconds / seconds if calls and kernel.bound_seconds else None
+    return replace(kernel, calls=calls, seconds=seconds, attained=attained)
+
+
+def _bound(facts: KernelFacts, limits: Limits) -> tuple[str, float]:
+    """What limits a kernel, and the seconds that it takes at least."""
+    memory = limits.memory_seconds(facts.bytes_read + facts.bytes_written)
+    arithmetic = limits.arithmetic_seconds(facts.flops, facts.transcendentals, facts.wide)
+    if facts.callbacks:
+        return "library", max(memory, arithmetic)
+    if not memory and not arithmetic:
+        return "nothing", 0.0
+    return ("memory", memory) if memory >= arithmetic else ("arithmetic", arithmetic)
+
+
+def _nodes(steps: Sequence[Node]) -> Iterator[Node]:
+    for node in steps:
+        yield node
+        if node[0] == "loop":
+            yield from _nodes([*node[1], *node[3]])
+        elif node[0] == "branch":
+            for branch in node[2]:
+                yield from _nodes(branch)
+
+
+def _places(steps: Sequence[Node], around: str) -> Iterator[tuple[int, str]]:
+    """For each kernel that is called, by number, the loops and branches around the call."""
+    loops = branches = 0
+    for node in steps:
+        inside = f"{around}, " if around else ""
+        if node[0] == "call":
+            yield node[1], around
+        elif node[0] == "loop":
+            yield from _places(node[1], f"{inside}loop {loops} condition")
+            yield from _places(node[3], f"{inside}loop {loops}")
+            loops += 1
+        else:
+            for number, branch in enumerate(node[2]):
+                yield from _places(branch, f"{inside}branch {branches}.{number}")
+            branches += 1
+
+
+def _dearest(steps: Sequence[Node], seconds: Sequence[float]) -> list[int]:
+    """How often each kernel counts where nothing was run: loops once, of branches the dearest."""
+    counts = [0] * len(seconds)
+    for number in _once(steps, seconds)[1]:
+        counts[number] = 1
+    return counts
+
+
+def _once(steps: Sequence[Node], seconds: Sequence[float]) -> tuple[float, list[int]]:
+    total, called = 0.0, []
+    for node in steps:
+        if node[0] == "call":
+            cost, found = seconds[node[1]], [node[1]]
+        elif node[0] == "loop":
+            cost, found = _once([*node[1], *node[3]], seconds)
+        else:
+            cost, found = max((_once(b, seconds) for b in node[2]), key=lambda pair: pair[0])
+        total += cost
+        called += found
+    return total, called
+
+
+# Printing
+
+
+def _lines(report: Report) -> Iterator[str]:
+    width = max([len(k.name) for k in report.kernels], default=6)
+    head = f"{'kernel':<{width}}  threads       read    written      flops       bound  share"
+    is_timed = report.seconds is not None
+    yield head + ("  calls       time  attained" if is_timed else "")
+    for k in report.kernels:
+        work = k.flops + k.transcendentals
+        line = (
+            f"{k.name:<{width}}  {k.threads:>7} {_bytes(k.bytes_read):>10} "
+            f"{_bytes(k.bytes_written):>10} {_count(work):>10} {_time(k.bound_seconds):>11} "
+            f"{k.share:>6.0%}"
+        )
+        if is_timed:
+            attained = "" if k.attained is None else f"{k.attained:.0%}"
+            line += f" {k.calls:>6} {_time(k.seconds or 0):>10} {attained:>9}"
+        yield line
+        yield f"    {k.schedule}, bound by {k.bound}" + (f", in {k.where}" if k.where else "")
+        counts = Counter(k.ops)
+        ops = [f"{n} x {op}" if n > 1 else op for op, n in counts.items()]
+        yield f"    computes {', '.join(ops) or 'a constant'}"
+        loops = " > ".join(f"{n.kind} {n.extent if n.extent >= 0 else 'n'}" for n in _chain(k))
+        if loops:
+            yield f"    loops {loops}"
+        if k.callbacks:
+            yield f"    calls {', '.join(k.callbacks)}"
+    yield (
+        f"total: {_bytes(report.bytes_read)} read, {_bytes(report.bytes_written)} written, "
+        f"{_count(report.flops)} flops, {_count(report.transcendentals)} transcendental, "
+        f"at least {_time(report.bound_seconds)}"
+    )
+    if report.seconds is not None and report.call_seconds is not None:
+        yield f"measured: kernels {_time(report.seconds)}, a call {_time(report.call_seconds)}"
+    elif report.unknown_loops:
+        yield f"{report.unknown_loops} loops are counted as if they ran once"
+    limits = report.limits
+    yield (
+        f"this machine: {limits.flops32 / 1e9:.0f} Gflop/s in f32, "
+        f"{limits.flops64 / 1e9:.0f} in f64; "
+        f"{limits.bandwidths[0] / 1e9:.0f} to {limits.bandwidths[-1] / 1e9:.0f} GB/s; "
+        f"workspace {_bytes(report.workspace_bytes)}"
+    )
+
+
+def _chain(kernel: KernelReport) -> list[Nest]:
+    """The loops around the deepest one, and it."""
+    chain: list[Nest] = []
+    best: list[Nest] = []
+    for nest in kernel.loops:
+        chain = [*chain[: nest.depth], nest]
+        best = max(best, chain, key=len)
+    return best
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def _count(count: int) -> str:
+    for unit, size in ((" T", 10**12), (" G", 10**9), (" M", 10**6), (" k", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+    return str(count)
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

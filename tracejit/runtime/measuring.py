@@ -1,0 +1,125 @@
+"""Running a compiled program one kernel at a time, with a clock beside each."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracejit.backends.abi import ALIGNMENT
+from tracejit.backends.explanation import Explanation, Node
+from tracejit.errors import CompilationError, UnsupportedError
+from tracejit.runtime.callbacks import raise_pending
+from tracejit.runtime.executable import Executable
+
+# Runs, at least and at most, and the time after which no other is begun.
+LEAST_RUNS, MOST_RUNS, SECONDS = 3, 50, 0.5
+
+
+@dataclass(frozen=True)
+class Timing:
+    """For each kernel how often it ran in one run, and the least time that took in all.
+
+    ``whole`` is the least time of a call of the whole program.
+    """
+
+    calls: list[int]
+    seconds: list[float]
+    whole: float
+
+
+def timed(executable: Executable, told: Explanation, arguments: Sequence[object]) -> Timing:
+    """Times every kernel of a program on these arguments.
+
+    Raises `ArgumentError` for arguments that do not fit, `UnsupportedError` for a program that lies
+    in no library of its own, and what a callback raises.
+    """
+    if executable.library is None:
+        raise UnsupportedError(
+            "explain: kernels can be timed only where a linker makes a library of them"
+        )
+    arrays = executable.conformed(arguments)
+    executable(arrays)
+    whole = float("inf")
+    names = [kernel.name for kernel in told.kernels]
+    runs: list[tuple[list[int], list[float]]] = []
+    end = time.perf_counter() + SECONDS
+    while len(runs) < LEAST_RUNS or (len(runs) < MOST_RUNS and time.perf_counter() < end):
+        begin = time.perf_counter()
+        executable(arrays)
+        whole = min(whole, time.perf_counter() - begin)
+        run = _Run(executable, executable.library, names, arrays)
+        run.steps(told.steps)
+        runs.append((run.calls, run.seconds))
+    least = [min(seconds) for seconds in zip(*(s for _, s in runs), strict=True)]
+    return Timing(runs[-1][0], least, whole)
+
+
+class _Run:
+    """One run: memory for everything, and the program's steps carried out on it."""
+
+    def __init__(
+        self,
+        executable: Executable,
+        library: ctypes.CDLL,
+        names: Sequence[str],
+        arrays: Sequence[np.ndarray],
+    ) -> None:
+        artifact = executable.artifact
+        outputs = [np.empty(spec.shape, spec.dtype) for spec in artifact.outputs]
+        work = np.empty(artifact.workspace_bytes + ALIGNMENT, np.uint8)
+        start = -work.ctypes.data % ALIGNMENT
+        self._held = (arrays, outputs, work, artifact.constants)
+        self._bases = {
+            "input": [array.ctypes.data for array in arrays],
+            "output": [array.ctypes.data for array in outputs],
+            "constant": [array.ctypes.data for array in artifact.constants],
+            "workspace": [work.ctypes.data + start],
+        }
+        self._kernels = [_kernel(library, name) for name in names]
+        self.calls = [0] * len(names)
+        self.seconds = [0.0] * len(names)
+
+    def _address(self, place: Sequence[object]) -> int:
+        memory, index, offset = place
+        assert isinstance(memory, str)
+        assert isinstance(index, int)
+        assert isinstance(offset, int)
+        return self._bases[memory][index] + offset
+
+    def steps(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if node[0] == "call":
+                self._call(node[1], node[2])
+            elif node[0] == "loop":
+                _, condition, predicate, body = node
+                address = self._address(predicate)
+                self.steps(condition)
+                while ctypes.c_uint8.from_address(address).value:
+                    self.steps(body)
+                    self.steps(condition)
+            else:
+                _, selector, branches = node
+                chosen = ctypes.c_int32.from_address(self._address(selector)).value
+                last = len(branches) - 1
+                self.steps(branches[chosen if 0 <= chosen <= last else last])
+
+    def _call(self, number: int, places: Sequence[Sequence[object]]) -> None:
+        addresses = [ctypes.c_void_p(self._address(place)) for place in places]
+        kernel = self._kernels[number]
+        begin = time.perf_counter()
+        status = kernel(*addresses)
+        self.seconds[number] += time.perf_counter() - begin
+        self.calls[number] += 1
+        if status:
+            raise_pending()
+            raise CompilationError("explain: a kernel failed")
+
+
+def _kernel(library: ctypes.CDLL, name: str) -> Callable[..., int]:
+    function = library[name]
+    function.restype = ctypes.c_int
+    return function

@@ -1,0 +1,122 @@
+"""What this machine can do at most: flops, and bytes a second from each of its memories.
+
+    limits = machine_limits()
+    limits.seconds(flops, nbytes, wide=False)      # no kernel is faster
+
+Measured once, in about one second, and kept in the folder of the disk cache.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import json
+import os
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tracejit.loading import load
+from tracejit.runtime.cache import DiskCache, cache_key
+from tracejit.runtime.executable import Executable
+from tracejit.runtime.imports import importing_tvm
+
+# Bytes read by all threads together: within the first caches, the second, the last, and beyond.
+SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
+# What a transcendental function counts in flops: the least that a polynomial takes.
+TRANSCENDENTAL_FLOPS = 16
+
+_TURNS = 100_000
+_READ_BYTES = 64 << 20
+_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Flops a second in 32- and 64-bit floats; for sizes in bytes, the bytes a second."""
+
+    flops32: float
+    flops64: float
+    sizes: tuple[int, ...]
+    bandwidths: tuple[float, ...]
+
+    def bandwidth(self, nbytes: int) -> float:
+        """Bytes a second of the fastest memory that so many bytes fit into."""
+        number = bisect.bisect_left(self.sizes, nbytes)
+        return self.bandwidths[min(number, len(self.bandwidths) - 1)]
+
+    def arithmetic_seconds(self, flops: int, transcendentals: int, wide: bool) -> float:
+        peak = self.flops64 if wide else self.flops32
+        return (flops + TRANSCENDENTAL_FLOPS * transcendentals) / peak
+
+    def memory_seconds(self, nbytes: int) -> float:
+        return nbytes / self.bandwidth(nbytes)
+
+
+@functools.cache
+def machine_limits() -> Limits:
+    """This machine's limits, for as many threads as compiled code uses here."""
+    folder = DiskCache.default().folder
+    path = None if folder is None else folder / f"limits-{cache_key('limits')}.json"
+    if path is not None:
+        found = _read(path)
+        if found is not None:
+            return found
+    limits = _measured()
+    if path is not None:
+        _write(path, limits)
+    return limits
+
+
+def _read(path: Path) -> Limits | None:
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        sizes, bandwidths = tuple(given["sizes"]), tuple(map(float, given["bandwidths"]))
+        return Limits(float(given["flops32"]), float(given["flops64"]), sizes, bandwidths)
+    except (OSError, ValueError, KeyError, TypeError):  # missing, or not what `_write` wrote
+        return None
+
+
+def _write(path: Path, limits: Limits) -> None:
+    """Aside first, then into place; where that cannot be, every process measures anew."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, unfinished = tempfile.mkstemp(".tmp", dir=path.parent)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(limits), file)
+        os.replace(unfinished, path)
+    except OSError:
+        return
+
+
+def _measured() -> Limits:
+    with importing_tvm():
+        peak = load("tracejit.backends.tvm.peak")
+    rates = []
+    for dtype in ("float32", "float64"):
+        built, flops = peak.arithmetic(dtype, _TURNS)
+        program = DiskCache(None).add("", built)
+        rates.append(flops / _fastest(program, [np.array([0.5, 0.25], dtype)]))
+    bandwidths: list[float] = []
+    for size in SIZES:
+        times = max(_READ_BYTES // size, 1)
+        program = DiskCache(None).add("", peak.reading(size, times))
+        given = np.zeros(program.inputs[0].shape, np.float32)
+        bandwidths.append(times * given.nbytes / _fastest(program, [given]))
+    # A larger memory is never the faster one.
+    best = [max(bandwidths[n:]) for n in range(len(bandwidths))]
+    return Limits(rates[0], rates[1], SIZES, tuple(best))
+
+
+def _fastest(program: Executable, arrays: list[np.ndarray]) -> float:
+    """Seconds of the fastest of several runs."""
+    program(arrays)
+    best, end = float("inf"), time.perf_counter() + _SECONDS
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        program(arrays)
+        best = min(best, time.perf_counter() - begin)
+    return best
