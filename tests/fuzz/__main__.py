@@ -3,9 +3,10 @@
 Random single ops, random graphs, and long loops and repetitions in turn, each judged by XLA, the
 interpreter and compiled code.
 A process of its own runs them in pieces, so that a crash or a hang is one more failure and not the
-end. Prints how many modules there were of each op, and what failed; failing modules are saved as
-HLO text, their seeds in the first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort`` draws
-these only, ``--only singles``, ``graphs`` or ``repeats`` leaves the others out.
+end. Prints how many modules there were of each op, where XLA contradicts itself (it computes a
+whole otherwise than its ops one by one, which agree), and what failed; the modules of both are
+saved as HLO text, their seeds in the first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort``
+draws these only, ``--only singles``, ``graphs`` or ``repeats`` leaves the others out.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.fuzz.judging import CONTRADICTED, REFUSED
 from tests.fuzz.table import STEPS
+
+Row = dict[str, str]
+"""What a piece says of a module: its name, the kind of outcome, whether that failed, and more."""
 
 _KINDS = ("singles", "graphs", "repeats")
 # Seconds that a process runs before a new one takes over, and that one module may take.
@@ -36,33 +42,33 @@ def main() -> None:
     options = parser.parse_args()
 
     start = time.monotonic()
-    counts: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    failures: list[str] = []
+    rows: list[Row] = []
     seed = options.seed
     piece = 0
     while (left := options.minutes * 60 - (time.monotonic() - start)) > 1:
         what = options.only or _KINDS[piece % len(_KINDS)]
         seconds = min(_PIECE, left)
-        seed, rows = run_piece(what, seed, seconds, options.ops, options.save)
-        for row in rows:
-            counts[row["name"]] += 1
-            kinds[row["kind"]] += 1
+        seed, made = run_piece(what, seed, seconds, options.ops, options.save)
+        for row in made:
             if row["failed"]:
-                failures.append(f"{row['where']}: {row['name']} {row['kind']}: {row['text']}")
-                print(failures[-1], flush=True)
+                print(_line(row), flush=True)
+        rows += made
         piece += 1
-    report(counts, kinds, failures, time.monotonic() - start, options.seed)
-    sys.exit(1 if failures else 0)
+    report(rows, time.monotonic() - start, options.seed)
+    sys.exit(1 if any(row["failed"] for row in rows) else 0)
+
+
+def _line(row: Row) -> str:
+    return f"{row['where']}: {row['name']} {row['kind']}: {row['text']}"
 
 
 def run_piece(
     what: str, seed: int, seconds: float, names: str, save: Path
-) -> tuple[int, list[dict[str, str]]]:
+) -> tuple[int, list[Row]]:
     """Outcomes of modules from ``seed`` on, and the seed after the last."""
     command = [sys.executable, "-m", "tests.fuzz.piece", what, str(seed), str(seconds), names]
     command.append(str(save))
-    rows: list[dict[str, str]] = []
+    rows: list[Row] = []
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -83,18 +89,29 @@ def run_piece(
             {"name": what, "kind": "crash", "failed": "yes", "text": text, "where": f"seed {seed}"}
         )
         seed += 1
-    return seed, rows
+    return seed, [{**row, "what": what} for row in rows]
 
 
-def report(
-    counts: Counter[str], kinds: Counter[str], failures: list[str], seconds: float, seed: int
-) -> None:
-    for name, count in sorted(counts.items()):
-        print(f"{name:28}{count:8}")
-    modules = sum(counts.values())
-    print(f"{modules} modules in {seconds:.0f} s ({modules / seconds:.1f} a second), seed {seed}")
-    print(", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))
-    print(f"{len(failures)} failures")
+def report(rows: Sequence[Row], seconds: float, seed: int) -> None:
+    """Prints counts of modules and of outcomes, XLA's contradictions, then all failures."""
+    _print_counts([row["name"] for row in rows])
+    print("XLA refuses, because")
+    _print_counts([row["text"] for row in rows if row["kind"] == REFUSED])
+    for row in rows:
+        if row["kind"] == CONTRADICTED:
+            print(f"XLA contradicts itself, {_line(row)}")
+    rate = len(rows) / seconds
+    print(f"{len(rows)} modules in {seconds:.0f} s ({rate:.1f} a second), seed {seed}")
+    for column in ("what", "kind"):
+        counted = Counter(row[column] for row in rows).most_common()
+        print(", ".join(f"{value} {count}" for value, count in counted))
+    failed = [row for row in rows if row["failed"]]
+    print("\n".join([*map(_line, failed), f"{len(failed)} failures"]))
+
+
+def _print_counts(values: Sequence[str]) -> None:
+    for value, count in sorted(Counter(values).items()):
+        print(f"{value:72}{count:8}")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from tests.backends_tvm.compiled import compiled
-from tests.fuzz import known
+from tests.fuzz import refused
 from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
 from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.op_by_op import op_by_op
 from tests.fuzz.single import single
-from tests.fuzz.table import NESTING, STEPS
+from tests.fuzz.table import STEPS
 from tests.fuzz.values import array, strided
 from tests.fuzz.verdict import verdict
 from tests.judge import run_xla
@@ -32,9 +33,10 @@ from tracejit.backends.numpy import evaluate
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.shapes import ElementType
-from tracejit.traversal import inline, instructions
+from tracejit.traversal import inline
 from tracejit.verifier import verify
 
+AGREED, REFUSED, CONTRADICTED = PASSED = ("agreed", "refused", "contradicted")
 Judge = Callable[[list[np.ndarray], list[np.ndarray], bool], str]
 """What differs between results, by XLA or by compiled code, and the interpreter's."""
 
@@ -54,8 +56,9 @@ class Single:
 class Outcome:
     """What became of a module.
 
-    ``kind`` is agreed, refused (by XLA, for a reason that is known), or what failed: xla,
-    interpreter, compiler.
+    ``kind`` is agreed, refused (by XLA, for a reason that is known; its ops one by one agree),
+    contradicted (XLA computes the whole otherwise than its ops one by one, which agree), or what
+    failed: xla, interpreter, compiler.
     """
 
     name: str
@@ -66,7 +69,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        return self.kind not in ("agreed", "refused")
+        return self.kind not in PASSED
 
 
 def drawn_singles(
@@ -90,14 +93,11 @@ def judge_singles(cases: Sequence[Single], seed: int) -> list[Outcome]:
     """The outcome of each case, on arguments that ``seed`` decides, wherever the case stands."""
     given = [_values(case, seed) for case in cases]
     flat = [x for arrays in given for x in arrays]
-    failed = _failure(_joined(cases), flat, _any_verdict(cases, given), seed)
-    if failed is None:
-        return [Outcome(case.name, str(case.element_type), "agreed") for case in cases]
-    if len(cases) > 1:
+    module = _joined(cases)
+    kind, text = _judged(module, flat, _any_verdict(cases, given), seed, len(cases) > 1)
+    if kind != AGREED and len(cases) > 1:
         return [outcome for case in cases for outcome in judge_singles([case], seed)]
-    kind, text = failed
-    module = Module(cases[0].name, _alone(cases[0]))
-    return [Outcome(cases[0].name, str(cases[0].element_type), kind, text, module)]
+    return [Outcome(c.name, str(c.element_type), kind, text, module) for c in cases]
 
 
 def judge_graph(module: Module, seed: int) -> Outcome:
@@ -108,35 +108,23 @@ def judge_graph(module: Module, seed: int) -> Outcome:
         found = disagreements(module.entry, given, actual, expected, by_xla)
         return "; ".join(f"result {n}: {text}" for n, text in found.items())
 
-    failed = _failure(module, given, judge, seed)
-    if failed is None:
-        return Outcome(module.name, "", "agreed")
-    return Outcome(module.name, "", *failed, module)
+    return Outcome(module.name, "", *_judged(module, given, judge, seed), module)
 
 
-def _failure(
-    module: Module, given: list[np.ndarray], judge: Judge, seed: int
-) -> tuple[str, str] | None:
-    """What failed, and how; None where XLA, the interpreter and compiled code agree.
+def _judged(
+    module: Module, given: list[np.ndarray], judge: Judge, seed: int, together: bool = False
+) -> tuple[str, str]:
+    """The kind of the outcome, and what is to be said about it.
 
-    XLA is not asked about graphs longer than `known.MOST_FOR_XLA`.
+    With ``together``, the module holds several cases, which are judged one by one if any fails.
     """
-    if known.is_deadly(module):
-        return "refused", known.DEADLY
-    theirs = None
-    if len(instructions(module.entry)) <= known.MOST_FOR_XLA:
-        try:
-            theirs = leaves(run_xla(module, *given))
-        except JaxRuntimeError as error:
-            reasons = [why for what, why in known.REFUSED.items() if what in str(error)]
-            return ("refused", reasons[0]) if reasons else ("xla", str(error)[:400])
     try:
         ours = leaves(evaluate(module.entry, given))
     except (TracejitError, ArithmeticError, ValueError, TypeError, IndexError) as error:
         return "interpreter", f"{type(error).__name__}: {error}"
-    wrong = judge(theirs, ours, True) if theirs is not None else ""
-    if wrong:
-        return "interpreter", f"XLA against the interpreter: {wrong}"
+    kind, text = _by_xla(module, given, judge, ours, together)
+    if kind not in PASSED:
+        return kind, text
     rng = np.random.default_rng(seed)
     before = [x.tobytes() for x in given]
     try:
@@ -145,8 +133,34 @@ def _failure(
         return "compiler", f"{type(error).__name__}: {error}"
     if [x.tobytes() for x in given] != before:
         return "compiler", "compiled code wrote to its arguments"
-    wrong = judge(made, ours, False)
-    return ("compiler", f"compiled code against the interpreter: {wrong}") if wrong else None
+    if wrong := judge(made, ours, False):
+        return "compiler", f"compiled code against the interpreter: {wrong}"
+    return kind, text
+
+
+def _by_xla(
+    module: Module, given: list[np.ndarray], judge: Judge, ours: list[np.ndarray], together: bool
+) -> tuple[str, str]:
+    """What XLA says: asked about the whole; where it differs or refuses, also op by op."""
+    if reason := refused.beforehand(module):
+        return REFUSED, reason
+    try:
+        wrong = judge(leaves(run_xla(module, *given)), ours, True)
+    except JaxRuntimeError as error:
+        wrong = str(error)[:400]
+        reason = refused.reason(error)
+        if not reason:
+            return "xla", wrong
+    if not wrong:
+        return AGREED, ""
+    if together:
+        return "interpreter", wrong
+    asked = op_by_op(module.entry, given)
+    if asked.wrong:
+        return "interpreter", f"{asked.wrong}; the whole: {wrong}"
+    if apart := judge(asked.results, ours, True):
+        return "interpreter", f"XLA op by op: {apart}; the whole: {wrong}"
+    return (REFUSED, reason) if reason else (CONTRADICTED, wrong)
 
 
 def _any_verdict(cases: Sequence[Single], given: Sequence[Sequence[np.ndarray]]) -> Judge:
@@ -158,11 +172,7 @@ def _any_verdict(cases: Sequence[Single], given: Sequence[Sequence[np.ndarray]])
             count = len(leaf_shapes(case))
             ours, actual = actual[:count], actual[count:]
             theirs, expected = expected[:count], expected[count:]
-            if case.name in NESTING:
-                wrong = disagreements(_alone(case), arrays, ours, theirs, by_xla)
-                text = "; ".join(wrong.values())
-            else:
-                text = verdict(case.entry, case.name, arrays, ours, theirs, by_xla)
+            text = verdict(case.entry, case.name, arrays, ours, theirs, by_xla)
             found += [text] if text else []
         return "; ".join(found)
 
@@ -194,9 +204,3 @@ def _joined(cases: Sequence[Single]) -> Module:
         parameters += own
         results += ops.elements_of(inline(case.entry, own))
     return verify(Module("singles", Computation("entry", tuple(parameters), ops.tuple_(results))))
-
-
-def _alone(case: Single) -> Computation:
-    """The case with a tuple of arrays for its root."""
-    entry = case.entry
-    return Computation(entry.name, entry.parameters, ops.tuple_(ops.elements_of(entry.root)))

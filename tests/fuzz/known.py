@@ -16,10 +16,8 @@ import ml_dtypes
 import numpy as np
 
 from tracejit.backends.numpy import evaluate, evaluate_instruction
-from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.constants import PARAMETER
+from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, element_type_of
-from tracejit.traversal import called_computations, in_order, instructions
 
 COMPLEX_FUNCTIONS = {
     *("Acos", "Acosh", "Asin", "Asinh", "Atanh", "Cos", "Cosh", "Exp", "Expm1", "Log", "Log1p"),
@@ -168,30 +166,9 @@ def _large_exponent(
     return np.asarray(exponent.astype(holder) >= element_type.bits)
 
 
-def _folded(instruction: Instruction, *operands: np.ndarray) -> bool:
-    """Whether XLA can compute it while it compiles."""
-    return all(i.op is not PARAMETER for i in in_order([instruction]))
-
-
-def _folded_or_inlined(instruction: Instruction, *operands: np.ndarray) -> bool:
-    """The same, also where it may be once called computations are inlined."""
-    inside = in_order([instruction])
-    return _folded(instruction) or any(i.op.family == "control" for i in inside)
-
-
-def _folded_to_four_bits(instruction: Instruction, operand: np.ndarray) -> bool:
-    bits = [s.array_shape.element_type.bits for s in (instruction, *instruction.operands)]
-    return min(bits) == 4 != max(bits) and _folded(instruction, operand)
-
-
 def _negative_s4(instruction: Instruction, operand: np.ndarray) -> np.ndarray | bool:
     is_s4 = element_type_of(operand.dtype) is ElementType.S4
     return np.asarray(is_s4 & (operand.astype(np.int8) < 0))
-
-
-def _huge_start(instruction: Instruction, *operands: np.ndarray) -> bool:
-    starts = operands[1 if instruction.op.name == "DynamicSlice" else 2 :]
-    return any(s.dtype.kind == "u" and 2 * int(s) > np.iinfo(s.dtype).max for s in starts)
 
 
 def _cancelling(instruction: Instruction, operand: np.ndarray, *others: np.ndarray) -> bool:
@@ -212,6 +189,15 @@ def _infinite_scale(
     return np.asarray(~finite(scale)).reshape(sizes)
 
 
+def _tiny_scale(
+    instruction: Instruction, operand: np.ndarray, scale: np.ndarray, *others: np.ndarray
+) -> bool:
+    """Where a scale, divided by the number of elements, is no normal number."""
+    tiny = float(ml_dtypes.finfo(scale.dtype).tiny)  # type: ignore[no-untyped-call]
+    size = np.abs(scale.astype(np.float64))
+    return bool(np.any((size < 16 * tiny * max(operand.size, 1)) & (size > 0)))
+
+
 def _over_one(instruction: Instruction, *operands: np.ndarray) -> bool:
     dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
     return bool(math.prod(operands[0].shape[d] for d in dimensions) == 1)
@@ -227,11 +213,6 @@ def _in_stages(instruction: Instruction, *operands: np.ndarray) -> bool:
     twice = evaluate(instruction.attributes["to_apply"], [*initial, *initial])
     made = twice if isinstance(twice, tuple) else (twice,)
     return any(a.tobytes() != np.asarray(b).tobytes() for a, b in zip(made, initial, strict=True))
-
-
-def _of_sorted(instruction: Instruction, *operands: np.ndarray) -> bool:
-    source = instruction.operands[0]
-    return any(i.op.name in ("Sort", "TopK", "ReduceWindow") for i in (source, *source.operands))
 
 
 def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
@@ -318,11 +299,6 @@ KNOWN: list[Difference] = [
         _any_not_finite,
     ),
     Difference(
-        ["DynamicSlice", "DynamicUpdateSlice"],
-        "XLA folds a constant start of an unsigned type as a signed one, which is then negative",
-        _huge_start,
-    ),
-    Difference(
         ["BatchNormTraining"],
         "XLA takes the square of the mean from the mean of the squares, which leaves little of a "
         "small variance",
@@ -334,14 +310,14 @@ KNOWN: list[Difference] = [
         _infinite_scale,
     ),
     Difference(
+        ["BatchNormGrad", "BatchNormInference", "BatchNormTraining"],
+        "XLA multiplies the scale with small factors first, and makes zeros of denormal products",
+        _tiny_scale,
+    ),
+    Difference(
         ["Pow"],
         "XLA looks at the lowest bits of an integer's exponent only, those that count its width",
         _large_exponent,
-    ),
-    Difference(
-        ["Clz", "PopulationCount"],
-        "XLA folds the counts of narrow constants in 64 bits, sign and all",
-        _folded_or_inlined,
     ),
     Difference(
         ["PopulationCount"],
@@ -359,72 +335,11 @@ KNOWN: list[Difference] = [
         _in_stages,
     ),
     Difference(
-        ["Reduce"],
-        "XLA drops the initial value of some reductions of what was sorted, or reduced by windows",
-        _of_sorted,
-    ),
-    Difference(
         ["Reduce", "ReduceWindow"],
         "of several operands, XLA sums those of a narrow type in that type, one after the other",
         _many_narrow,
     ),
-    Difference(
-        ["BitcastConvertType"],
-        "XLA folds bit casts from and to four bits as if they lay in a byte each",
-        _folded_to_four_bits,
-    ),
 ]
-
-# What XLA refuses to compile, though it is well-typed, with the reason.
-REFUSED = {
-    "mixed precision is disallowed": "its pass for bf16 and fp8 leaves Map half converted",
-    "custom element sizes on non-sub-byte types": "its pass for s4 leaves Conv half converted",
-    "Expected instruction to have shape equal to s4": "it simplifies bit casts to s4 wrongly",
-    "Expected instruction to have shape equal to u4": "it simplifies bit casts to u4 wrongly",
-    "Failed after simplification": "it makes one of two bit casts of several widths, wrongly",
-}
-
-# XLA's CPU backend fuses long chains of steps so that each computes the ones before it again; the
-# code may run for years. Longer graphs are left to the interpreter and compiled code.
-MOST_FOR_XLA = 400
-
-DEADLY = (
-    "it divides integers by zero while it folds constants, or takes a complex iota for its "
-    "absolute values, which ends the process"
-)
-
-
-def is_deadly(module: Module) -> bool:
-    """Whether compiling the module ends the process that XLA runs in (`DEADLY`)."""
-    for computation in called_computations(module):
-        for instruction in instructions(computation):
-            if instruction.op.name == "Abs" and instruction.operands[0].op.name == "Iota":
-                if instruction.operands[0].array_shape.element_type.is_complex:
-                    return True
-            if instruction.op.name not in ("Div", "Rem") or not _is_fixed(instruction):
-                continue
-            if not instruction.array_shape.element_type.is_integral:
-                continue
-            if not _folded(instruction.operands[1]):
-                return True  # a divisor that is some array's size, which may be 0
-            divisor = evaluate(Computation("divisor", (), instruction.operands[1]), [])
-            if np.isin(divisor.astype(np.int64), (0, -1)).any():
-                return True
-    return False
-
-
-def _is_fixed(instruction: Instruction) -> bool:
-    """Whether XLA can compute it while it compiles: constants and the sizes of dimensions."""
-    seen: set[Instruction] = set()
-    stack = [instruction]
-    while stack:
-        found = stack.pop()
-        if found.op is PARAMETER:
-            return False
-        if found.op.name != "GetDimensionSize" and found not in seen:
-            seen.add(found)
-            stack.extend(found.operands)
-    return True
 
 
 def differing(

@@ -198,6 +198,8 @@ def _replaced(value: Any, run: int, where: np.ndarray | bool = True) -> Any:
     array = np.asarray(value)
     if array.dtype == object:
         return value
+    if array.dtype == bool:
+        return np.where(where, run % 2 == 1, array)
     inexact = element_type_of(array.dtype).is_inexact
     number = np.array(np.nan if inexact and run == 1 else run % 3 + 1).astype(array.dtype)
     return np.where(where, number, array)

@@ -37,8 +37,8 @@ def outcomes(what: str, seed: int, names: list[str]) -> list[Outcome]:
 
 
 def saved(outcome: Outcome, seed: int, folder: Path) -> str:
-    """Where the module of a failure lies."""
-    if outcome.module is None:
+    """Where the module of a failure, or of a contradiction, lies."""
+    if outcome.module is None or outcome.kind in ("agreed", "refused"):
         return f"seed {seed}"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{outcome.name}-{seed}.hlo"
@@ -60,7 +60,7 @@ def main() -> None:
                 "kind": outcome.kind,
                 "text": outcome.text,
                 "failed": outcome.failed,
-                "where": saved(outcome, seed, Path(save)) if outcome.failed else "",
+                "where": saved(outcome, seed, Path(save)),
             }
             for outcome in made
         ]

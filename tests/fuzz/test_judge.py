@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.fuzz import known
+from tests.fuzz import refused
 from tests.fuzz.judging import judge_graph
 from tests.fuzz.noise import disagreements, leaves
 from tracejit import ops
@@ -76,7 +76,7 @@ def test_what_ends_the_process_is_not_given_to_xla() -> None:
     for divisor, deadly in ((0, True), (3, False)):
         entry = entry_of(ops.rem(size, constant(divisor, ElementType.S32)), x)
         module = Module("divided", entry)
-        assert known.is_deadly(module) is deadly
+        assert refused.is_deadly(module) is deadly
         assert judge_graph(module, 0).kind == ("refused" if deadly else "agreed")
 
 

@@ -1,0 +1,129 @@
+"""XLA asked op by op: what is wrong in our code is found, XLA's contradictions are no failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.building import computation
+from tests.fuzz.judging import CONTRADICTED, Outcome, Single, judge_graph, judge_singles
+from tests.fuzz.op_by_op import op_by_op
+from tracejit import ops
+from tracejit.backends.numpy.interpreter import interpret
+from tracejit.graph import Computation, Instruction, Module
+from tracejit.ops.control import WHILE
+from tracejit.ops.elementwise import SUB
+from tracejit.runtime import importing_tvm
+from tracejit.shapes import ElementType, Shape
+
+with importing_tvm():
+    from tracejit.backends.tvm.scope import pointwise
+
+F32, S32, U8 = ElementType.F32, ElementType.S32, ElementType.U8
+X = Shape(F32, (5,))
+
+
+def differences(x: Instruction) -> Instruction:
+    """Exponentials of differences, among other things."""
+    total = ops.reduce_sum(ops.sub(ops.tanh(x), ops.full_like(x, 3)), [0])
+    return ops.tuple_([ops.neg(x), total])
+
+
+def counted(x: Instruction) -> Instruction:
+    """Three steps of a loop that adds."""
+    init = ops.tuple_([ops.constant(3, S32), ops.tuple_([x, x])])
+
+    def step(state: Instruction) -> Instruction:
+        number, pair = ops.elements_of(state)
+        first, second = ops.elements_of(pair)
+        less = ops.sub(number, ops.constant(1, S32))
+        return ops.tuple_([less, ops.tuple_([ops.add(first, second), second])])
+
+    def holds(state: Instruction) -> Instruction:
+        return ops.gt(ops.get_tuple_element(state, 0), ops.constant(0, S32))
+
+    body = computation("body", step, init.shape)
+    made = ops.while_(computation("condition", holds, init.shape), body, init)
+    return ops.tuple_(ops.elements_of(ops.get_tuple_element(made, 1)))
+
+
+def taken(x: Instruction) -> Instruction:
+    """A slice from a start that XLA, where it is a constant, takes for a negative number."""
+    return ops.tuple_([ops.dynamic_slice(x, [ops.constant(200, U8)], [2])])
+
+
+def everything(x: Instruction) -> Instruction:
+    """Tuples, tokens, dynamic sizes, halves of asynchronous ops, several results."""
+    cut = ops.set_dimension_size(x, ops.constant(3, S32), 0)
+    waiting = ops.add_dependency(x, ops.after_all([]))
+    called = computation("called", lambda a, b: ops.tuple_([b, ops.add(a, b)]), X, X)
+    done = ops.async_done(ops.async_start(called, [waiting, x]))
+    values, places = ops.elements_of(ops.top_k(ops.get_tuple_element(done, 1), 2))
+    loop = ops.elements_of(counted(x))
+    return ops.tuple_([ops.reduce_sum(cut, [0]), values, places, *loop])
+
+
+def judged(build: object, seed: int = 1) -> Outcome:
+    return judge_graph(Module("graph", computation("entry", build, X)), seed)
+
+
+@pytest.mark.parametrize("build", [differences, counted, everything])
+def test_what_agrees_agrees_op_by_op(build: object) -> None:
+    given = np.array([1.5, -2.0, 0.25, 8.0, 3.0], np.float32)
+    asked = op_by_op(computation("entry", build, X), [given])
+    assert not asked.wrong
+    assert len(asked.results) == len(computation("entry", build, X).root.operands)
+
+
+def test_a_constant_that_xla_folds_otherwise() -> None:
+    outcome = judged(taken)
+    assert outcome.kind == CONTRADICTED
+    assert not outcome.failed
+
+
+def wrong_sub(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    return np.asarray(lhs + rhs)
+
+
+def test_a_wrong_rule_of_the_interpreter_in_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(interpret._rules, SUB, wrong_sub)
+    outcome = judged(differences)
+    assert outcome.failed
+    assert "Sub alone" in outcome.text
+
+
+def test_a_wrong_rule_of_the_interpreter_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(interpret._rules, SUB, wrong_sub)
+    entry = computation("Sub", ops.sub, X, X)
+    (outcome,) = judge_singles([Single("Sub", F32, entry, [None, None])], 2)
+    assert outcome.failed
+    assert "Sub alone" in outcome.text
+
+
+def test_a_wrong_rule_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step at all."""
+    monkeypatch.setitem(interpret._rules, WHILE, lambda instruction, *operands: operands[0])
+    outcome = judged(counted)
+    assert outcome.failed
+    assert "While alone" in outcome.text
+
+
+@pytest.mark.parametrize("build", [differences, taken])
+def test_a_wrong_kernel(build: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not XLA contradicts itself on the same graph."""
+
+    def both(x: Instruction) -> Instruction:
+        first = ops.elements_of(build(x))  # type: ignore[operator]
+        return ops.tuple_([*first, ops.sub(x, ops.full_like(x, 4))])
+
+    monkeypatch.setitem(pointwise._rules, SUB, lambda instruction, lhs, rhs: lhs + rhs)
+    assert judged(both).kind == "compiler"
+
+
+def test_results_that_no_op_explains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA agrees op by op, but one after the other they would make something else."""
+    entry = computation("entry", differences, X)
+    given = [np.ones(5, np.float32)]
+    assert not op_by_op(entry, given).wrong
+    wrong = Computation("entry", entry.parameters, ops.tuple_(ops.elements_of(entry.root)))
+    assert op_by_op(wrong, given).results[0].tolist() == [-1.0] * 5
