@@ -23,6 +23,7 @@ class Compiled:
     """A compiled function, for arguments like those it was lowered for."""
 
     def __init__(self, staged: Staged, executable: Executable, flatten: Flatten) -> None:
+        self._staged = staged  # what it calls back lives as long as the graph
         self._finish = staged.finisher()
         self._executable = executable
         self._flatten = flatten
