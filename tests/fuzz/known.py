@@ -225,8 +225,8 @@ def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
 KNOWN: list[Difference] = [
     Difference(
         ["ConvGeneralDilated"],
-        "XLA multiplies the zeros of padding and holes with infinities and NaN, which makes NaN; "
-        "here they take no part",
+        "zeros of padding and holes may be multiplied with infinities and NaN, which makes NaN, or "
+        "left out",
         _any_not_finite,
         compiled=True,
     ),
@@ -242,8 +242,8 @@ KNOWN: list[Difference] = [
         _any_denormal,
     ),
     Difference(
-        ["Atan2", "Cbrt"],
-        "XLA loses the sign of a denormal operand, or makes too small a root of it",
+        ["Atan2", "Cbrt", "Pow"],
+        "XLA loses the sign of a denormal operand, or makes a wrong root or power of it",
         _denormal,
     ),
     Difference(

@@ -42,6 +42,9 @@ _RUNS = 6
 # The sign of all zeros and NaN in some runs; any in the others.
 _SIGNS = {0: 1, 1: -1, _ROUNDED: -1}
 _FACTOR = 8
+# What stands for a number of which nothing is known, so that functions of it differ: also such
+# functions as are defined below 1 only, or from 1 on, or for negative numbers.
+_NUMBERS = (0.5, np.nan, 3, -2, -0.25, 0)
 
 
 def leaves(value: Any) -> list[np.ndarray]:
@@ -192,7 +195,7 @@ def _is_large(array: np.ndarray, factors: int) -> bool:
 
 
 def _replaced(value: Any, run: int, where: np.ndarray | bool = True) -> Any:
-    """The same number in all those places, another one in each run, NaN in one of them."""
+    """The same number in all those places, another one in each run (`_NUMBERS`)."""
     if isinstance(value, tuple):
         return tuple(_replaced(element, run, where) for element in value)
     array = np.asarray(value)
@@ -201,8 +204,8 @@ def _replaced(value: Any, run: int, where: np.ndarray | bool = True) -> Any:
     if array.dtype == bool:
         return np.where(where, run % 2 == 1, array)
     inexact = element_type_of(array.dtype).is_inexact
-    number = np.array(np.nan if inexact and run == 1 else run % 3 + 1).astype(array.dtype)
-    return np.where(where, number, array)
+    number = _NUMBERS[run] if inexact else run % 3 + 1
+    return np.where(where, np.array(number).astype(array.dtype), array)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

@@ -141,5 +141,5 @@ def _same(left: Value, right: Value) -> bool:
     if isinstance(left, tuple):
         return all(_same(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, np.ndarray | np.generic):
-        return left.tobytes() == right.tobytes()
+        return bool(left.tobytes() == right.tobytes())
     return left is right

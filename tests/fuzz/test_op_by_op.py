@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,8 @@ from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
     from tracejit.backends.tvm.scope import pointwise
+
+Build = Callable[[Instruction], Instruction]
 
 F32, S32, U8 = ElementType.F32, ElementType.S32, ElementType.U8
 X = Shape(F32, (5,))
@@ -63,12 +67,12 @@ def everything(x: Instruction) -> Instruction:
     return ops.tuple_([ops.reduce_sum(cut, [0]), values, places, *loop])
 
 
-def judged(build: object, seed: int = 1) -> Outcome:
+def judged(build: Build, seed: int = 1) -> Outcome:
     return judge_graph(Module("graph", computation("entry", build, X)), seed)
 
 
 @pytest.mark.parametrize("build", [differences, counted, everything])
-def test_what_agrees_agrees_op_by_op(build: object) -> None:
+def test_what_agrees_agrees_op_by_op(build: Build) -> None:
     given = np.array([1.5, -2.0, 0.25, 8.0, 3.0], np.float32)
     asked = op_by_op(computation("entry", build, X), [given])
     assert not asked.wrong
@@ -109,11 +113,11 @@ def test_a_wrong_rule_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("build", [differences, taken])
-def test_a_wrong_kernel(build: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_kernel(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether or not XLA contradicts itself on the same graph."""
 
     def both(x: Instruction) -> Instruction:
-        first = ops.elements_of(build(x))  # type: ignore[operator]
+        first = ops.elements_of(build(x))
         return ops.tuple_([*first, ops.sub(x, ops.full_like(x, 4))])
 
     monkeypatch.setitem(pointwise._rules, SUB, lambda instruction, lhs, rhs: lhs + rhs)
