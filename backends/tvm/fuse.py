@@ -30,10 +30,14 @@ from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
+from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import SELECT_AND_SCATTER
 from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order
+
+# Ops whose kernels read their operands many times, or as they lie.
+_BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE)
 
 
 @dataclass
@@ -173,7 +177,7 @@ class _Fusion:
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
         cost = self.cost[operand]
-        if user.op in (SORT, TOP_K, CUSTOM_CALL) or is_library_call(user.op):
+        if user.op in _BY_MEMORY or is_library_call(user.op):
             return True
         if user.op is OPTIMIZATION_BARRIER:
             return cost > 0

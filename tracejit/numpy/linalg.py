@@ -21,11 +21,14 @@ from numpy.linalg import LinAlgError
 
 from tracejit import ops
 from tracejit.errors import AttributeValueError, ElementTypeError, MatrixError, ShapeError
+from tracejit.graph import Instruction
 from tracejit.lax import factorizations
 from tracejit.numpy import arithmetic, norms, products, selecting
 from tracejit.numpy.building import axes_of
 from tracejit.numpy.manipulation import as_array, broadcast_to, matrix_transpose
 from tracejit.numpy.selecting import where
+from tracejit.ops.layout import TRANSPOSE
+from tracejit.ops.linalg import CHOLESKY
 from tracejit.ops.matrices import identity
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import broadcast_dimensions, operand
@@ -125,7 +128,10 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 @_linear(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """x with a x = b; ``b`` is a vector where it has one dimension, else a batch of matrices."""
+    """x with a x = b; ``b`` is a vector where it has one dimension, else a batch of matrices.
+
+    Where ``a`` is what `cholesky` made, or its transpose, the system is solved as triangular.
+    """
     left, right = _common("solve", a, b)
     _require_matrices("solve", left, square=True)
     is_vector = right.ndim == 1
@@ -137,11 +143,27 @@ def solve(a: Any, b: Any) -> Any:
             f"solve: b must have a row for each of a; a {left.shape}, b {right.shape}"
         )
     batch = broadcast_dimensions("solve", [left.shape[:-2], columns.shape[:-2]])
-    (x,) = factorizations.solve(
-        broadcast_to(left, (*batch, *left.shape[-2:])),
-        broadcast_to(columns, (*batch, *columns.shape[-2:])),
-    )
+    wide = broadcast_to(columns, (*batch, *columns.shape[-2:]))
+    factor, is_transposed = _factor(left)
+    if factor is None or left.shape[:-2] != batch:
+        (x,) = factorizations.solve(broadcast_to(left, (*batch, *left.shape[-2:])), wide)
+    else:
+        lower = factor.attributes["lower"]
+        transpose = "TRANSPOSE" if is_transposed else "NO_TRANSPOSE"
+        solved = ops.triangular_solve(factor, wide.instruction, lower=lower, transpose_a=transpose)
+        x = lift(solved, False)
     return x[..., 0] if is_vector else x
+
+
+def _factor(a: Tracer) -> tuple[Instruction | None, bool]:
+    """The Cholesky factor that the matrices are, as they are or transposed; None for others."""
+    instruction, is_transposed = a.instruction, False
+    if instruction.op is TRANSPOSE:
+        last = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
+        if instruction.attributes["dimensions"] != last:
+            return None, False
+        (instruction,), is_transposed = instruction.operands, True
+    return (instruction if instruction.op is CHOLESKY else None), is_transposed
 
 
 @_linear(np.linalg.inv)

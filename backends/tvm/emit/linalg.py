@@ -1,9 +1,121 @@
-"""Cholesky and TriangularSolve, left to the interpreter."""
+"""Cholesky and TriangularSolve: kernels for small real matrices, the interpreter for the others."""
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.library import library_call
-from tracejit.backends.tvm.roots import rooted
-from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
+import math
 
-rooted.attach(CHOLESKY, TRIANGULAR_SOLVE)(library_call)
+from tracejit.backends.tvm.kernels.triangular import (
+    Factors,
+    Systems,
+    cholesky_factors,
+    triangular_systems,
+)
+from tracejit.backends.tvm.kernels.work import Work
+from tracejit.backends.tvm.library import library_call
+from tracejit.backends.tvm.roots import Results, rooted
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, seq, store
+from tracejit.backends.tvm.types import memory_dtype
+from tracejit.graph import Instruction
+from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
+from tracejit.shapes import ElementType, Shape
+
+# Matrices up to this size stay in a second-level cache; larger ones are LAPACK's.
+LARGEST = 192
+
+
+def is_small(instruction: Instruction) -> bool:
+    """Whether there is a kernel for a system or a factorisation, by its first operand."""
+    shape = instruction.operands[0].array_shape
+    return shape.element_type in (ElementType.F32, ElementType.F64) and (
+        shape.dimensions[-1] <= LARGEST
+    )
+
+
+class Matrices:
+    """An array's last two dimensions, and the ones before as one number, in flat memory."""
+
+    def __init__(self, memory: Buffer, shape: Shape, dtype: str) -> None:
+        self.memory = memory
+        *batch, self.rows, self.columns = shape.dimensions
+        self.batch = math.prod(batch)
+        self._dtype = dtype
+
+    def place(self, b: Expr, i: Expr, j: Expr) -> Expr:
+        rows, columns = const(self.rows, self._dtype), const(self.columns, self._dtype)
+        matrix = b.astype(self._dtype) * rows + i.astype(self._dtype)
+        return matrix * columns + j.astype(self._dtype)
+
+    def __call__(self, b: Expr, i: Expr, j: Expr) -> Expr:
+        return self.memory[self.place(b, i, j)]
+
+    def store(self, b: Expr, i: Expr, j: Expr, value: Expr) -> Stmt:
+        return store(self.memory, self.place(b, i, j), value)
+
+
+def _finished(frame: Frame, work: Work) -> Stmt:
+    frame.schedule = work.schedule
+    return seq(frame.allocate(work.scratch), work.statement)
+
+
+@rooted.attach(CHOLESKY)
+def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    (operand,) = instruction.operands
+    if not is_small(instruction) or operand not in frame.inputs:
+        return library_call(frame, instruction, results)
+    shape, dtype = instruction.array_shape, frame.index_dtype
+    given = Matrices(frame.inputs[operand], shape, dtype)
+    made = Matrices(results[0][1], shape, dtype)
+    lower = instruction.attributes["lower"]
+    # The lower factor is the transpose of the upper one.
+    work = cholesky_factors(
+        Factors(
+            made.batch,
+            made.rows,
+            memory_dtype(shape.element_type),
+            matrix=lambda b, i, j: given(b, j, i) if lower else given(b, i, j),
+            store=lambda b, i, j, v: made.store(b, j, i, v) if lower else made.store(b, i, j, v),
+        ),
+        frame.machine,
+    )
+    return _finished(frame, work)
+
+
+@rooted.attach(TRIANGULAR_SOLVE)
+def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    a, b = instruction.operands
+    if not is_small(instruction) or a not in frame.inputs or b not in frame.inputs:
+        return library_call(frame, instruction, results)
+    attributes, shape, dtype = instruction.attributes, b.array_shape, frame.index_dtype
+    left = attributes["left_side"]
+    # x op(a) = b is op(a)^T x^T = b^T.
+    turned = (attributes["transpose_a"] != "NO_TRANSPOSE") != (not left)
+    is_lower = attributes["lower"] != turned
+    matrix = Matrices(frame.inputs[a], a.array_shape, dtype)
+    right = Matrices(frame.inputs[b], shape, dtype)
+    made = Matrices(results[0][1], shape, dtype)
+    last = matrix.rows - 1
+
+    def row(i: Expr) -> Expr:
+        """An upper triangular system is a lower one from the last row to the first."""
+        return i if is_lower else last - i
+
+    def element(n: Expr, i: Expr, p: Expr) -> Expr:
+        return matrix(n, row(p), row(i)) if turned else matrix(n, row(i), row(p))
+
+    work = triangular_systems(
+        Systems(
+            made.batch,
+            matrix.rows,
+            made.columns if left else made.rows,
+            memory_dtype(shape.element_type),
+            attributes["unit_diagonal"],
+            matrix=element,
+            right=lambda n, i, j: right(n, row(i), j) if left else right(n, j, row(i)),
+            store=lambda n, i, j, v: (
+                made.store(n, row(i), j, v) if left else made.store(n, j, row(i), v)
+            ),
+        ),
+        frame.machine,
+    )
+    return _finished(frame, work)

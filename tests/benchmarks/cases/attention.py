@@ -21,7 +21,7 @@ def inputs(rng: numpy.random.Generator, batch: int, width: int) -> tuple[Any, ..
     """The state, and numbers of characters s32[batch, length + 1]."""
 
     def draw(*shape: int) -> numpy.ndarray:
-        return (rng.standard_normal(shape) / numpy.sqrt(shape[0])).astype(numpy.float32)
+        return numpy.asarray(rng.standard_normal(shape) / math.sqrt(shape[0]), numpy.float32)
 
     parameters = {
         "embedding": draw(LETTERS, width),

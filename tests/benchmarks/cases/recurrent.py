@@ -6,6 +6,7 @@ resets the state before the product, as none of its own modules does.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -21,7 +22,7 @@ def inputs(rng: numpy.random.Generator, batch: int, hidden: int) -> tuple[Any, .
     """The state, and numbers of characters s32[batch, length + 1]."""
 
     def draw(*shape: int) -> numpy.ndarray:
-        return (rng.standard_normal(shape) / numpy.sqrt(shape[0])).astype(numpy.float32)
+        return numpy.asarray(rng.standard_normal(shape) / math.sqrt(shape[0]), numpy.float32)
 
     parameters = {
         "embedding": draw(LETTERS, hidden),

@@ -1,0 +1,323 @@
+"""Triangular systems and Cholesky factors of small real matrices, in memory close to the processor.
+
+Both work on a copy, laid out so that vectors run along what is contiguous, whichever triangle the
+caller has and whichever way round it lies. There is a copy for each thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tiling import ceil_div
+from tracejit.backends.tvm.kernels.work import Work
+from tracejit.backends.tvm.tir import (
+    UNROLLED,
+    AllocBuffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    i32,
+    loop,
+    real,
+    seq,
+    store,
+    tirx,
+)
+
+_VECTORS = 6
+"""Vectors of right sides that are solved for at once."""
+
+_FEW = 2
+"""So many right sides are solved for one by one, vectors running along the unknowns."""
+
+_PARALLEL = 200_000
+"""Multiplications from which on several matrices are given to several threads."""
+
+Load = Callable[[Expr, Expr, Expr], Expr]
+Store = Callable[[Expr, Expr, Expr, Expr], Stmt]
+
+
+@dataclass(frozen=True)
+class Systems:
+    """``batch`` systems of ``size`` unknowns with ``columns`` right sides each, of ``dtype``.
+
+    ``matrix(b, i, p)`` is asked for p < i, and for p == i unless ``unit``: the system is lower
+    triangular. ``right(b, i, j)`` and ``store(b, i, j, value)`` are row i of right side j.
+    """
+
+    batch: int
+    size: int
+    columns: int
+    dtype: str
+    unit: bool
+    matrix: Load
+    right: Load
+    store: Store
+
+
+def triangular_systems(systems: Systems, machine: Machine) -> Work:
+    """Forward substitution."""
+    solver = _OneByOne if systems.columns <= _FEW else _Together
+    cost = systems.batch * systems.size**2 * systems.columns // 2
+    workers = _workers(systems.batch, cost, machine)
+    made = solver(systems, machine, workers)
+    statement = _each(systems.batch, workers, made.solve)
+    return Work(statement, made.scratch, "triangular systems")
+
+
+def _workers(batch: int, cost: int, machine: Machine) -> int:
+    return min(batch, machine.threads) if cost >= _PARALLEL else 1
+
+
+def _each(batch: int, workers: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+    """``body(b, worker)`` for each matrix of the batch."""
+
+    def work(worker: Expr) -> Stmt:
+        first, count = share(worker, batch, workers)
+        return loop(count, lambda b: body(first + b, worker))
+
+    return on_workers(workers, work)
+
+
+class _Together:
+    """Right sides next to each other: row i is the right sides less multiples of earlier rows."""
+
+    def __init__(self, systems: Systems, machine: Machine, workers: int) -> None:
+        self._systems = systems
+        self._lanes = machine.lanes(systems.dtype, systems.columns)
+        vectors = ceil_div(systems.columns, self._lanes)
+        self._strips = ceil_div(vectors, _VECTORS)
+        self._vectors = ceil_div(vectors, self._strips)
+        width = self._strips * self._vectors * self._lanes
+        n = systems.size
+        self._lower = buffer("lower", (workers, n, n), systems.dtype)
+        self._x = buffer("x", (workers, n, width), systems.dtype)
+        self._sums = buffer("sums", (self._vectors, self._lanes), systems.dtype, scope="local")
+        self.scratch = self._lower, self._x
+
+    def solve(self, b: Expr, worker: Expr) -> Stmt:
+        systems, n, m = self._systems, self._systems.size, self._systems.columns
+        lower, x, lanes = self._lower, self._x, self._lanes
+        zero = real(0.0, systems.dtype)
+
+        def take(i: Expr) -> list[Stmt]:
+            given = m - m % lanes
+            padding = self._strips * self._vectors * lanes
+            before = i if systems.unit else i + 1
+            return [
+                loop(before, lambda p: store(lower, [worker, i, p], systems.matrix(b, i, p))),
+                loop(m, lambda j: store(x, [worker, i, j], systems.right(b, i, j))),
+                loop(padding - m, lambda j: store(x, [worker, i, m + j], zero)) if given else [],
+            ]
+
+        def give(i: Expr) -> Stmt:
+            return loop(m, lambda j: systems.store(b, i, j, x[worker, i, j]))
+
+        return seq(
+            loop(n, take), loop(self._strips, lambda s: self._strip(worker, s)), loop(n, give)
+        )
+
+    def _strip(self, worker: Expr, strip: Expr) -> Stmt:
+        systems, lower, x, sums = self._systems, self._lower, self._x, self._sums
+        first = strip * (self._vectors * self._lanes)
+
+        def each(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+            return loop(
+                self._vectors,
+                lambda u: vector(self._lanes, lambda v: body(u, v, first + u * self._lanes + v)),
+                UNROLLED,
+            )
+
+        def row(i: Expr) -> list[Stmt]:
+            def subtract(p: Expr) -> Stmt:
+                return each(
+                    lambda u, v, j: store(
+                        sums, [u, v], sums[u, v] - lower[worker, i, p] * x[worker, p, j]
+                    )
+                )
+
+            def solution(u: Expr, v: Expr) -> Expr:
+                if systems.unit:
+                    return sums[u, v]
+                return tirx.div(sums[u, v], lower[worker, i, i])
+
+            return [
+                each(lambda u, v, j: store(sums, [u, v], x[worker, i, j])),
+                loop(i, subtract),
+                each(lambda u, v, j: store(x, [worker, i, j], solution(u, v))),
+            ]
+
+        return seq(AllocBuffer(sums), loop(systems.size, row))
+
+
+class _OneByOne:
+    """One right side: multiples of an unknown are taken off all later rows once it is known."""
+
+    def __init__(self, systems: Systems, machine: Machine, workers: int) -> None:
+        self._systems = systems
+        self._lanes = machine.lanes(systems.dtype, systems.size)
+        self._width = ceil_div(systems.size, self._lanes) * self._lanes
+        n = systems.size
+        # By columns, nothing above the diagonal.
+        self._columns = buffer("columns", (workers, n, self._width), systems.dtype)
+        self._left = buffer("left", (workers, self._width), systems.dtype)
+        self._known = buffer("known", (1,), systems.dtype, scope="local")
+        self.scratch = self._columns, self._left
+
+    def solve(self, b: Expr, worker: Expr) -> Stmt:
+        systems, n, lanes = self._systems, self._systems.size, self._lanes
+        columns, left, known = self._columns, self._left, self._known
+        zero, first = real(0.0, systems.dtype), i32(0)
+
+        def take(p: Expr) -> list[Stmt]:
+            below = p + 1 if systems.unit else p
+            return [
+                loop(below, lambda i: store(columns, [worker, p, i], zero)),
+                loop(
+                    n - below,
+                    lambda i: store(
+                        columns, [worker, p, below + i], systems.matrix(b, below + i, p)
+                    ),
+                ),
+                loop(self._width - n, lambda i: store(columns, [worker, p, n + i], zero)),
+            ]
+
+        def unknown(j: Expr, i: Expr) -> list[Stmt]:
+            value = left[worker, i]
+            if not systems.unit:
+                value = tirx.div(value, columns[worker, i, i])
+            start = (i + 1) // lanes
+            return [
+                store(known, first, value),
+                systems.store(b, i, j, known[first]),
+                loop(
+                    self._width // lanes - start,
+                    lambda q: vector(
+                        lanes,
+                        lambda v: store(
+                            left,
+                            [worker, (start + q) * lanes + v],
+                            left[worker, (start + q) * lanes + v]
+                            - known[first] * columns[worker, i, (start + q) * lanes + v],
+                        ),
+                    ),
+                ),
+            ]
+
+        def solution(j: Expr) -> list[Stmt]:
+            return [
+                loop(n, lambda i: store(left, [worker, i], systems.right(b, i, j))),
+                loop(self._width - n, lambda i: store(left, [worker, n + i], zero)),
+                loop(n, lambda i: unknown(j, i)),
+            ]
+
+        return seq(AllocBuffer(known), loop(n, take), loop(systems.columns, solution))
+
+
+@dataclass(frozen=True)
+class Factors:
+    """``batch`` symmetric matrices of ``size``, of ``dtype``.
+
+    ``matrix(b, i, j)`` is asked for i <= j. ``store(b, i, j, value)`` takes the upper factor's
+    element where i <= j, and a zero elsewhere; NaN everywhere if the matrix is not positive.
+    """
+
+    batch: int
+    size: int
+    dtype: str
+    matrix: Load
+    store: Store
+
+
+def cholesky_factors(factors: Factors, machine: Machine) -> Work:
+    """Row by row of the upper factor; multiples of each are taken off all later rows at once."""
+    n, dtype = factors.size, factors.dtype
+    lanes = machine.lanes(dtype, n)
+    width = ceil_div(n, lanes) * lanes
+    workers = _workers(factors.batch, factors.batch * n**3 // 6, machine)
+    rows = buffer("rows", (workers, n, width), dtype)
+    factor_of_row = buffer("factor", (1,), dtype, scope="local")
+    fails = buffer("fails", (1,), "int32", scope="local")
+    zero, first = real(0.0, dtype), i32(0)
+
+    def take(b: Expr, worker: Expr, i: Expr) -> list[Stmt]:
+        return [
+            loop(i, lambda j: store(rows, [worker, i, j], zero)),
+            loop(n - i, lambda j: store(rows, [worker, i, i + j], factors.matrix(b, i, i + j))),
+            loop(width - n, lambda j: store(rows, [worker, i, n + j], zero)),
+        ]
+
+    def from_block(at: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
+        """In vectors along a row, from the one that holds element ``at``."""
+        start = at // lanes
+        return loop(
+            width // lanes - start,
+            lambda q: vector(lanes, lambda v: body((start + q) * lanes + v)),
+        )
+
+    def step(worker: Expr, k: Expr) -> list[Stmt]:
+        def subtract(i: Expr) -> list[Stmt]:
+            return [
+                store(factor_of_row, first, rows[worker, k, i]),
+                from_block(
+                    i,
+                    lambda j: store(
+                        rows,
+                        [worker, i, j],
+                        rows[worker, i, j] - factor_of_row[first] * rows[worker, k, j],
+                    ),
+                ),
+            ]
+
+        def scale(j: Expr) -> Stmt:
+            return store(rows, [worker, k, j], rows[worker, k, j] * factor_of_row[first])
+
+        diagonal = rows[worker, k, k]
+        return [
+            store(
+                fails,
+                first,
+                tirx.Select(diagonal > zero, fails[first], i32(1)),
+            ),
+            store(rows, [worker, k, k], tirx.sqrt(diagonal)),
+            store(factor_of_row, first, tirx.div(const(1.0, dtype), rows[worker, k, k])),
+            # The first vector begins before the diagonal, whose element is not to be scaled.
+            loop(
+                lanes - 1 - k % lanes,
+                lambda j: scale(k + 1 + j),
+            ),
+            from_block(k + lanes, scale),
+            loop(n - (k + 1), lambda i: subtract(k + 1 + i)),
+        ]
+
+    def give(b: Expr, worker: Expr, i: Expr) -> list[Stmt]:
+        nan = const(math.nan, dtype)
+
+        def unless_failed(value: Expr) -> Expr:
+            return tirx.Select(fails[first] == 0, value, nan)
+
+        return [
+            loop(i, lambda j: factors.store(b, i, j, unless_failed(zero))),
+            loop(
+                n - i,
+                lambda j: factors.store(b, i, i + j, unless_failed(rows[worker, i, i + j])),
+            ),
+        ]
+
+    def factor(b: Expr, worker: Expr) -> Stmt:
+        return seq(
+            AllocBuffer(factor_of_row),
+            AllocBuffer(fails),
+            store(fails, first, i32(0)),
+            loop(n, lambda i: take(b, worker, i)),
+            loop(n, lambda k: step(worker, k)),
+            loop(n, lambda i: give(b, worker, i)),
+        )
+
+    return Work(_each(factors.batch, workers, factor), (rows,), "Cholesky factors")

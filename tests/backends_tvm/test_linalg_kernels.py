@@ -1,0 +1,120 @@
+"""Cholesky factors and triangular systems in compiled code, of sizes that vectors do not divide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE, triangular_solve
+from tracejit.trace.tracer import Tracer, lift
+from tracejit.traversal import in_order
+
+TOLERANCE = {np.float32: 2e-5, np.float64: 1e-13}
+
+
+def positive(size: int, dtype: Any, *batch: int) -> np.ndarray:
+    x = np.random.default_rng(size).standard_normal((*batch, size, size))
+    return np.asarray((x @ np.swapaxes(x, -1, -2) + size * np.eye(size)).astype(dtype))
+
+
+def solving(left_side: bool, lower: bool, unit: bool, transpose: str) -> Callable[..., Any]:
+    def solve(a: Tracer, b: Tracer) -> Tracer:
+        made = triangular_solve(a.instruction, b.instruction, left_side, lower, unit, transpose)
+        return lift(made, False)
+
+    return tj.jit(solve)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 7, 16, 33])
+@pytest.mark.parametrize("upper", [False, True])
+def test_factors(dtype: Any, size: int, upper: bool) -> None:
+    a = positive(size, dtype)
+    # The other triangle is not read.
+    read = np.triu(a) if upper else np.tril(a)
+    factor = tj.jit(lambda a: np.linalg.cholesky(a, upper=upper))(read + 0)
+    expected = np.linalg.cholesky(a, upper=upper)
+    scale = np.max(np.abs(expected))
+    np.testing.assert_allclose(factor, expected, atol=TOLERANCE[dtype] * scale)
+    assert not np.any(np.tril(factor, -1) if upper else np.triu(factor, 1))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 50])
+@pytest.mark.parametrize("left_side", [True, False])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE"])
+def test_systems(columns: int, left_side: bool, lower: bool, transpose: str) -> None:
+    size, unit = 19, columns % 2 == 0
+    rng = np.random.default_rng(columns)
+    a = rng.uniform(-1, 1, (2, size, size)) / size + 2 * np.eye(size)
+    b = rng.standard_normal((2, size, columns) if left_side else (2, columns, size))
+    found = solving(left_side, lower, unit, transpose)(a, b)
+    triangle = np.tril(a) if lower else np.triu(a)
+    if unit:
+        triangle = triangle - np.eye(size) * triangle + np.eye(size)
+    if transpose == "TRANSPOSE":
+        triangle = np.swapaxes(triangle, 1, 2)
+    np.testing.assert_allclose(triangle @ found if left_side else found @ triangle, b, atol=1e-13)
+
+
+def test_many_matrices_are_shared_among_threads() -> None:
+    a = positive(40, np.float64, 3, 11)
+    factors = tj.jit(np.linalg.cholesky)(a)
+    np.testing.assert_allclose(factors, np.linalg.cholesky(a), rtol=1e-12, atol=1e-13)
+    b = np.random.default_rng(0).standard_normal((3, 11, 40, 30))
+    found = solving(True, True, False, "NO_TRANSPOSE")(factors, b)
+    np.testing.assert_allclose(factors @ found, b, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, np.nan])
+def test_what_is_not_positive_is_nan_as_a_whole(value: float) -> None:
+    a = np.stack([positive(9, np.float64), positive(9, np.float64)])
+    a[1, 4, 4] = value
+    factors = tj.jit(np.linalg.cholesky)(a)
+    assert np.isfinite(factors[0]).all()
+    assert np.isnan(factors[1]).all()
+
+
+def test_a_zero_on_the_diagonal_spoils_what_follows_only() -> None:
+    a = np.eye(4) + np.tril(np.ones((4, 4)))
+    a[2, 2] = 0
+    for b in (np.ones((4, 1)), np.ones((4, 9))):
+        found = solving(True, True, False, "NO_TRANSPOSE")(a, b)
+        assert np.isfinite(found[:2]).all()
+        assert not np.isfinite(found[2:]).any()
+
+
+def ops_of(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    module = tj.jit(function).lower(*arguments).module
+    return [i.op for i in in_order([module.entry.root])]
+
+
+def test_systems_of_a_factor_are_triangular() -> None:
+    a, b = positive(5, np.float64), np.arange(5.0)
+
+    def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        lower = np.linalg.cholesky(a)
+        return np.linalg.solve(lower.T, np.linalg.solve(lower, b))
+
+    found = ops_of(solve, a, b)
+    assert (found.count(CHOLESKY), found.count(TRIANGULAR_SOLVE)) == (1, 2)
+    np.testing.assert_allclose(tj.jit(solve)(a, b), np.linalg.solve(a, b), rtol=1e-12)
+    tj.check_grads(solve, (a, b), order=2)
+
+    def turned(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(np.linalg.cholesky(a, upper=True).T, b)
+
+    np.testing.assert_allclose(tj.jit(turned)(a, b), turned(a, b), rtol=1e-12)
+
+
+def test_a_transposition_of_the_batch_is_no_transposed_factor() -> None:
+    a, b = positive(3, np.float64, 3, 3), np.ones((3, 3, 3, 1))
+
+    def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(np.linalg.cholesky(a).transpose(1, 0, 3, 2), b)
+
+    np.testing.assert_allclose(tj.jit(solve)(a, b), solve(a, b), rtol=1e-12)
