@@ -15,9 +15,10 @@ def same_graph(a: Module | Computation, b: Module | Computation) -> bool:
     """Whether a one-to-one mapping of instructions and computations takes ``a`` to ``b``.
 
     Ops, operands, shapes, attributes (constants to the bit), parameters, called computations and
-    the numbers of replicas and partitions must agree.
+    the numbers of replicas and partitions must agree, and so must which results may take over the
+    memory of which parameters.
     """
-    if _devices(a) != _devices(b):
+    if _header(a) != _header(b):
         return False
     pairs = _Pairs()
     pairs.add(_entry(a), _entry(b))
@@ -32,8 +33,10 @@ def same_graph(a: Module | Computation, b: Module | Computation) -> bool:
     return pairs.agree
 
 
-def _devices(graph: Module | Computation) -> tuple[int, int]:
-    return (graph.replica_count, graph.num_partitions) if isinstance(graph, Module) else (1, 1)
+def _header(graph: Module | Computation) -> tuple[Any, ...]:
+    if not isinstance(graph, Module):
+        return 1, 1, ()
+    return graph.replica_count, graph.num_partitions, graph.input_output_alias
 
 
 def _entry(graph: Module | Computation) -> Computation:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tracejit.attributes import Attribute
+from tracejit.attributes import Attribute, OutputAlias
 from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.sources import Source
 
@@ -122,12 +122,15 @@ class Module:
     """A whole program: the entry computation and, through its instructions, all it calls.
 
     It runs on ``replica_count`` times ``num_partitions`` devices, each with arguments of its own.
+    ``input_output_alias`` says which results may take over the memory of which parameters, whose
+    values are given away by the caller: "operand" is a parameter's number there.
     """
 
     name: str
     entry: Computation
     replica_count: int = 1
     num_partitions: int = 1
+    input_output_alias: tuple[OutputAlias, ...] = ()
     formatter: ClassVar[Callable[[Module], str] | None] = None
     """What makes the text; `tracejit.hlo`, which knows how, sets it when it is imported."""
 

@@ -5,11 +5,14 @@ verify(module)        returns the module, or raises VerificationError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tracejit.errors import TracejitError, VerificationError
 from tracejit.graph import OPS, Computation, Instruction, Module
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
 from tracejit.ops.groups import mode_of, require_devices
+from tracejit.shapes import AnyShape, TupleShape
 from tracejit.traversal import called_computations, instructions
 
 
@@ -21,7 +24,8 @@ def verify(module: Module) -> Module:
     instruction has; operands come before their users; a computation's parameters are numbered from
     0 in order, and no instruction of it belongs to another computation's parameters; ops between
     devices name those that the module has, where it has several; what is kept for its effect has
-    one. Raises `VerificationError` that names the instruction and the user's line.
+    one; a result takes over the memory of one parameter of its own shape. Raises
+    `VerificationError` that names the instruction and the user's line.
     """
     for computation in called_computations(module):
         _verify_parameters(computation)
@@ -32,7 +36,33 @@ def verify(module: Module) -> Module:
             _verify_instruction(instruction, computation)
             if "channel_id" in instruction.attributes:
                 _verify_devices(instruction, computation, module)
+    _verify_aliases(module)
     return module
+
+
+def _verify_aliases(module: Module) -> None:
+    entry = module.entry
+    taken: set[tuple[str, int, tuple[int, ...]]] = set()
+    for alias in module.input_output_alias:
+        ends = {("result", 0, alias.output_index), ("", alias.operand, alias.operand_index)}
+        if taken & ends:
+            raise _error(entry.root, entry, f"has an alias twice: {alias}")
+        taken |= ends
+        if not 0 <= alias.operand < len(entry.parameters):
+            raise _error(entry.root, entry, f"has an alias of no parameter: {alias}")
+        parameter = _part(entry.parameters[alias.operand].shape, alias.operand_index)
+        result = _part(entry.root.shape, alias.output_index)
+        if parameter is None or parameter != result:
+            raise _error(entry.root, entry, f"has an alias of another shape: {alias}")
+
+
+def _part(shape: AnyShape, index: Sequence[int]) -> AnyShape | None:
+    """The shape of an element of nested tuples; None where there is none."""
+    for number in index:
+        if not isinstance(shape, TupleShape) or not 0 <= number < len(shape.elements):
+            return None
+        shape = shape.elements[number]
+    return shape
 
 
 def _verify_parameters(computation: Computation) -> None:

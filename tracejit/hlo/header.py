@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tracejit.attributes import OutputAlias
 from tracejit.hlo import skipped
+from tracejit.hlo.calls import read_aliasing
 from tracejit.hlo.entry_layout import EntryLayout, read_entry_layout
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.metadata import SourceTables, read_tables
@@ -18,6 +20,7 @@ class Header:
     devices: dict[str, int] = field(
         default_factory=lambda: {"replica_count": 1, "num_partitions": 1}
     )
+    aliases: tuple[OutputAlias, ...] = ()
     layout: EntryLayout | None = None
     layout_offset: int = 0
     tables: SourceTables = field(default_factory=SourceTables)
@@ -43,6 +46,8 @@ def read_header(lexer: Lexer) -> Header:
             elif name == "entry_computation_layout":
                 header.layout_offset = lexer.token.offset
                 header.layout = read_entry_layout(lexer)
+            elif name == "input_output_alias":
+                header.aliases = read_aliasing(lexer)
             elif name in skipped.MODULE:
                 lexer.skip_value()
             else:

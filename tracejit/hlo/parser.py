@@ -46,7 +46,7 @@ def parse(text: str) -> Module:
             entry = with_entry_layout(entry, header.layout)
         except ShapeError as error:
             raise lexer.error(error.message, header.layout_offset) from error
-    return Module(header.name, entry, **header.devices)
+    return Module(header.name, entry, **header.devices, input_output_alias=header.aliases)
 
 
 class _Builder:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from tracejit.attributes import Kind
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ELSEWHERE, write_attribute
+from tracejit.hlo.calls import write_aliasing
 from tracejit.hlo.literals import write_literal
 from tracejit.hlo.shapes import shape_text
 from tracejit.ops.constants import CONSTANT, PARAMETER
@@ -34,7 +35,10 @@ def to_text(module: Module, *, metadata: bool = False) -> str:
         )
         if count != 1
     )
-    texts = [f"HloModule {identifier(module.name)}, entry_computation_layout={layout}{devices}"]
+    front = f"HloModule {identifier(module.name)}"
+    if module.input_output_alias:
+        front += f", input_output_alias={write_aliasing(module.input_output_alias)}"
+    texts = [f"{front}, entry_computation_layout={layout}{devices}"]
     first = 0
     for computation in computations:
         texts.append(_computation_text(computation, module, names, first, metadata))

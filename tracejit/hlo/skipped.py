@@ -9,7 +9,6 @@ MODULE = {
     "buffer_donor": "says how memory may be reused",
     "entry_computation_root_parameter_aliasing": "says how memory may be reused",
     "frontend_attributes": "is the framework's own",
-    "input_output_alias": "says how memory may be reused",
     "is_scheduled": "the order of the text is kept in any case",
     "origin_recovery_table": "is for debugging",
 }
