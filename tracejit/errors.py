@@ -20,14 +20,16 @@ class TracejitError(Exception):
     def __init__(self, message: str, source: Source | None = None) -> None:
         self.source = source if source is not None else user_source()
         self.message = message
-        super().__init__(message if self.source is None else f"{message} ({self.source})")
+        text = message if self.source is None else f"{message} ({self.source})"
+        super().__init__(text)
+        self.args = (text,)
 
 
 class ShapeError(TracejitError, ValueError):
     """Ranks or sizes do not fit together."""
 
 
-class DimensionError(TracejitError, ValueError, IndexError):
+class DimensionError(TracejitError, np.exceptions.AxisError):
     """A dimension number (axis) is out of range, repeated or unsorted."""
 
 

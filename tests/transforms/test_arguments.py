@@ -170,7 +170,7 @@ def test_subclasses_are_refused() -> None:
         (lambda x: x & 1, "bitwise_and: not defined for float64, int"),
         (lambda x: np.add(x, 1, where=x > 0), "where= without out= leaves elements undefined"),
         (lambda x: np.add(x, 1, out=X), "out= must be an array"),
-        (lambda x: np.maximum(x + 1j, 0).max(), "complex numbers have no order"),
+        (lambda x: np.quantile(x + 1j, 0.5), "complex numbers have no order"),
     ],
 )
 def test_wrong_calls(call: Any, text: str) -> None:

@@ -29,9 +29,11 @@ class Comparison(Ufunc):
         super().__init__(like, self._compare)
         self.direction = direction
 
-    def operands(self, inputs: Any, dtype: Any = None) -> list[Instruction]:
+    def operands(
+        self, inputs: Any, dtype: Any = None, casting: Any = "same_kind"
+    ) -> list[Instruction]:
         try:
-            return super().operands(inputs, dtype)
+            return super().operands(inputs, dtype, casting)
         except ValueRangeError:
             # One step beyond the array's range, in a wider type, answers as any number there.
             wide = [operand(value) for value in inputs]

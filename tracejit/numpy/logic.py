@@ -21,12 +21,18 @@ from tracejit.trace.tracer import Tracer, lift
 class Logical(Ufunc):
     """A function of truth values: every number but zero is true, NaN too."""
 
+    takes_all = True
+
     def convert(self, value: Operand, element_type: ElementType) -> Instruction:
         return converted(value.natural, ElementType.PRED)
 
     def _reduce(self, array: Any, *args: Any, **kwargs: Any) -> Any:
         truth = lift(converted(operand(array).natural, ElementType.PRED), False)
         return super()._reduce(truth, *args, **kwargs)
+
+    def _accumulate(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        truth = lift(converted(operand(array).natural, ElementType.PRED), False)
+        return super()._accumulate(truth, *args, **kwargs)
 
 
 logical_and = Logical(np.logical_and, elementwise.and_, "and")

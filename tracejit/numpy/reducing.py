@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ElementTypeError, ShapeError
+from tracejit.errors import ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import Axis, axes_of, fill
+from tracejit.numpy.complex_order import complex_extreme
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, layout
 from tracejit.ops.computations import identity_value, scalar_computation
@@ -18,6 +19,7 @@ from tracejit.ops.reduction import reduce
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import Operand, operand, stretch
 from tracejit.trace.tracer import Tracer
+from tracejit.trace.views import broadcast
 
 NO_VALUE = (None, np._NoValue)
 """What stands for an argument that was not given."""
@@ -55,7 +57,7 @@ def combined(
     """
     element_type = array.array_shape.element_type
     if name in ("max", "min") and element_type.is_complex:
-        raise ElementTypeError(f"{NUMPY_NAMES[name]}: complex numbers have no order here")
+        return complex_extreme(name, array, axes)
     narrow = name in ("add", "mul") and element_type.is_floating and element_type.bits < 32
     work = ElementType.F32 if narrow else element_type
     operand = convert_element_type(array, work)
@@ -65,6 +67,16 @@ def combined(
     init = constant(identity, work)
     made = reduce(operand, init, scalar_computation(name, work), axes)
     return convert_element_type(made, element_type)
+
+
+def reduction_axes(function: str, axis: Axis, rank: int) -> tuple[int, ...]:
+    """The dimensions that a ufunc's reduction is over: a number has none, also along axis 0 or -1.
+
+    Raises `DimensionError` when one is out of range or repeated.
+    """
+    if not rank and isinstance(axis, int | np.integer) and axis in (0, -1):
+        return ()
+    return axes_of(function, axis, rank)
 
 
 def with_axes(
@@ -94,24 +106,53 @@ def reduced(
 ) -> Tracer:
     """A reduction with NumPy's arguments; ``name`` is add, mul, max, min, and, or.
 
-    Raises `ShapeError` when nothing is left to take a maximum or minimum of.
+    Raises `ShapeError` when nothing may be left to take a maximum or minimum of.
     """
     function = NUMPY_NAMES.get(name, name)
     value = operand(array)
     made = value.to(accumulator_type(name, value, dtype))
     dimensions = made.array_shape.dimensions
-    axes = axes_of(function, axis, len(dimensions))
+    axes = reduction_axes(function, axis, len(dimensions))
     mask = mask_of(function, where, dimensions)
     has_initial = initial not in NO_VALUE if np.ndim(initial) == 0 else True
-    if name in ("max", "min") and not has_initial and any(dimensions[a] == 0 for a in axes):
+    is_extreme = name in ("max", "min")
+    if is_extreme and not has_initial and any(dimensions[a] == 0 for a in axes):
         raise ShapeError(
             f"{function}: zero-size array {made.shape} has no {function}imum; pass initial="
         )
-    result = combined(name, made, axes, mask)
-    if has_initial:
-        first = operand(initial).to(result.array_shape.element_type)
-        first = stretch(function, first, result.array_shape.dimensions)
-        result = _BUILDERS[name](result, first)
+    if is_extreme and not has_initial and mask is not None:
+        raise ShapeError(
+            f"{function}: where= may leave nothing, which has no {function}imum; pass initial="
+        )
+    first = operand(initial).to(made.array_shape.element_type) if has_initial else None
+    if is_extreme and made.array_shape.element_type.is_complex:
+        result = _complex_extreme(name, made, axes, mask, first)
+    else:
+        result = combined(name, made, axes, mask)
+        if first is not None:
+            first = stretch(function, first, result.array_shape.dimensions)
+            result = _BUILDERS[name](result, first)
     if keepdims is True or (keepdims not in NO_VALUE and keepdims):
         result = with_axes(result, dimensions, axes)
     return finish(function, result, out)
+
+
+def _complex_extreme(
+    name: str,
+    array: Instruction,
+    axes: tuple[int, ...],
+    mask: Instruction | None,
+    first: Instruction | None,
+) -> Instruction:
+    if first is None:
+        return complex_extreme(name, array, axes)
+    shape = array.array_shape
+    kept = [size for d, size in enumerate(shape.dimensions) if d not in axes]
+    start = broadcast(first, kept)
+    if not all(shape.dimensions[a] for a in axes):
+        return start
+    if mask is not None:
+        array = elementwise.select(mask, array, broadcast(first, shape.dimensions))
+    column = [*kept, 1]
+    parts = [layout.reshape(x, column) for x in (start, complex_extreme(name, array, axes))]
+    return complex_extreme(name, layout.concatenate(parts, len(kept)), [len(kept)])

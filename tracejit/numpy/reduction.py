@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.errors import ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import Axis, axes_of, canonical_axis, fill, is_nan, where
+from tracejit.numpy.complex_order import place_of_extreme
 from tracejit.numpy.reducing import NO_VALUE, combined, reduced, with_axes
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, layout
@@ -128,7 +129,10 @@ def _arg_reduced(
     position = 0 if axis is None or not rank else canonical_axis(name, axis, rank)
     if not x.array_shape.dimensions[position]:
         raise ShapeError(f"{name}: attempt to get {name} of an empty sequence")
-    made = (argmax_of if name.endswith("argmax") else argmin_of)(x, position, ElementType.S64)
+    if x.array_shape.element_type.is_complex:
+        made = place_of_extreme(name[-3:], x, position)
+    else:
+        made = (argmax_of if name.endswith("argmax") else argmin_of)(x, position, ElementType.S64)
     if keepdims is True or (keepdims not in NO_VALUE and keepdims):
         made = with_axes(made, dimensions, tuple(range(rank)) if axis is None else (position,))
     return finish(name, made, out)

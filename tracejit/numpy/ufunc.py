@@ -12,27 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, DimensionError, ShapeError, UnsupportedError
+from tracejit.errors import (
+    ArgumentError,
+    AttributeValueError,
+    DimensionError,
+    ElementTypeError,
+    ShapeError,
+    StaticIndexError,
+)
 from tracejit.graph import Instruction
-from tracejit.lax.scanning import scan
-from tracejit.numpy.building import Axis, along, axes_of, canonical_axis
-from tracejit.numpy.manipulation import as_array
-from tracejit.numpy.reducing import NO_VALUE, accumulator_type, mask_of, reduced
+from tracejit.numpy.applying import apply_at
+from tracejit.numpy.building import Axis, along
+from tracejit.numpy.folding import Fold
+from tracejit.numpy.reducing import NO_VALUE, accumulator_type, reduced, reduction_axes
 from tracejit.numpy.storing import finish
-from tracejit.ops import elementwise_unary, layout
-from tracejit.ops.computations import scalar_computation
 from tracejit.ops.layout import concatenate
 from tracejit.ops.windows import cumulative
 from tracejit.shapes import ElementType, element_type_of
-from tracejit.trace.convert import Operand, broadcast_together, operand, stretch
-from tracejit.trace.index_fancy import FancyIndex
-from tracejit.trace.index_parse import parse_index
+from tracejit.trace.convert import Operand, broadcast_together, operand
 from tracejit.trace.promotion import ufunc_dtypes
 from tracejit.trace.public import enter, public
 from tracejit.trace.tracer import Tracer, lift
-
-FEW = 32
-"""Up to so many steps of a fold are recorded one by one, which gives them a derivative."""
 
 Kernel = Callable[..., Instruction | tuple[Instruction, ...]]
 
@@ -40,10 +40,14 @@ Kernel = Callable[..., Instruction | tuple[Instruction, ...]]
 class Ufunc:
     """What records one of NumPy's ufuncs.
 
+    Those that ``takes_all`` is true of test numbers of every dtype, without a cast.
+
     ``kernel`` takes instructions of equal dimensions and of the element types that NumPy's loop
     has, and returns those of the results. ``reducer`` is the name of the associative op that
     `reduce`, `accumulate` and `at` use.
     """
+
+    takes_all = False
 
     def __init__(self, like: np.ufunc, kernel: Kernel, reducer: str | None = None) -> None:
         self.like = like
@@ -78,11 +82,22 @@ class Ufunc:
     def identity(self) -> Any:
         return self.like.identity
 
-    def operands(self, inputs: Any, dtype: Any = None) -> list[Instruction]:
-        """The inputs, promoted as NumPy's loop wants them; not yet stretched to one shape."""
+    def operands(
+        self, inputs: Any, dtype: Any = None, casting: Any = "same_kind"
+    ) -> list[Instruction]:
+        """The inputs, promoted as NumPy's loop wants them; not yet stretched to one shape.
+
+        Raises `ElementTypeError` when a cast that they need breaks the rule ``casting``.
+        """
         operands = [operand(value) for value in inputs]
         wanted = None if dtype is None else element_type_of(dtype).dtype
         types, _ = ufunc_dtypes(self.like, tuple(o.type for o in operands), wanted)
+        for value, taken in zip(operands, types, strict=True):
+            if not (self.takes_all or value.is_weak or np.can_cast(value.type, taken, casting)):
+                raise ElementTypeError(
+                    f"{self.__name__}: cannot cast an argument from {value.type} to {taken} by "
+                    f"the rule {casting!r}"
+                )
         return [self.convert(o, element_type_of(t)) for o, t in zip(operands, types, strict=True)]
 
     def convert(self, value: Operand, element_type: ElementType) -> Instruction:
@@ -103,7 +118,9 @@ class Ufunc:
             inputs, out = inputs[: self.nin], inputs[self.nin :]
         if len(inputs) != self.nin:
             raise ArgumentError(f"{self.__name__}: takes {self.nin} arrays, not {len(inputs)}")
-        made = self.kernel(*broadcast_together(self.__name__, *self.operands(inputs, dtype)))
+        made = self.kernel(
+            *broadcast_together(self.__name__, *self.operands(inputs, dtype, casting))
+        )
         results = made if isinstance(made, tuple) else (made,)
         targets = out if isinstance(out, tuple) else (out,) * len(results)
         finished = tuple(
@@ -111,6 +128,17 @@ class Ufunc:
             for result, target in zip(results, targets, strict=True)
         )
         return finished if self.nout > 1 else finished[0]
+
+    def _require_binary(self, method: str) -> None:
+        """Raises `AttributeValueError` for the methods that ufuncs of two arguments have."""
+        if self.nin != 2:
+            raise AttributeValueError(
+                f"np.{self.__name__}.{method}: only for functions of two arguments"
+            )
+        if self.nout != 1 and method != "outer":
+            raise AttributeValueError(
+                f"np.{self.__name__}.{method}: only for functions of one result"
+            )
 
     def _reduce(
         self,
@@ -126,158 +154,79 @@ class Ufunc:
 
         Ufuncs that are no reduction of XLA's are folded from the first element on.
         """
+        self._require_binary("reduce")
         if self.reducer is None:
-            made = Fold(self, array, axis, dtype, initial, where).reduced(keepdims)
+            made = Fold("reduce", self, array, axis, dtype, initial, where).reduced(keepdims)
             return finish(f"{self.__name__}.reduce", made, out)
-        return reduced(self._reducer("reduce"), array, axis, dtype, out, keepdims, initial, where)
+        return reduced(self.reducer, array, axis, dtype, out, keepdims, initial, where)
 
     def _accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Each element combined with all before it along ``axis``."""
-        if self.reducer is None:
-            made = Fold(self, array, axis, dtype, None, True).accumulated()
-            return finish(f"{self.__name__}.accumulate", made, out)
-        name = self.reducer
+        name = f"{self.__name__}.accumulate"
+        self._require_binary("accumulate")
         value = operand(array)
-        wanted = accumulator_type(name, value, dtype)
-        made = value.to(wanted)
-        axis = canonical_axis(f"{self.__name__}.accumulate", axis, made.array_shape.rank)
-        return finish(f"{self.__name__}.accumulate", cumulative(name, made, axis), out)
+        one = _one_axis(name, axis, len(value.dimensions))
+        if self.reducer is None:
+            return finish(name, Fold("accumulate", self, array, one, dtype).accumulated(), out)
+        made = value.to(accumulator_type(self.reducer, value, dtype))
+        return finish(name, cumulative(self.reducer, made, one), out)
 
     def _outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
         """The function of every element of ``a`` with every element of ``b``."""
+        self._require_binary("outer")
         x, y = lift(operand(a).natural, False), lift(operand(b).natural, False)
         x.is_weak, y.is_weak = operand(a).is_weak, operand(b).is_weak
         return self._record(x.reshape(x.shape + (1,) * y.ndim), y, **kwargs)
 
-    def _at(self, a: Any, indices: Any, b: Any = None) -> None:
+    def _at(self, a: Any, indices: Any, b: Any = NO_VALUE[1], /) -> None:
         """``a[indices] = function(a[indices], b)``, where repeated indices count repeatedly."""
         if not isinstance(a, Tracer):
             raise ArgumentError(
                 f"{self.__name__}.at: the array must be made inside the traced function, not "
                 f"{type(a).__name__}"
             )
-        index = parse_index(indices, a.shape, lambda item: operand(item).natural)
-        if b is None or not isinstance(index, FancyIndex):
-            a[indices] = self._record(a[indices]) if b is None else self._record(a[indices], b)
-            return
-        name = "add" if self.like is np.subtract else self._reducer("at")
-        update = stretch(
-            f"{self.__name__}.at",
-            operand(b).to(a.element_type),
-            index.result_dimensions(a.instruction),
-        )
-        if self.like is np.subtract:
-            update = elementwise_unary.neg(update)
-        a.write(index.write(a.instruction, update, scalar_computation(name, a.element_type)))
+        given = () if b is NO_VALUE[1] else (b,)
+        if self.nin != len(given) + 1 or self.nout != 1:
+            raise AttributeValueError(
+                f"np.{self.__name__}.at: takes {self.nin} arrays, not {len(given) + 1}, and is "
+                f"only for functions of one result"
+            )
+        apply_at(self, a, indices, *given)
 
     def _reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """`reduce` over ``indices[i]:indices[i + 1]``, for each i; the indices must be known."""
+        name = f"{self.__name__}.reduceat"
+        self._require_binary("reduceat")
         x = lift(operand(array).natural, False)
-        axis = canonical_axis(f"{self.__name__}.reduceat", axis, x.ndim)
-        known = [int(i) for i in np.asarray(indices)]
+        axis = _one_axis(name, axis, x.ndim)
+        places = np.asarray(indices)
+        if places.ndim != 1:
+            raise ShapeError(f"{name}: the indices must be a vector, not of rank {places.ndim}")
+        size = x.shape[axis]
+        known = [int(i) for i in places]
+        outside = [i for i in known if not 0 <= i < size]
+        if outside:
+            raise StaticIndexError(f"{name}: index {outside[0]} is out of bounds for size {size}")
+        if not known:
+            empty = self._reduce(x, axis, dtype, keepdims=True, initial=1)[along(axis, slice(0, 0))]
+            return finish(name, empty.instruction, out)
         parts = []
-        for start, stop in zip(known, [*known[1:], x.shape[axis]], strict=True):
+        for start, stop in zip(known, [*known[1:], size], strict=True):
             run = slice(start, stop if stop > start else start + 1)
             parts.append(self._reduce(x[along(axis, run)], axis, dtype, keepdims=True).instruction)
-        return finish(f"{self.__name__}.reduceat", concatenate(parts, axis), out)
-
-    def _reducer(self, method: str) -> str:
-        if self.reducer is None:
-            raise UnsupportedError(
-                f"np.{self.__name__}.{method}: cannot be traced where an index may repeat, only "
-                f"add, subtract, multiply, maximum, minimum and the logical and bitwise ones can"
-            )
-        return self.reducer
+        return finish(name, concatenate(parts, axis), out)
 
 
-class Fold:
-    """A ufunc of two arguments applied from the first element of an axis to the last.
+def _one_axis(function: str, axis: Any, rank: int) -> int:
+    """The one dimension that an accumulation is along.
 
-    Raises `ArgumentError` for ufuncs of other arguments, `DimensionError` for several axes,
-    since the order of the elements counts.
+    Raises `ArgumentError` for a number, `DimensionError` for several dimensions.
     """
-
-    def __init__(
-        self, ufunc: Ufunc, array: Any, axis: Axis, dtype: Any, initial: Any, where: Any
-    ) -> None:
-        if (ufunc.nin, ufunc.nout) != (2, 1):
-            raise ArgumentError(f"np.{ufunc.__name__}.reduce: only for functions of two arguments")
-        self._ufunc = ufunc
-        value = operand(array)
-        kinds = (value.element_type.dtype,) * 2
-        wanted = None if dtype is None else element_type_of(dtype).dtype
-        inputs, outputs = ufunc_dtypes(ufunc.like, kinds, wanted)
-        x = lift(value.to(element_type_of(inputs[0])), False)
-        axes = axes_of(f"{ufunc.__name__}.reduce", axis, x.ndim)
-        if len(axes) != 1:
-            raise DimensionError(
-                f"{ufunc.__name__}.reduce: the order counts, so one axis must be given, not {axis}"
-            )
-        self._axis = axes[0]
-        self._shape = x.shape
-        self._result = element_type_of(outputs[0])
-        self._rows = x.transpose([axes[0], *(d for d in range(x.ndim) if d != axes[0])])
-        mask = mask_of(ufunc.__name__, where, x.shape)
-        self._mask = None
-        if mask is not None:
-            self._mask = lift(mask, False).transpose(
-                [axes[0], *(d for d in range(x.ndim) if d != axes[0])]
-            )
-        self._start = initial
-        if initial in NO_VALUE and ufunc.identity is not None and (mask is not None or not len(x)):
-            self._start = ufunc.identity
-
-    def _steps(self) -> tuple[Any, Any]:
-        """The first value, and the rows that are still to come with their masks."""
-        rows, mask = self._rows, self._mask
-        if self._start not in NO_VALUE:
-            first = stretch("reduce", operand(self._start).to(self._result), rows.shape[1:])
-            return lift(first, False), (rows, mask)
-        if not rows.shape[0] or mask is not None:
-            raise ShapeError(
-                f"{self._ufunc.__name__}.reduce: no identity; an array {self._shape} of which "
-                f"nothing may be left needs initial="
-            )
-        first = rows[0].astype(self._result.dtype)
-        return first, (rows[1:], None)
-
-    def _step(self, carry: Any, row: Any, holds: Any) -> Any:
-        made = self._ufunc(carry, row).astype(self._result.dtype)
-        return made if holds is None else np.where(holds, made, carry)
-
-    def reduced(self, keepdims: Any) -> Instruction:
-        """The last value."""
-        first, (rows, mask) = self._steps()
-        given = rows if mask is None else (rows, mask)
-
-        def step(carry: Any, row: Any) -> Any:
-            pair = (row, None) if mask is None else row
-            return self._step(carry, *pair), ()
-
-        last, _ = scan(step, first, given, unroll=rows.shape[0] <= FEW)
-        made = as_array(last)
-        if keepdims is True or (keepdims not in NO_VALUE and keepdims):
-            made = made.reshape([1 if d == self._axis else s for d, s in enumerate(self._shape)])
-        result: Instruction = made.instruction
-        return result
-
-    def accumulated(self) -> Instruction:
-        """All values on the way."""
-        if not self._rows.shape[0]:
-            result: Instruction = self._rows.astype(self._result.dtype).instruction
-            return layout.reshape(result, self._shape)
-        first, (rows, _) = self._steps()
-
-        def step(carry: Any, row: Any) -> Any:
-            made = self._step(carry, row, None)
-            return made, made
-
-        _, rest = scan(step, first, rows, unroll=rows.shape[0] <= FEW)
-        column = layout.reshape(first.instruction, (1, *first.shape))
-        parts = [column, as_array(rest).instruction] if rows.shape[0] else [column]
-        made = lift(concatenate(parts, 0), False)
-        order = [*range(1, self._axis + 1), 0, *range(self._axis + 1, made.ndim)]
-        turned: Instruction = made.transpose(order).instruction
-        return turned
+    axes = reduction_axes(function, axis, rank)
+    if not rank:
+        raise ArgumentError(f"{function}: a number has no elements in a row")
+    if len(axes) != 1:
+        raise DimensionError(f"{function}: one axis must be given, not {axis}")
+    return axes[0]

@@ -85,6 +85,11 @@ class FancyIndex:
         """The dimensions of what `read` gives."""
         return self._plan(base)[1].dimensions
 
+    def batch(self, base: Instruction) -> tuple[tuple[int, ...], int]:
+        """The dimensions of the arrays together, and where they stand in the result."""
+        plan = self._plan(base)[1]
+        return plan.batch, plan.front
+
     def _cut(self, base: Instruction) -> BasicIndex:
         """The slices and new axes alone; every other dimension stays whole."""
         sizes = iter(base.array_shape.dimensions)
@@ -116,7 +121,7 @@ class FancyIndex:
             )
         vectors = [layout.reshape(broadcast(p, batch), (*batch, 1)) for p in places]
         starts = layout.concatenate(vectors, len(batch)) if len(vectors) > 1 else vectors[0]
-        return operand, _Plan(indexed, batch, window_dims, dimensions, starts)
+        return operand, _Plan(indexed, batch, front, window_dims, dimensions, starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +157,13 @@ class Diagonal:
 class _Plan:
     """``starts`` holds one vector with a place for each indexed dimension, over ``batch``.
 
-    The result has ``dimensions``, of which ``window_dims`` are those that are not indexed.
+    The result has ``dimensions``, of which ``window_dims`` are those that are not indexed; those
+    of the places begin at ``front``.
     """
 
     indexed: tuple[int, ...]
     batch: tuple[int, ...]
+    front: int
     window_dims: tuple[int, ...]
     dimensions: tuple[int, ...]
     starts: Instruction

@@ -135,9 +135,11 @@ def _classified(item: Any, to_instruction: ToInstruction) -> Item | EllipsisType
 
 def is_array_of_rank_0(item: Any) -> bool:
     """Whether an item is an array, no number: as an index it gives a copy, no view."""
-    if not isinstance(item, np.ndarray | Traced):
-        return False
-    return item.ndim == 0 and not getattr(item, "is_scalar", False)
+    if isinstance(item, np.ndarray):
+        return item.ndim == 0
+    return isinstance(item, Traced) and not (
+        item.operand().dimensions or getattr(item, "is_scalar", False)
+    )
 
 
 def _run(item: slice, size: int) -> Run:

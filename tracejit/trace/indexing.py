@@ -33,7 +33,7 @@ class Indexing(Traced):
     through: Callable[..., Any]
     is_view: Callable[[Any, object], bool]
     write: Callable[[Instruction], None]
-    _new: Callable[[Instruction], Any]
+    _new: Callable[..., Any]
 
     @property
     def instruction(self) -> Instruction:

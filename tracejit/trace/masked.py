@@ -17,6 +17,8 @@ import numpy as np
 from tracejit.errors import ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import layout
+from tracejit.ops.computations import highest, lowest
+from tracejit.shapes import ElementType
 from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import PYTHON_SCALARS, operand
 from tracejit.trace.table import Traced, call
@@ -160,6 +162,8 @@ class Masked:
         whole = self.whole
         if function is np.count_nonzero:
             function, whole = np.sum, call(np.not_equal, whole, 0)
+        if function in _EXTREMES and kwargs.get("initial") is None:
+            kwargs["initial"] = _of_none(whole.element_type, _EXTREMES[function])
         return call(function, whole, self._axes(axis), *args, **kwargs, where=self._wide())
 
     def _axes(self, axis: Any) -> Any:
@@ -197,6 +201,14 @@ class Masked:
         return self
 
 
+def _of_none(element_type: ElementType, extreme: Callable[[ElementType], Any]) -> Any:
+    """What counts as the greatest or the least of no elements."""
+    if element_type.is_complex:
+        return complex(*[float(extreme(element_type.real))] * 2)
+    return extreme(element_type)
+
+
+_EXTREMES = {np.max: lowest, np.amax: lowest, np.min: highest, np.amin: highest}
 _BY_UFUNC = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.logical_and: np.all, np.logical_or: np.any,

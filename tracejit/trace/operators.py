@@ -131,7 +131,7 @@ class Operators(Traced):
         return _operate(np.matmul, other, self)
 
     def __imatmul__(self, other: Any) -> Any:
-        if not self.is_scalar and len(self.shape) == 1:
+        if not self.is_scalar and len(self.operand().dimensions) == 1:
             raise DimensionError("matmul: x @= y needs an x of rank 2 at least, not of rank 1")
         return self._in_place(np.matmul, other)
 
