@@ -65,9 +65,12 @@ def _complex_sign(x: Instruction) -> Instruction:
 def _sign(x: Instruction) -> Instruction:
     if x.array_shape.element_type.is_complex:
         return _complex_sign(x)
-    if x.array_shape.element_type.is_signed:
-        return elementwise_unary.sign(x)
-    return where(equals(x, 0), x, 1)
+    element_type = x.array_shape.element_type
+    if not element_type.is_signed:
+        return where(equals(x, 0), x, 1)
+    made = elementwise_unary.sign(x)
+    # XLA keeps the sign of a zero.
+    return where(equals(x, 0), fill(x, 0), made) if element_type.is_floating else made
 
 
 sign = Ufunc(np.sign, _sign)
