@@ -101,7 +101,7 @@ def noisy(
         moves = instruction.op.family in _MOVING or instruction.op.name == "BitcastConvertType"
         if flushed and not moves:
             operands = [_without_denormals(o) for o in operands]
-        differing = known.differing(instruction, operands, True)
+        differing = known.differing(instruction, operands, by_xla)
         summing = is_summing(instruction)
         if summing:
             operands = [_moved(o, rng, run) for o in operands]
@@ -117,6 +117,8 @@ def noisy(
             made = _replaced(made, run, differing)
         exact = instruction.op.family in _EXACT
         values[instruction] = made if exact else _moved(made, rng, run)
+        if by_xla and not exact and isinstance(made, np.ndarray):
+            values[instruction] = _further(instruction.op.name, values[instruction], rng, run)
     return leaves(values[entry.root])
 
 
@@ -162,6 +164,19 @@ def _moved(value: Any, rng: np.random.Generator, run: int) -> Any:
             unsigned = np.isnan(moved) | (moved == 0)
             moved = np.where(unsigned, np.copysign(moved, signs), moved)
         return moved.astype(array.dtype)
+
+
+def _further(name: str, array: np.ndarray, rng: np.random.Generator, run: int) -> np.ndarray:
+    """The array off by as much more as XLA's functions are, in the runs with errors."""
+    if array.dtype == object or not element_type_of(array.dtype).is_inexact or run >= _ROUNDED:
+        return array
+    off = np.asarray(known.further(name, array)) / _FACTOR
+    if not off.any():
+        return array
+    wide = _wide(array)
+    steps = rng.uniform(-1, 1, (2, *array.shape)) if run else np.ones((2, *array.shape))
+    moved = wide + off * (steps[0] + 1j * steps[1] if wide.dtype.kind == "c" else steps[0])
+    return np.asarray(moved.astype(array.dtype))
 
 
 def _is_bits_of_rounded(instruction: Instruction) -> bool:

@@ -35,19 +35,8 @@ EXACT = {
     "Real",
     *("ReducePrecision", "RoundNearestAfz", "RoundNearestEven", "Sign", "Sort", "TopK"),
 }
-# Relative tolerances that are not the element type's usual one, and whose fault it is.
-TOLERANCES: dict[tuple[str, ElementType], float] = {
-    # XLA's log1p is 40 units off, with which the judge composes atanh, too.
-    **{
-        (name, t): 4e-14 for name in ("Log1p", "Atanh") for t in (ElementType.F64, ElementType.C128)
-    },
-    # XLA computes this one in f16 itself.
-    ("Logistic", ElementType.F16): 4e-3,
-}
 # The bit of a NaN that is set when it passes through a conversion to f32 and back.
 _QUIET = {ElementType.F16: 1 << 9, ElementType.F8E5M2: 1 << 1, ElementType.BF16: 1 << 6}
-# Functions of complex numbers that are composed of real ones: small parts are as exact as one.
-_COMPOSED = known.COMPLEX_FUNCTIONS - {"Abs", "Div", "Mul", "Sign"}
 
 
 def verdict(
@@ -121,17 +110,7 @@ def _wrong(name: str, ours: np.ndarray, theirs: np.ndarray, exact: bool) -> np.n
         return np.asarray((wrong != 0) & ~(both_nan & exact))
     if not element_type.is_inexact:
         return np.asarray(ours != theirs)
-    tolerance = TOLERANCES.get((name, element_type), RELATIVE[element_type])
-    if element_type.is_complex and name in _COMPOSED:
-        with np.errstate(all="ignore"):
-            # Near a pole, an error grows with the square of the result.
-            size = np.abs(theirs)
-            steep = np.square(size) if name in ("Logistic", "Tan", "Tanh") else np.zeros_like(size)
-            if name == "Pow":  # the exponential of a logarithm, whose error grows with its size
-                steep = size * np.abs(np.log(size))
-            steep = np.where(np.isfinite(steep), steep, 0)
-        return apart(ours, theirs, tolerance, tolerance * (1 + steep))
-    return apart(ours, theirs, tolerance)
+    return apart(ours, theirs, RELATIVE[element_type], known.further(name, theirs))
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
