@@ -251,6 +251,10 @@ def test_scan_of_nothing_and_by_length() -> None:
     carry, ys = both(lambda x: lax.scan(lambda c, _: (c * 2, c), x, None, length=3), X)
     same(carry, X * 8)
     same(ys, np.stack([X, X * 2, X * 4]))
+    for start in (1.0, np.ones(4)):
+        carry, ys = both(lambda x: lax.scan(lambda c, _: (c * 2, None), x, None, length=3), start)
+        assert ys is None
+        same(carry, np.multiply(start, 8))
     with pytest.raises(ShapeError, match=r"first dimensions of one length.*\[2, 5\]"):
         lax.scan(lambda c, x: (c, x), 0, (ROW, X))
     with pytest.raises(ArgumentError, match=r"the body must return \(carry, y\)"):

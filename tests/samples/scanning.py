@@ -66,6 +66,10 @@ def only_carry(x: Instruction, total: Instruction) -> Sequence[Instruction]:
     return [ops.mul(x, total)]
 
 
+def no_slice(total: Instruction, factor: Instruction) -> Sequence[Instruction]:
+    return [ops.mul(total, factor), factor]
+
+
 def nested(x: Instruction, total: Instruction) -> Sequence[Instruction]:
     """A scan over the elements of each slice."""
     inner = scanned(recurrence, 1)(x, ops.full_like(total, 0.5), total)
@@ -120,6 +124,8 @@ SAMPLES = [
     _scan("no input", scanned(counting, 0, length=3), (INTEGER,)),
     _scan("no carry", scanned(only_outputs, 1), (INTEGERS,)),
     _scan("no output", scanned(only_carry, 1), (VECTOR, SCALAR)),
+    _scan("only carries", scanned(no_slice, 0, length=4), (SCALAR, SCALAR)),
+    _scan("only carries of arrays", scanned(no_slice, 0, 1, length=3), (VECTOR, VECTOR)),
     _scan("no step", scanned(running_sum, 1), (Operand((0, 2)), Operand((2,)))),
     _scan("empty slices", scanned(running_sum, 1), (Operand((3, 0)), Operand((0,)))),
     _scan("nested", scanned(nested, 1), (MATRIX, SCALAR)),

@@ -44,6 +44,9 @@ def way(request: pytest.FixtureRequest) -> Any:
     return WAYS[request.param]
 
 
+MATRIX = np.array([[1.0, 0.5], [-0.3, 0.8]])
+
+
 def test_grad(way: Any) -> None:
     by_w, by_x = loss_gradient(W, X)
     same(way(tj.grad(loss))(W, X), by_w)
@@ -325,3 +328,15 @@ def test_gradients_go_through_iteration() -> None:
     ):
         np.testing.assert_array_equal(tj.grad(total)(x), [2, 4])
         np.testing.assert_array_equal(tj.jvp(total, (x,), (np.array([3.0, 4.0]),))[1], 22)
+
+
+def test_steps_of_a_scan_that_nothing_counts() -> None:
+    """Its derivative neither reads nor makes anything for each step."""
+
+    def descended(w: Any) -> Any:
+        return tj.lax.scan(lambda w, _: (w - 0.1 * MATRIX @ w, w.sum()), w, None, length=5)[0]
+
+    step = np.eye(2) - 0.1 * MATRIX
+    wanted = np.linalg.matrix_power(step, 5)
+    for transform in (tj.jacrev, tj.jacfwd):
+        np.testing.assert_allclose(transform(descended)(np.ones(2)), wanted, 1e-12)

@@ -5,35 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.batching.batch import Batched, batched_shape, uniform
-from tracejit.graph import Computation, Instruction
-from tracejit.ops.comparison import lt
-from tracejit.ops.constants import constant, elements_of, parameter, tuple_
-from tracejit.ops.control import while_
-from tracejit.ops.elementwise import add
+from tracejit.graph import Instruction
+from tracejit.ops.constants import constant, elements_of, tuple_
 from tracejit.ops.layout import dynamic_slice, dynamic_update_slice, full, reshape
+from tracejit.ops.loops import Turn, counted
 from tracejit.ops.tokens import after_all
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
-from tracejit.traversal import rebuild, unreached
+from tracejit.traversal import rebuild
 
 
 def one_by_one(instruction: Instruction, operands: Sequence[Batched], size: int) -> Instruction:
     """The instruction for each element of the batch, in a loop; its results stacked."""
     results = batched_shape(instruction.shape, uniform(instruction.shape, True), size)
-    carried = [constant(0, ElementType.S32), _zeros(results), *(o.value for o in operands)]
-    state = parameter(0, TupleShape(tuple(value.shape for value in carried)))
-    number, made, *values = elements_of(state)
-    condition = Computation(
-        "more_of_the_batch", (state,), lt(number, constant(size, ElementType.S32))
-    )
-    one = rebuild(
-        instruction,
-        [_element(v, o.flag, number) for v, o in zip(values, operands, strict=True)],
-    )
-    following = add(number, constant(1, ElementType.S32))
-    root = tuple_([following, _with_element(made, one, number), *values])
-    effects = unreached(root, [one] if one.has_effect else [])
-    body = Computation(f"{instruction.op.function}_of_one", (state,), root, effects)
-    return elements_of(while_(condition, body, tuple_(carried)))[1]
+
+    def of_one(number: Instruction, made: Instruction, *values: Instruction) -> Turn:
+        pairs = zip(values, operands, strict=True)
+        one = rebuild(instruction, [_element(v, o.flag, number) for v, o in pairs])
+        effects = [one] if one.has_effect else []
+        return [_with_element(made, one, number), *values], effects
+
+    init = [_zeros(results), *(o.value for o in operands)]
+    return counted(f"{instruction.op.function}_of_one", size, init, of_one)[0]
 
 
 def _zeros(shape: AnyShape) -> Instruction:

@@ -11,14 +11,13 @@ from tracejit.attributes import Attribute, Kind
 from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import define, make, require_array
-from tracejit.ops.comparison import lt
 from tracejit.ops.computations import require_computation
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
-from tracejit.ops.control import while_
-from tracejit.ops.elementwise import add, sub
+from tracejit.ops.elementwise import sub
 from tracejit.ops.layout import dynamic_slice, dynamic_update_slice, full, reshape
+from tracejit.ops.loops import Turn, counted
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
-from tracejit.traversal import inline_with_effects, unreached
+from tracejit.traversal import inline_with_effects
 
 
 @define(
@@ -67,6 +66,10 @@ def SCAN(
                 raise ShapeError(
                     f"scan: scan_dimension {dimension} is out of range for {what} {i} {array}"
                 )
+    if not inputs and not outputs:
+        raise ShapeError(
+            "scan: without inputs and outputs there is nothing that says how many steps there are"
+        )
     length = _length(inputs, dimension, shape)
     slices = [s.with_dimensions(_without(s.dimensions, dimension)) for s in inputs]
     require_computation("scan", "computation", to_apply, [*slices, *inits], made)
@@ -86,7 +89,7 @@ def SCAN(
 
 
 def _length(inputs: Sequence[Shape], dimension: int, result: AnyShape) -> int:
-    """How many steps there are; without inputs the result says it."""
+    """How many steps there are; without inputs the first of the stacked outputs says it."""
     lengths = [s.dimensions[dimension] for s in inputs]
     if len(set(lengths)) > 1:
         listed = ", ".join(f"input {i} {s}" for i, s in enumerate(inputs))
@@ -122,8 +125,9 @@ def scan(
     ``to_apply`` takes a slice of every input, without the scan dimension, then the carries, first
     ``inits``, and returns the tuple of the step's outputs and the next carries. The result is the
     tuple of the outputs, stacked along the scan dimension, and the final carries. ``length`` is
-    needed only where there are no inputs. ``is_associative`` is a hint. Raises `ShapeError` when
-    sizes or shapes do not fit.
+    needed only where there are no inputs; where there are no outputs either, an input that is not
+    read holds it. ``is_associative`` is a hint. Raises `ShapeError` when sizes or shapes do not
+    fit.
     """
     count = length
     for i, operand in enumerate(inputs):
@@ -137,6 +141,9 @@ def scan(
         raise ArgumentError("scan: without inputs, length must say how many steps there are")
     made = to_apply.root.shape
     elements = made.elements if isinstance(made, TupleShape) else (made,)
+    if not inputs and len(elements) == len(inits):
+        inputs = [full(Shape(ElementType.PRED, (*[1] * scan_dimension, count)), 0)]
+        to_apply = _with_slice(to_apply, Shape(ElementType.PRED, (1,) * scan_dimension))
     stacked = [
         s.with_dimensions(_with(s.dimensions, scan_dimension, count)) if isinstance(s, Shape) else s
         for s in elements[: max(0, len(elements) - len(inits))]
@@ -152,6 +159,14 @@ def scan(
         to_apply=to_apply,
         shape=TupleShape((*stacked, *(i.shape for i in inits))),
     )
+
+
+def _with_slice(step: Computation, slice_: Shape) -> Computation:
+    """``step`` with one more parameter, the first, that it does not read."""
+    parameters = [parameter(0, slice_)]
+    parameters += [parameter(i + 1, p.shape) for i, p in enumerate(step.parameters)]
+    root, effects = inline_with_effects(step, parameters[1:])
+    return Computation(step.name, tuple(parameters), root, effects)
 
 
 def scan_length(instruction: Instruction) -> int:
@@ -173,27 +188,20 @@ def scan_as_while(instruction: Instruction) -> Instruction:
     inputs, inits = instruction.operands[:count], instruction.operands[count:]
     if not length:
         return tuple_([*buffers, *inits])
-    init = tuple_([constant(0, ElementType.S32), *buffers, *inits, *inputs])
 
-    state = parameter(0, init.shape)
-    counter = elements_of(state)[0]
-    condition = Computation("condition", (state,), lt(counter, constant(length, ElementType.S32)))
+    def step(counter: Instruction, *state: Instruction) -> Turn:
+        written, carries = state[:stacked], state[stacked : stacked + carried]
+        sources = state[stacked + carried :]
+        last = constant(length - 1, ElementType.S32)
+        place = sub(last, counter) if attributes["is_reverse"] else counter
+        slices = [_slice(source, dimension, place) for source in sources]
+        root, effects = inline_with_effects(attributes["to_apply"], [*slices, *carries])
+        results = elements_of(root)
+        made = [_store(b, r, dimension, place) for b, r in zip(written, results, strict=False)]
+        return [*made, *results[stacked:], *sources], effects
 
-    state = parameter(0, init.shape)
-    counter, *rest = elements_of(state)
-    written, carries = rest[:stacked], rest[stacked : stacked + carried]
-    sources = rest[stacked + carried :]
-    last = constant(length - 1, ElementType.S32)
-    place = sub(last, counter) if attributes["is_reverse"] else counter
-    slices = [_slice(source, dimension, place) for source in sources]
-    root, effects = inline_with_effects(attributes["to_apply"], [*slices, *carries])
-    results = elements_of(root)
-    made = [_store(b, r, dimension, place) for b, r in zip(written, results, strict=False)]
-    following = add(counter, constant(1, ElementType.S32))
-    whole = tuple_([following, *made, *results[stacked:], *sources])
-    body = Computation("body", (state,), whole, unreached(whole, effects))
-    final = elements_of(while_(condition, body, init))
-    return tuple_(final[1 : 1 + stacked + carried])
+    final = counted("scan", length, [*buffers, *inits, *inputs], step)
+    return tuple_(final[: stacked + carried])
 
 
 def _starts(rank: int, dimension: int, place: Instruction) -> list[Instruction]:

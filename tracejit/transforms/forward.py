@@ -145,4 +145,4 @@ class _Recorded:
             Output(one.parameter, one.abstract.is_weak, one.abstract.is_scalar)
             for one in self.inputs
         ]
-        return seeds_of(tuple(tangents), likes, structure, "the tangent of an argument")
+        return seeds_of(tuple(tangents), likes, structure, "jvp: the tangent of an argument")

@@ -247,7 +247,7 @@ def seeds_of(
     cotangent: Any,
     outputs: Sequence[Output],
     structure: tree.Structure,
-    what: str = "the cotangent of a result",
+    what: str = "vjp: the cotangent of a result",
 ) -> list[Instruction]:
     """The leaves of a tree of cotangents as instructions, each of its output's shape and type.
 
@@ -255,7 +255,7 @@ def seeds_of(
     """
     leaves, given = tree.flatten(cotangent)
     if given != structure:
-        raise ArgumentError(f"vjp: the cotangent must be a tree {structure}, not {given}")
+        raise ArgumentError(f"{what} must be a tree {structure}, not {given}")
     seeds = []
     for leaf, output in zip(leaves, outputs, strict=True):
         shape = output.instruction.array_shape
@@ -263,8 +263,8 @@ def seeds_of(
         if output.is_weak or type(leaf) in (int, float, complex):
             seed = constant(leaf, shape.element_type) if not isinstance(leaf, Tracer) else seed
         if seed.array_shape.dimensions != shape.dimensions:
-            raise ShapeError(f"vjp: {what} {shape} is {seed.shape}")
+            raise ShapeError(f"{what} {shape} is {seed.shape}")
         if seed.array_shape.element_type is not shape.element_type:
-            raise DerivativeError(f"vjp: {what} {shape} is {seed.shape}")
+            raise DerivativeError(f"{what} {shape} is {seed.shape}")
         seeds.append(seed)
     return seeds
