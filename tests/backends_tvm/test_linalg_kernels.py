@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular systems in compiled code, of sizes that vectors do not divide."""
+"""Linear algebra of small matrices in compiled code, of sizes that vectors do not divide."""
 
 from __future__ import annotations
 
@@ -86,6 +86,32 @@ def test_a_zero_on_the_diagonal_spoils_what_follows_only() -> None:
         found = solving(True, True, False, "NO_TRANSPOSE")(a, b)
         assert np.isfinite(found[:2]).all()
         assert not np.isfinite(found[2:]).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("size", "columns"), [(1, 1), (5, 1), (8, 3), (19, 19), (33, 2)])
+def test_general_systems(dtype: Any, size: int, columns: int) -> None:
+    rng = np.random.default_rng(size)
+    # The greatest elements are not on the diagonal: rows have to be exchanged.
+    a = (rng.uniform(-1, 1, (2, size, size)) + 3 * np.eye(size)[::-1]).astype(dtype)
+    x = rng.standard_normal((2, size, columns)).astype(dtype)
+    found = tj.jit(np.linalg.solve)(a, a @ x)
+    np.testing.assert_allclose(found, x, atol=1e-4 if dtype == np.float32 else 1e-11)
+
+
+def test_a_singular_matrix_gives_nan_as_a_whole() -> None:
+    a = np.stack([np.eye(3)[[2, 0, 1]], np.ones((3, 3))])
+    found = tj.jit(np.linalg.inv)(a)
+    np.testing.assert_array_equal(found[0], np.linalg.inv(a[0]))
+    assert np.isnan(found[1]).all()
+
+
+def test_large_matrices_are_left_to_lapack() -> None:
+    a = positive(200, np.float64)
+    b = np.ones(200)
+    found = tj.jit(lambda a, b: (np.linalg.cholesky(a), np.linalg.solve(a, b)))(a, b)
+    np.testing.assert_allclose(found[0], np.linalg.cholesky(a), atol=1e-12)
+    np.testing.assert_allclose(found[1], np.linalg.solve(a, b), rtol=1e-10)
 
 
 def ops_of(function: Callable[..., Any], *arguments: Any) -> list[Any]:

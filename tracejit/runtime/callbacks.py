@@ -12,6 +12,7 @@ by the call of the program; nothing may be called back from inside a parallel lo
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -111,7 +112,7 @@ def raise_pending() -> None:
 def view(address: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """The memory that a callback was given, as an array to read and to write."""
     element = np.dtype(dtype)
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     memory = (ctypes.c_char * (count * element.itemsize)).from_address(address)
     array: np.ndarray = np.ndarray(shape, element, memory)  # type: ignore[arg-type]
     return array

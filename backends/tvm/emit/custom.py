@@ -9,6 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
+from tracejit.backends.tvm.emit.linalg import solve
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -19,11 +20,17 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import Shape
-from tracejit.targets import kernel_for
+from tracejit.targets import LINEAR_ALGEBRA, kernel_for
+
+# The custom calls of linear algebra that are compiled.
+_COMPILED = {LINEAR_ALGEBRA + "solve": solve}
 
 
 @rooted.attach(CUSTOM_CALL)
 def custom_call(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    rule = _COMPILED.get(instruction.attributes["custom_call_target"])
+    if rule is not None:
+        return rule(frame, instruction, results)
     kernel = kernel_for(instruction)
     if kernel is None:
         return library_call(frame, instruction, results)

@@ -1,9 +1,13 @@
-"""Cholesky and TriangularSolve: kernels for small real matrices, the interpreter for the others."""
+"""Cholesky, TriangularSolve and general systems: kernels for small real matrices.
+
+The others are the interpreter's.
+"""
 
 from __future__ import annotations
 
 import math
 
+from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
     Systems,
@@ -20,15 +24,16 @@ from tracejit.graph import Instruction
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType, Shape
 
-# Matrices up to this size stay in a second-level cache; larger ones are LAPACK's.
+# Up to these sizes kernels that keep a matrix in a second-level cache are faster than LAPACK.
 LARGEST = 192
+LARGEST_GENERAL = 128
 
 
-def is_small(instruction: Instruction) -> bool:
+def is_small(instruction: Instruction, largest: int = LARGEST) -> bool:
     """Whether there is a kernel for a system or a factorisation, by its first operand."""
     shape = instruction.operands[0].array_shape
     return shape.element_type in (ElementType.F32, ElementType.F64) and (
-        shape.dimensions[-1] <= LARGEST
+        shape.dimensions[-1] <= largest
     )
 
 
@@ -119,3 +124,23 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
         frame.machine,
     )
     return _finished(frame, work)
+
+
+def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of `numpy.linalg.solve`'s custom call."""
+    a, b = instruction.operands
+    has_kernel = is_small(instruction, LARGEST_GENERAL)
+    if not has_kernel or a not in frame.inputs or b not in frame.inputs:
+        return library_call(frame, instruction, results)
+    shape, dtype = b.array_shape, frame.index_dtype
+    right = Matrices(frame.inputs[b], shape, dtype)
+    systems = General(
+        right.batch,
+        right.rows,
+        right.columns,
+        memory_dtype(shape.element_type),
+        matrix=Matrices(frame.inputs[a], a.array_shape, dtype),
+        right=right,
+        store=Matrices(results[0][1], shape, dtype).store,
+    )
+    return _finished(frame, general_systems(systems, frame.machine))

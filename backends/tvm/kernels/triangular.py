@@ -65,17 +65,18 @@ def triangular_systems(systems: Systems, machine: Machine) -> Work:
     """Forward substitution."""
     solver = _OneByOne if systems.columns <= _FEW else _Together
     cost = systems.batch * systems.size**2 * systems.columns // 2
-    workers = _workers(systems.batch, cost, machine)
+    workers = workers_for(systems.batch, cost, machine)
     made = solver(systems, machine, workers)
-    statement = _each(systems.batch, workers, made.solve)
+    statement = for_each_matrix(systems.batch, workers, made.solve)
     return Work(statement, made.scratch, "triangular systems")
 
 
-def _workers(batch: int, cost: int, machine: Machine) -> int:
+def workers_for(batch: int, cost: int, machine: Machine) -> int:
+    """How many threads share the matrices of a batch, ``cost`` multiplications in all."""
     return min(batch, machine.threads) if cost >= _PARALLEL else 1
 
 
-def _each(batch: int, workers: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+def for_each_matrix(batch: int, workers: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
     """``body(b, worker)`` for each matrix of the batch."""
 
     def work(worker: Expr) -> Stmt:
@@ -240,7 +241,7 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
     n, dtype = factors.size, factors.dtype
     lanes = machine.lanes(dtype, n)
     width = ceil_div(n, lanes) * lanes
-    workers = _workers(factors.batch, factors.batch * n**3 // 6, machine)
+    workers = workers_for(factors.batch, factors.batch * n**3 // 6, machine)
     rows = buffer("rows", (workers, n, width), dtype)
     factor_of_row = buffer("factor", (1,), dtype, scope="local")
     fails = buffer("fails", (1,), "int32", scope="local")
@@ -320,4 +321,4 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
             loop(n, lambda i: give(b, worker, i)),
         )
 
-    return Work(_each(factors.batch, workers, factor), (rows,), "Cholesky factors")
+    return Work(for_each_matrix(factors.batch, workers, factor), (rows,), "Cholesky factors")

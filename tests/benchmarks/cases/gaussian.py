@@ -1,4 +1,4 @@
-"""One step of `notebooks/gaussian_process.py`: the gradient of the marginal likelihood, and Adam."""
+"""One step of `notebooks/gaussian_process.py`: the marginal likelihood's gradient, and Adam."""
 
 from __future__ import annotations
 
