@@ -33,8 +33,20 @@ def bound(statements: Sequence[ast.stmt]) -> set[str]:
     return found
 
 
-def _assigned(nodes: Iterable[ast.AST], found: set[str], written: bool) -> None:
+def rebound(statements: Sequence[ast.stmt]) -> set[str]:
+    """The names that the statements may bind otherwise than by ``x += v``."""
+    found: set[str] = set()
+    _assigned(statements, found, False, False)
+    return found
+
+
+def _assigned(
+    nodes: Iterable[ast.AST], found: set[str], written: bool, augmented: bool = True
+) -> None:
     for node in nodes:
+        if not augmented and isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            _assigned([node.value], found, written, augmented)
+            continue
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
             continue
@@ -54,12 +66,12 @@ def _assigned(nodes: Iterable[ast.AST], found: set[str], written: bool) -> None:
             found.add(node.name)
         if isinstance(node, COMPREHENSIONS):
             inside: set[str] = set()
-            _assigned(ast.iter_child_nodes(node), inside, written)
+            _assigned(ast.iter_child_nodes(node), inside, written, augmented)
             targets: set[str] = set()
             _assigned([g.target for g in node.generators], targets, False)
             found |= inside - targets
         else:
-            _assigned(ast.iter_child_nodes(node), found, written)
+            _assigned(ast.iter_child_nodes(node), found, written, augmented)
 
 
 def declared(statements: Sequence[ast.stmt]) -> dict[str, type[ast.Global | ast.Nonlocal]]:

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tracejit.statements.exits import RUNTIME, Exits, later, name, none_of, runtime
-from tracejit.statements.names import arguments_of, assigned, bound, contains, declared, own_nodes
+from tracejit.statements.names import (
+    arguments_of,
+    assigned,
+    bound,
+    contains,
+    declared,
+    own_nodes,
+    rebound,
+)
 
 OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq",
@@ -112,6 +120,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         names = self._shared(assigned([*node.body, *node.orelse]))
+        unbound = self._names(names, [*node.body, *node.orelse])
         number = self._number()
         test = self.visit(node.test)
         made = [
@@ -120,10 +129,11 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [test, *self._parts(number, ("body", "else", "get", "set"))]
-        return [*made, self._call("if_", [*given, self._names(names)], node)]
+        return [*made, self._call("if_", [*given, *unbound], node)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         names = self._shared(assigned([node]))
+        unbound = self._names(names, [node])
         number = self._number()
         test = node.test
         leaving = getattr(node, "autograph_leaving", [])
@@ -135,10 +145,11 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [later(self.visit(test)), *self._parts(number, ("body", "get", "set"))]
-        return [*made, self._call("while_", [*given, self._names(names)], node)]
+        return [*made, self._call("while_", [*given, *unbound], node)]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         names = self._shared(assigned([node]))
+        unbound = self._names(names, [node])
         number = self._number()
         item = f"autograph_item_{number}"
         first = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
@@ -152,7 +163,7 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [self.visit(node.iter), goes_on, *self._parts(number, ("body", "get", "set"))]
-        return [*made, self._call("for_", [*given, self._names(names)], node)]
+        return [*made, self._call("for_", [*given, *unbound], node)]
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message: ast.expr = ast.Constant(None)
@@ -270,8 +281,13 @@ class Rewriter(ast.NodeTransformer):
     def _parts(self, number: int, kinds: Sequence[str]) -> list[ast.expr]:
         return [name(f"autograph_{kind}_{number}") for kind in kinds]
 
-    def _names(self, names: Sequence[str]) -> ast.expr:
-        return ast.Tuple([ast.Constant(one) for one in names], ast.Load())
+    def _names(self, names: Sequence[str], parts: Sequence[ast.stmt]) -> list[ast.expr]:
+        """The names, and those that the parts never bind again."""
+        again = rebound(parts)
+        unbound = [one for one in names if one not in again]
+        return [
+            ast.Tuple([ast.Constant(one) for one in some], ast.Load()) for some in (names, unbound)
+        ]
 
     def _call(self, function: str, given: list[ast.expr], at: ast.stmt) -> ast.stmt:
         return _on_first_line(ast.Expr(ast.Call(runtime(function), given, [])), at)

@@ -20,6 +20,7 @@ from tracejit.errors import ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.lax.control import chosen_body
 from tracejit.shapes import ElementType
+from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import TracedRange, run_loop
 from tracejit.statements.values import (
     NO_VALUE,
@@ -74,13 +75,35 @@ def peek(read: Callable[[], Any], name: str) -> Any:
 
 
 def if_(
-    test: Any, body: Action, orelse: Action, get: Get, put: Put, names: tuple[str, ...]
+    test: Any,
+    body: Action,
+    orelse: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...] = (),
 ) -> None:
-    """``if test: body() else: orelse()``; both are recorded when ``test`` is unknown."""
+    """``if test: body() else: orelse()``; both are recorded when ``test`` is unknown.
+
+    ``names`` are the variables that they assign or write into, ``unbound`` those among them that
+    are never bound again.
+    """
     if not is_unknown(test):
         (body if test else orelse)()
         return
     selector = _truth(test, "if")
+    run = functools.partial(_record_branches, selector, body, orelse)
+    with_arrays_lent(run, get, put, names, unbound)
+
+
+def _record_branches(
+    selector: Instruction,
+    body: Action,
+    orelse: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+) -> None:
     before = get()
     branches = [_Branch(action, get, put, before) for action in (body, orelse)]
     bodies = [record_body(branch, "a branch of if", []) for branch in branches]
@@ -182,13 +205,21 @@ def _leaves(value: Any, body: Body | None) -> list[Leaf]:
     ]
 
 
-def while_(test: Action, body: Action, get: Get, put: Put, names: tuple[str, ...]) -> None:
+def while_(
+    test: Action,
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+) -> None:
     """``while test(): body()``; recorded from where ``test()`` is unknown."""
     while True:
         condition = test()
         if is_unknown(condition):
             _truth(condition, "while")
-            run_loop("while", None, test, body, get, put, names)
+            run = functools.partial(run_loop, "while", None, test, body)
+            with_arrays_lent(run, get, put, names, unbound)
             return
         if not condition:
             return
@@ -202,19 +233,22 @@ def for_(
     get: Get,
     put: Put,
     names: tuple[str, ...],
+    unbound: tuple[str, ...],
 ) -> None:
     """``for item in iterable: body(item)``, as long as ``goes_on()``."""
     if isinstance(iterable, TracedRange):
-        run_loop("for", iterable, goes_on, body, get, put, names)
+        run = functools.partial(run_loop, "for", iterable, goes_on, body)
+        with_arrays_lent(run, get, put, names, unbound)
         return
     for position, item in enumerate(iterable):
         condition = True if goes_on is None else goes_on()
         if is_unknown(condition):
             if isinstance(iterable, range) and len(iterable) - position > UNROLLED:
                 rest = TracedRange(item, iterable.stop, iterable.step)
-                run_loop("for", rest, goes_on, body, get, put, names)
+                run = functools.partial(run_loop, "for", rest, goes_on, body)
+                with_arrays_lent(run, get, put, names, unbound)
                 return
-            if_(condition, functools.partial(body, item), _nothing, get, put, names)
+            if_(condition, functools.partial(body, item), _nothing, get, put, names, unbound)
             continue
         if not condition:
             return

@@ -29,6 +29,14 @@ from tracejit.trace.views import ComplexPart, Path, Permute, Reshape, Strides, r
 from tracejit.tree import flatten, unflatten
 
 
+class ForeignWriteError(UnsupportedError):
+    """``array``, of an enclosing trace, was written to."""
+
+    def __init__(self, message: str, array: Tracer) -> None:
+        super().__init__(message)
+        self.array = array
+
+
 class Tracer(Operators, Indexing, Methods):
     """An array of known shape and dtype and, in general, unknown elements.
 
@@ -93,16 +101,17 @@ class Tracer(Operators, Indexing, Methods):
     def write(self, value: Instruction) -> None:
         """Makes ``value``, of the array's own shape and dtype, the array's value.
 
-        Raises `ArgumentError` for a number, and `UnsupportedError` from within an inner trace
+        Raises `ArgumentError` for a number, and `ForeignWriteError` from within an inner trace
         (the body of a loop, a function being differentiated).
         """
         if self.is_scalar:
             raise ArgumentError("a number cannot be written to: it is not an array")
-        running, owner = current_trace(), self.root._trace
-        if running is not None and owner is not running:
-            raise UnsupportedError(
-                f"an array of {owner.name} is written to inside {running.name}; return the new "
-                f"value instead"
+        running, root = current_trace(), self.root
+        if running is not None and root._trace is not running:
+            raise ForeignWriteError(
+                f"an array of {root._trace.name} is written to inside {running.name}; return the "
+                f"new value instead",
+                root,
             )
         target, update = self, value
         while target._base is not None:
@@ -114,6 +123,12 @@ class Tracer(Operators, Indexing, Methods):
         if target is not self:
             self._instruction = value
             self._seen = target._version
+
+    def lend(self, value: Instruction, trace: Trace) -> None:
+        """Makes an array that is no view one of ``trace``, with ``value`` for its value."""
+        assert self._base is None, "a view is lent with its base"
+        self._instruction, self._trace = value, trace
+        self._version += 1
 
     @property
     def root(self) -> Tracer:
