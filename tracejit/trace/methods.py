@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.trace.table import Traced, call
+from tracejit.trace.updates import At
 
 
 class Methods(Traced):
@@ -31,6 +32,11 @@ class Methods(Traced):
 
     def argsort(self, *args: Any, **kwargs: Any) -> Any:
         return call(np.argsort, self, *args, **kwargs)
+
+    @property
+    def at(self) -> At:
+        """``x.at[index].set(value)``: JAX's updates, which give a new array."""
+        return At(self)
 
     def choose(self, *args: Any, **kwargs: Any) -> Any:
         return call(np.choose, self, *args, **kwargs)
