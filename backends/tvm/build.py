@@ -30,16 +30,25 @@ from tracejit.backends.tvm.codegen import (
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.entry import entry_function
+from tracejit.backends.tvm.facts import NOTHING
 from tracejit.backends.tvm.in_process import imported, warn_of_missing_linker
-from tracejit.backends.tvm.program import Program
+from tracejit.backends.tvm.program import Kernel, Program
+from tracejit.backends.tvm.twins import without_twins
 from tracejit.errors import CompilationError
 
 Progress = Callable[[int, int], None]
 """Called with the number of modules compiled so far, and of all."""
 
-# A module costs some 10 ms before its first kernel, and a kernel some 8: enough kernels in a module
+# A module costs some 5 ms before its first kernel, a kernel 10 to 100: enough kernels in a module
 # to drown the one, and few enough for threads to finish together.
-_CHUNK = 10
+_CHUNK = 8
+_LEAST = 3
+
+# A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
+# nothing there, and take up to nine tenths of the time to build.
+_HOT = 1 << 19
+# They save a tenth to a half where unrolled scalar code becomes vectors only then.
+_ALWAYS_HOT = frozenset({"convolution", "reduce-window", "select-and-scatter", "sort", "topk"})
 
 
 def build(
@@ -51,6 +60,7 @@ def build(
     linker fails. Warns, once, of a missing linker.
     """
     program.check()
+    program = without_twins(program)
     linker = find_linker()
     if linker is None:
         warn_of_missing_linker()
@@ -83,20 +93,41 @@ def describe(program: Program, target: CpuTarget) -> Artifact:
 def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Callable[[], Any]]:
     """Functions that compile one module each: chunks of kernels, about equal, and the entry.
 
-    Kernels that call back need a pass that slows others down, and have a module of their own.
+    Kernels that call back need a pass that slows others down, and have a module of their own; so
+    have those that are not worth LLVM's slowest passes.
     """
-    plain: list[Any] = []
-    calling: list[Any] = []
+    groups: dict[tuple[bool, bool], list[Any]] = {}
     for kernel in program.kernels:
         held = contents(kernel.body)
         function = kernel_function(kernel, held, make)
-        (calling if held.callbacks else plain).append(function)
-    rounds = -(-len(plain) // (_CHUNK * target.threads))
-    count = min(len(plain), rounds * target.threads)
-    jobs = [partial(compile_kernels, plain[i::count], target, False) for i in range(count)]
-    jobs += [partial(compile_kernels, calling, target, True)] if calling else []
+        groups.setdefault((bool(held.callbacks), _is_quick(kernel)), []).append(function)
+    jobs = [
+        partial(compile_kernels, chunk, target, *how)
+        for how, functions in groups.items()
+        for chunk in _chunks(functions, target.threads)
+    ]
     entry = entry_function(program, make)
     return [*jobs, partial(compile_entry, entry, target, make is packed_function)]
+
+
+def _is_quick(kernel: Kernel) -> bool:
+    """Whether a kernel is known to do little; of one written by hand nothing is known."""
+    told = kernel.counted
+    if told is NOTHING or not _ALWAYS_HOT.isdisjoint(told.ops):
+        return False
+    moved = (told.bytes_read + told.bytes_written) // 4
+    return told.flops + 16 * told.transcendentals + moved < _HOT
+
+
+def _chunks(functions: Sequence[Any], threads: int) -> list[Sequence[Any]]:
+    """Cut into pieces that grow smaller, so that no thread waits long for another at the end."""
+    chunks: list[Sequence[Any]] = []
+    rest = functions
+    while rest:
+        size = min(max(len(rest) // (2 * threads), _LEAST), _CHUNK)
+        chunks.append(rest[:size])
+        rest = rest[size:]
+    return chunks
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:

@@ -87,6 +87,26 @@ _LINK_MATHEMATICS = tvm.transform.module_pass(
     lambda module, context: link(module), opt_level=0, name="tracejit.LinkMathematics"
 )
 
+# TVM gives every module functions between f16 and f32, which take longer to compile than a small
+# kernel. Where nothing calls them, common symbols of the same names push them out.
+_NO_CONVERSIONS = "".join(
+    f"@{name} = common global i8 0\n" for name in ("__truncsfhf2", "__extendhfsf2")
+)
+
+
+def _without_conversions(module: Any) -> Any:
+    (variable, function), *rest = module.functions.items()
+    body = tirx.AttrStmt(0, "pragma_import_llvm", _NO_CONVERSIONS, function.body)
+    functions = {variable: function.with_body(body), **dict(rest)}
+    return tvm.IRModule(functions, attrs=module.attrs)
+
+
+_DROP_CONVERSIONS = tvm.transform.module_pass(
+    lambda module, context: _without_conversions(module),
+    opt_level=0,
+    name="tracejit.DropConversions",
+)
+
 MakeFunction = Callable[[str, Sequence[Expr], Stmt], tirx.PrimFunc]
 """`c_function` or `packed_function`."""
 
@@ -103,16 +123,26 @@ def kernel_function(kernel: Kernel, held: Contents, make: MakeFunction) -> tirx.
             f"kernel {kernel.name} allocates {held.stack_bytes} bytes where {limit} are allowed; "
             "larger scratch memory belongs in the workspace, as a parameter"
         )
+    return make(kernel.name, *pointers_and_body(kernel))
+
+
+def pointers_and_body(kernel: Kernel) -> tuple[list[Expr], Stmt]:
+    """A pointer for each parameter, and the kernel's body in terms of them."""
     pointers, declarations = [], []
     for parameter in kernel.parameters:
         pointer = tirx.Var(parameter.name, tirx.buffer_data_pointer_type(parameter))
         pointers.append(pointer)
         declarations.append(DeclBuffer(parameter, data=pointer))
-    return make(kernel.name, pointers, seq(*declarations, kernel.body))
+    return pointers, seq(*declarations, kernel.body)
 
 
-def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callbacks: bool) -> Any:
-    """Machine code of some kernels, as a TVM module; ``callbacks`` if any of them calls back.
+def compile_kernels(
+    functions: Sequence[tirx.PrimFunc], target: CpuTarget, callbacks: bool, quick: bool = False
+) -> Any:
+    """Machine code of some kernels, as a TVM module.
+
+    ``callbacks`` if any of them calls back; ``quick`` if time to build counts more than the last
+    tenth of speed.
 
     Python's lock is free most of the time, so modules compile side by side on threads. Raises
     `CompilationError` for TIR that TVM refuses.
@@ -133,14 +163,19 @@ def compile_kernels(functions: Sequence[tirx.PrimFunc], target: CpuTarget, callb
         _LINK_MATHEMATICS,
         *([t.LowerTVMBuiltin()] if callbacks else []),
         t.LowerIntrin(),
+        *([_DROP_CONVERSIONS] if target.converts_halves else []),
     ]
-    return _compiled(functions, passes, target.tvm)
+    return _compiled(functions, passes, target.tvm_quick if quick else target.tvm)
 
 
 def compile_entry(function: tirx.PrimFunc, target: CpuTarget, callbacks: bool = False) -> Any:
     """Machine code of an entry: it runs for nanoseconds, so what counts is the time to build it."""
     t = tirx.transform
-    passes = [t.BindTarget(target.tvm_unoptimised), *([t.LowerTVMBuiltin()] if callbacks else [])]
+    passes = [
+        t.BindTarget(target.tvm_unoptimised),
+        *([t.LowerTVMBuiltin()] if callbacks else []),
+        *([_DROP_CONVERSIONS] if target.converts_halves else []),
+    ]
     return _compiled([function], passes, target.tvm_unoptimised)
 
 

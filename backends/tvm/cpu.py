@@ -16,7 +16,8 @@ class CpuTarget:
     """What a build may assume of the processor.
 
     ``attributes`` are LLVM's, each with its sign (``+avx2``, ``-pku``); ``vector_bytes`` is the
-    width of one vector register.
+    width of one vector register. ``converts_halves`` says that f16 becomes f32, and back, by an
+    instruction, and not by a function.
     """
 
     triple: str
@@ -24,11 +25,17 @@ class CpuTarget:
     attributes: tuple[str, ...]
     threads: int
     vector_bytes: int
+    converts_halves: bool = False
 
     @property
     def tvm(self) -> Any:
         """TVM's own description, with itself as the host."""
         return _target(self.triple, self.cpu, self.attributes, self.threads)
+
+    @property
+    def tvm_quick(self) -> Any:
+        """The same for code that need not be the fastest: LLVM leaves out its slowest passes."""
+        return _target(self.triple, self.cpu, self.attributes, self.threads, 1)
 
     @property
     def tvm_unoptimised(self) -> Any:
@@ -38,17 +45,26 @@ class CpuTarget:
 
 def host_target() -> CpuTarget:
     """The processor this process runs on, and as many threads as it may use."""
-    triple, cpu, attributes, vector_bytes = _host()
-    return CpuTarget(triple, cpu, attributes, thread_count(), vector_bytes)
+    triple, cpu, attributes, vector_bytes, converts_halves = _host()
+    return CpuTarget(triple, cpu, attributes, thread_count(), vector_bytes, converts_halves)
 
 
 @functools.cache
-def _host() -> tuple[str, str, tuple[str, ...], int]:
+def _host() -> tuple[str, str, tuple[str, ...], int, bool]:
     triple = str(_llvm("GetDefaultTargetTriple"))
     cpu = str(_llvm("GetHostCPUName"))
     attributes = _differences(triple, cpu)
-    width = tvm.target.codegen.llvm_get_vector_width(_target(triple, cpu, attributes, 1))
-    return triple, cpu, attributes, int(width) // 8
+    target = _target(triple, cpu, attributes, 1)
+    width = tvm.target.codegen.llvm_get_vector_width(target)
+    return triple, cpu, attributes, int(width) // 8, not _HALVES.isdisjoint(_features(target))
+
+
+# What x86, ARM and RISC-V call the instructions between f16 and f32.
+_HALVES = frozenset({"f16c", "neon", "zfhmin"})
+
+
+def _features(target: Any) -> set[str]:
+    return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
 
 
 def _differences(triple: str, cpu: str) -> tuple[str, ...]:
@@ -57,9 +73,7 @@ def _differences(triple: str, cpu: str) -> tuple[str, ...]:
     A virtual machine may hide features that the name promises, and code that used them would die
     of an illegal instruction.
     """
-    promised = {
-        str(f) for f in tvm.target.codegen.llvm_get_cpu_features(_target(triple, cpu, (), 1))
-    }
+    promised = _features(_target(triple, cpu, (), 1))
     present = {str(name): bool(has) for name, has in _llvm("GetHostCPUFeatures").items()}
     hidden = {f"-{name}" for name in promised if not present.get(name, True)}
     extra = {f"+{name}" for name, has in present.items() if has and name not in promised}
