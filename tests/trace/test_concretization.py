@@ -58,7 +58,7 @@ def test_if() -> None:
         (lambda x: TABLES[0][x.astype(int)], "array: the value s64[3]", "np.asarray(table)[i]"),
         (lambda x: 5 in x, "bool: the value pred[]", "np.where"),
         (lambda x: np.arange(x[0]), "arange: the result's size depends on", "static_argnums"),
-        (lambda x: np.nonzero(x), "nonzero: the result's size depends on", "np.where"),
+        (lambda x: np.nonzero(x), "index of np.nonzero: the result's size depends on", "np.where"),
     ],
 )
 def test_every_wish(function: Any, start: str, advice: str) -> None:
@@ -188,11 +188,11 @@ def test_a_shape_is_not_assigned_to() -> None:
 def test_no_derivative_is_lost_without_a_word() -> None:
     """Outside jit values are known, but NumPy's own functions would make constants of them."""
 
-    def windows(x: Any) -> Any:
-        return np.lib.stride_tricks.sliding_window_view(x, 2).sum()
+    def root(x: Any) -> Any:
+        return np.emath.sqrt(x).sum()
 
-    with pytest.raises(UnsupportedError, match="sliding_window_view: cannot be traced"):
-        tj.grad(windows)(np.arange(3.0))
+    with pytest.raises(UnsupportedError, match="sqrt: cannot be traced"):
+        tj.grad(root)(np.arange(3.0))
     with pytest.raises(ConcretizationError, match="and its derivative would be lost; "):
         tj.grad(lambda x: scipy.linalg.norm(x))(np.arange(3.0))
 

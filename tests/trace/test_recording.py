@@ -57,7 +57,7 @@ def test_arrays_from_outside() -> None:
 
     def function(x: Any, i: Any) -> Any:
         assert isinstance(TABLE, np.ndarray)
-        assert type(local[2]) is np.float64
+        assert type(local[2]) == np.float64  # noqa: E721
         assert NAMES[1] == "b"
         assert np.unique(local).size == 5
         one = TABLE[i], TABLE[1:, i], TABLE[i, 0], (local * 2)[i], local.take(i), TABLE[[i, 0]]

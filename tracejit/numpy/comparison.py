@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ValueRangeError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import both_parts, equals, fill, has_sign, is_nan, is_negative, where
 from tracejit.numpy.ufunc import Ufunc
@@ -14,9 +13,14 @@ from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.ops.computations import highest, lowest
 from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType
-from tracejit.trace.convert import operand
+from tracejit.trace.convert import converted, operand, scalar
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import lift
+
+
+def _comparable(element_type: ElementType) -> ElementType:
+    """The integer type in which numbers can be compared with those of s64."""
+    return element_type if element_type is ElementType.U64 else ElementType.S64
 
 
 class Comparison(Ufunc):
@@ -32,21 +36,21 @@ class Comparison(Ufunc):
     def operands(
         self, inputs: Any, dtype: Any = None, casting: Any = "same_kind"
     ) -> list[Instruction]:
-        try:
+        given = [operand(value) for value in inputs]
+        arrays = [o.element_type for o in given if not o.is_weak]
+        numbers = [o for o in given if o.type is int]
+        if not (len(arrays) == len(numbers) == 1 and arrays[0].is_integral):
             return super().operands(inputs, dtype, casting)
-        except ValueRangeError:
-            # One step beyond the array's range, in a wider type, answers as any number there.
-            wide = [operand(value) for value in inputs]
-            array = next(o for o in wide if not o.is_weak).element_type
-            limits = int(lowest(array)) - 1, int(highest(array)) + 1
-            if array.bits == 64:
-                raise
-            return [
-                o._replace(value=min(max(o.value, limits[0]), limits[1])).to(ElementType.S64)
-                if o.is_weak
-                else o.to(ElementType.S64)
-                for o in wide
-            ]
+        (array,), (number,) = arrays, numbers
+        if isinstance(number.value, Instruction):
+            return [o.to(_comparable(array)) if o is not number else o.natural for o in given]
+        if lowest(array) <= number.value <= highest(array):
+            return super().operands(inputs, dtype, casting)
+        # Beside any number beyond its range an array answers as zeros beside one of that sign.
+        sign = scalar(1 if number.value > 0 else -1, ElementType.S8)
+        return [
+            sign if o is number else fill(converted(o.natural, ElementType.S8), 0) for o in given
+        ]
 
     def _compare(self, x: Instruction, y: Instruction) -> Instruction:
         left, right = x.array_shape.element_type, y.array_shape.element_type

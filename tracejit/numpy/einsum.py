@@ -40,7 +40,7 @@ def einsum(
     """
     subscripts, arrays = _spelled(operands)
     values = [operand(a) for a in arrays]
-    common = result_dtype(v.type for v in values) if dtype is None else dtype
+    common = result_dtype(v.element_type.dtype for v in values) if dtype is None else dtype
     terms = [v.to(element_type_of(common)) for v in values]
     inputs, result = _parsed(subscripts, [len(v.dimensions) for v in values])
     _require_sizes(subscripts, inputs, terms)

@@ -73,9 +73,12 @@ def _identity(size: int) -> np.ndarray:
 
 
 def _over_gaps(a: Array, values: Array) -> Array:
-    """``a[i, j] / (values[j] - values[i])``; zero on the diagonal, and where ``a`` is zero."""
+    """``a[i, j] / (values[j] - values[i])``; zero on the diagonal, and 0 / 0 is zero as well.
+
+    Without a gap only: elsewhere the quotient depends on ``a`` where that is zero, too.
+    """
     gaps = values[..., None, :] - values[..., :, None]
-    idle = (a == 0) | _identity(a.shape[-1])
+    idle = ((gaps == 0) & (a == 0)) | _identity(a.shape[-1])
     return where(idle, 0, a / where(idle, 1, gaps))
 
 

@@ -13,6 +13,8 @@ from tracejit.numpy import joining
 from tracejit.numpy.manipulation import as_array, broadcast_arrays
 from tracejit.numpy.sizes import known, known_or_none
 from tracejit.trace.context import current_trace
+from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import adopted, enter, implements
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import Tracer
@@ -202,7 +204,12 @@ class _Join:
             numbers = [int(part) for part in items.pop(0).split(",")]
             axis, ndmin, new = (*numbers, *(axis, ndmin, new)[len(numbers) :])
         parts = [self._part(item, ndmin, new) for item in items]
-        return joining.concatenate(parts, axis)
+        # Python numbers count as such beside arrays.
+        kinds = [
+            operand(item).type if type(item) in PYTHON_SCALARS else part.dtype
+            for item, part in zip(items, parts, strict=True)
+        ]
+        return joining.concatenate(parts, axis, dtype=result_dtype(kinds), casting="unsafe")
 
     def _part(self, item: Any, ndmin: int, new: int) -> Any:
         if isinstance(item, slice):

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import AttributeValueError
-from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.creation import asarray
+from tracejit.numpy.manipulation import as_array, is_contiguous
 from tracejit.numpy.sizes import known_or_none
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
@@ -15,6 +16,7 @@ from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer
 
 
+@implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that arrays, dtypes and numbers have in common by NumPy's promotion."""
     return result_dtype([_type_of(value) for value in arrays_and_dtypes])
@@ -44,8 +46,27 @@ def common_type(*arrays: Any) -> Any:
 
 @implements(np.isfortran)
 def isfortran(a: Any) -> bool:
-    """False: an array's elements lie in no order until the graph is compiled."""
-    return False
+    """Whether an array lies in memory by columns, and not by rows: the transpose of one does."""
+    x = as_array(a)
+    return not is_contiguous(x) and is_contiguous(x.T)
+
+
+@implements(np.isscalar)
+def isscalar(element: Any) -> bool:
+    """Whether a value is a number, and no array of rank 0."""
+    return element.is_scalar if isinstance(element, Tracer) else np.isscalar(element)
+
+
+@implements(np.require, creates=True)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """The array as one that lies in an order (C, F), or owns its memory (O), copied if need be.
+
+    Traced arrays are aligned and can be written to.
+    """
+    wanted = {str(one)[0].upper() for one in requirements or ()}
+    order = next((order for order in ("F", "C") if order in wanted), None)
+    x: Any = asarray(a, dtype, order)
+    return x.copy() if "O" in wanted and x.root is not x else x
 
 
 def __array_namespace_info__() -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import AttributeValueError, DimensionError, ShapeError
+from tracejit.errors import AttributeValueError, DimensionError, ElementTypeError, ShapeError
 from tracejit.numpy.building import along, axes_of, canonical_axis
 from tracejit.numpy.manipulation import as_array, atleast_1d, atleast_2d, atleast_3d, ravel
 from tracejit.numpy.places import take_places
@@ -39,11 +39,16 @@ def concatenate(
     out: Any = None,
     *,
     dtype: Any = None,
-    casting: str = "same_kind",
+    casting: Any = "same_kind",
 ) -> Any:
     """The arrays one after the other along ``axis``; flattened first if that is None."""
     operands = [operand(a) for a in _parts("concatenate", arrays)]
     common = result_dtype(o.type for o in operands) if dtype is None else dtype
+    for one in operands:
+        if not (one.is_weak or np.can_cast(one.type, common, casting)):
+            raise ElementTypeError(
+                f"concatenate: cannot cast from {one.type} to {np.dtype(common)} by the rule {casting!r}"
+            )
     made = [o.to(element_type_of(common)) for o in operands]
     if axis is None:
         made = [layout.reshape(m, [m.array_shape.size]) for m in made]
@@ -63,7 +68,7 @@ def stack(
     out: Any = None,
     *,
     dtype: Any = None,
-    casting: str = "same_kind",
+    casting: Any = "same_kind",
 ) -> Any:
     """The arrays side by side along a new dimension."""
     parts = _parts("stack", arrays)
@@ -133,7 +138,10 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """``values`` after ``arr``, both flattened if ``axis`` is None."""
-    return concatenate([arr, values], axis)
+    x, more = as_array(arr), as_array(values)
+    if axis is None:
+        x, more = x.reshape(-1), more.reshape(-1)
+    return concatenate([x, more], axis or 0)
 
 
 @implements(np.array_split)

@@ -107,6 +107,13 @@ def in_column_major_memory(x: Tracer) -> Tracer:
     return x.T.copy().T
 
 
+def in_memory_order(x: Tracer) -> Tracer:
+    """The array with its dimensions in the order in which they lie in memory."""
+    strides = x.strides_in_elements() or row_major_strides(x.shape)
+    by_stride = sorted(range(x.ndim), key=lambda d: -abs(strides[d]))
+    return x.through(Permute(tuple(by_stride)), False)
+
+
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
     """The array with one dimension: a view where it lies in memory in this order, else a copy.
@@ -115,9 +122,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     """
     x = as_array(a)
     if order == "K":
-        strides = x.strides_in_elements() or row_major_strides(x.shape)
-        by_stride = sorted(range(x.ndim), key=lambda d: -abs(strides[d]))
-        x = x.through(Permute(tuple(by_stride)), False)
+        x = in_memory_order(x)
     elif _is_column_major("ravel", x, order):
         x = x.T
     if is_contiguous(x):

@@ -72,7 +72,7 @@ def mean(
     made = _mean(x, axes, mask_of("mean", where, dimensions))
     if _is_true(keepdims):
         made = with_axes(made, dimensions, axes)
-    return finish("mean", convert_element_type(made, wanted), out)
+    return finish("mean", convert_element_type(made, wanted), out, casting="unsafe")
 
 
 def _variance(
@@ -122,7 +122,8 @@ def _spread(
         made = _where(eq(made, fill(made, 0)), fill(made, 0), elementwise_unary.sqrt(made))
     if _is_true(keepdims):
         made = with_axes(made, dimensions, axes)
-    return finish(function, convert_element_type(made, wanted.real), out)
+    casting = "unsafe" if function == "var" else "same_kind"
+    return finish(function, convert_element_type(made, wanted.real), out, casting=casting)
 
 
 @implements(np.var)
@@ -195,10 +196,13 @@ def nanvar(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Any:
     """The variance of what is not NaN."""
     filled, mask = _nan_mask(a, where)
-    return var(filled, axis, dtype, out, ddof, keepdims, where=mask)
+    given = {"mean": mean, "correction": correction}
+    return var(filled, axis, dtype, out, ddof, keepdims, where=mask, **given)
 
 
 @implements(np.nanstd)
@@ -211,10 +215,13 @@ def nanstd(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Any:
     """The standard deviation of what is not NaN."""
     filled, mask = _nan_mask(a, where)
-    return std(filled, axis, dtype, out, ddof, keepdims, where=mask)
+    given = {"mean": mean, "correction": correction}
+    return std(filled, axis, dtype, out, ddof, keepdims, where=mask, **given)
 
 
 @implements(np.average)

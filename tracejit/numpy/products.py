@@ -27,7 +27,8 @@ from tracejit.trace.views import broadcast
 
 def _promoted(function: str, a: Any, b: Any, dtype: Any = None) -> tuple[Instruction, Instruction]:
     operands = operand(a), operand(b)
-    common = common_element_type(o.type for o in operands)
+    # Python numbers count as arrays here, which have dtypes of their own.
+    common = common_element_type(o.element_type.dtype for o in operands)
     element_type = common if dtype is None else element_type_of(dtype)
     return operands[0].to(element_type), operands[1].to(element_type)
 
@@ -101,7 +102,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The sum of products over the last dimension of ``a`` and the second last of ``b``."""
     x, y = _promoted("dot", a, b)
     if not x.array_shape.rank or not y.array_shape.rank:
-        return arithmetic.multiply(a, b, out=out)
+        return arithmetic.multiply(lift(x, False), lift(y, False), out=out)
     axis = max(y.array_shape.rank - 2, 0)
     _require_equal("dot", x, x.array_shape.rank - 1, y, axis)
     numbers = DotDimensionNumbers((x.array_shape.rank - 1,), (axis,))
@@ -127,7 +128,7 @@ def inner(a: Any, b: Any, /) -> Any:
     """The sum of products over the last dimensions of both."""
     x, y = _promoted("inner", a, b)
     if not x.array_shape.rank or not y.array_shape.rank:
-        return arithmetic.multiply(a, b)
+        return arithmetic.multiply(lift(x), lift(y))
     ranks = x.array_shape.rank, y.array_shape.rank
     _require_equal("inner", x, ranks[0] - 1, y, ranks[1] - 1)
     return lift(contract(x, y, DotDimensionNumbers((ranks[0] - 1,), (ranks[1] - 1,))))

@@ -14,13 +14,15 @@ from tracejit.numpy.building import along, axes_of, canonical_axis, fill
 from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, ravel
 from tracejit.numpy.places import take_places
 from tracejit.numpy.reducing import NO_VALUE, reduced
-from tracejit.numpy.sizes import checked_size, known, padded, places_where
+from tracejit.numpy.sizes import checked_size, known, known_or_none, padded, places_where
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, layout
+from tracejit.ops.computations import highest, lowest
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import broadcast_together, converted, operand
 from tracejit.trace.index_fancy import Diagonal
+from tracejit.trace.masked import Places
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
@@ -62,6 +64,12 @@ def clip(
     high = a_max if max in NO_VALUE else max
     made = as_array(a)
     low, high = (None if limit is np._NoValue else limit for limit in (low, high))
+    if made.element_type.is_integral:
+        # Python numbers that nothing is beyond may be beyond the array's range themselves.
+        if type(low) is int and low <= lowest(made.element_type):
+            low = None
+        if type(high) is int and high >= highest(made.element_type):
+            high = None
     if low is not None:
         made = comparison.maximum(made, low)
     if high is not None:
@@ -267,15 +275,18 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The places of the elements that are not zero, one vector for each dimension.
 
-    The elements must be known while tracing, unless ``size`` says how many places to return;
-    missing ones are ``fill_value`` (0 by default), a number or one for each dimension.
+    While the elements are unknown the vectors can index arrays and be reduced, as elements under a
+    mask can. With ``size`` so many places are returned; missing ones are ``fill_value`` (0 by
+    default), a number or one for each dimension.
     """
     x = as_array(a)
     if not x.ndim:
         raise ShapeError("nonzero: an array of rank 0 has no places; use np.atleast_1d")
     if size is None:
-        found = np.nonzero(known("nonzero", x, SIZE_ADVICE))
-        return tuple(lift(constant(places), False) for places in found)
+        found = known_or_none(x)
+        if found is None:
+            return _unknown_places((x != 0).instruction)
+        return tuple(lift(constant(places), False) for places in np.nonzero(found))
     flat, count = places_where(ravel(x) != 0, checked_size("nonzero", size), 0)
     fills = np.broadcast_to(0 if fill_value is None else np.asarray(fill_value), (x.ndim,))
     made = []
@@ -284,6 +295,13 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
         along_d = flat // max(step, 1) % max(x.shape[d], 1)
         made.append(padded(along_d, count, missing))
     return tuple(made)
+
+
+def _unknown_places(mask: Instruction) -> tuple[Places, ...]:
+    shape = Shape(ElementType.S64, mask.array_shape.dimensions)
+    ones = layout.full(shape, 1)
+    places = [elementwise.select(mask, iota(shape, d), ones) for d in range(shape.rank)]
+    return tuple(Places(lift(place, False), mask, d) for d, place in enumerate(places))
 
 
 @implements(np.flatnonzero)
@@ -299,6 +317,8 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     if not x.ndim:
         count = len(np.argwhere(known("argwhere", x, SIZE_ADVICE))) if size is None else size
         return lift(constant(np.zeros((count, 0), np.int64)), False)
+    if size is None:
+        known("argwhere", x, SIZE_ADVICE)
     return np.stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
 

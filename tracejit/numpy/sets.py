@@ -170,7 +170,7 @@ def unique(
 
 
 @implements(np.unique_all)
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
     """The distinct elements, where they first occur, which of them each element is, how often."""
     found = _found("unique_all", x, None, size, fill_value, False)
     shape = as_array(x).shape
@@ -178,21 +178,21 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 @implements(np.unique_counts)
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """The distinct elements and how often each occurs."""
     found = _found("unique_counts", x, None, size, fill_value, False)
     return UniqueCounts(found.values, found.counts)
 
 
 @implements(np.unique_inverse)
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """The distinct elements and which of them each element is."""
     found = _found("unique_inverse", x, None, size, fill_value, False)
     return UniqueInverse(found.values, found.inverse.reshape(as_array(x).shape))
 
 
 @implements(np.unique_values)
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The distinct elements, in rising order."""
     return _found("unique_values", x, None, size, fill_value, False).values
 

@@ -16,6 +16,7 @@ from tracejit.shapes import ElementType
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
 from tracejit.trace.index_fancy import Fancy, FancyIndex, require_in_range
+from tracejit.trace.masked import mask_of_places
 from tracejit.trace.table import Traced
 
 ToInstruction = Callable[[Any], Instruction]
@@ -43,7 +44,7 @@ def parse_index(
     Raises `StaticIndexError` for an index that is out of range or of an impossible type, and
     `UnknownMask` for a boolean array that is not known while tracing.
     """
-    given = index if isinstance(index, tuple) else (index,)
+    given = mask_of_places(index if isinstance(index, tuple) else (index,))
     items = _written_out([_classified(item, to_instruction) for item in given], len(dimensions))
     parts: list[Part | Fancy] = []
     dimension = 0

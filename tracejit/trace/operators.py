@@ -116,6 +116,9 @@ class Operators(Traced):
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Any:
+        if type(other) is int and other == 2 and self.operand().type == np.bool_:
+            # NumPy squares, which truth values do as int8.
+            return _operate(np.multiply, self.astype(np.int8), self)  # type: ignore[attr-defined]
         return _operate(np.power, self, other)
 
     def __rpow__(self, other: Any) -> Any:

@@ -34,6 +34,7 @@ from tracejit.loading import load
 from tracejit.sources import is_internal
 from tracejit.trace.array_class import ArrayClass
 from tracejit.trace.indexable import indexable
+from tracejit.trace.scalar_class import scalar_class
 from tracejit.trace.table import find, function_name
 
 RECORDED = (np, np.linalg, np.fft, math, cmath)
@@ -46,7 +47,7 @@ _LIBRARIES = tuple(
 RECORDED_BY_NAME = ("scipy", "scipy.special")
 """Modules that are recorded if the user has imported them."""
 
-_CLASSES = (np.vectorize, np.ndenumerate)
+_CLASSES = (np.vectorize, np.ndenumerate, np.broadcast, np.nditer)
 _BRACKETS = (type(np.r_), type(np.c_), type(np.mgrid), type(np.ogrid))
 _DISPATCHERS = (BuiltinFunctionType, np.ufunc, type(np.sum))
 
@@ -106,9 +107,13 @@ def substitute(value: Any) -> Any:
         if recorded is None and is_users(value.__code__):
             return copied(value)
         return value if recorded is None else recorded
-    if value is np.ndarray:
-        return ArrayClass
-    if kind in _DISPATCHERS or kind in _BRACKETS or (kind is type and value in _CLASSES):
+    if kind is type:
+        if value is np.ndarray:
+            return ArrayClass
+        if issubclass(value, np.generic):
+            return scalar_class(value)
+        return (find(value) or value) if value in _CLASSES else value
+    if kind in _DISPATCHERS or kind in _BRACKETS:
         return find(value) or value
     if kind is np.vectorize:
         made = find(np.vectorize)
