@@ -14,6 +14,7 @@ from typing import cast
 
 from tracejit.autodiff.dynamic import dynamic, fitted
 from tracejit.autodiff.masks import Mask, either, step
+from tracejit.autodiff.slices import Pieces
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
@@ -71,7 +72,7 @@ def pullback(
     if not any(output in active for output in outputs):
         return [None] * len(inputs)
 
-    sums: dict[Instruction, Nested] = {}
+    sums: dict[Instruction, Nested | Pieces] = {}
     masks: dict[Instruction, Mask] = {}
 
     def accumulate(target: Instruction, cotangent: Found, mask: Mask | None = None) -> None:
@@ -92,7 +93,10 @@ def pullback(
             )
         if target in sums:
             known = masks.pop(target, None)
-            sums[target] = _sum(_cleaned(sums[target], known), _cleaned(cotangent, mask))
+            pieces = _side_by_side(sums[target], cotangent) if known is mask is None else None
+            sums[target] = pieces or _sum(
+                _cleaned(_whole(sums[target]), known), _cleaned(cotangent, mask)
+            )
             mask = either(known, mask)
         else:
             sums[target] = cotangent
@@ -105,7 +109,7 @@ def pullback(
     for instruction in reversed(order):
         if instruction in wanted or instruction not in sums:
             continue
-        arriving, mask = sums.pop(instruction), masks.pop(instruction, None)
+        arriving, mask = _whole(sums.pop(instruction)), masks.pop(instruction, None)
         how = step(instruction, mask, functools.partial(_apply, instruction))
         if not how.keeps_dirty:
             arriving = _cleaned(arriving, mask)
@@ -114,7 +118,16 @@ def pullback(
             observe(instruction, arriving, results)
         for operand, result, passed in zip(instruction.operands, results, how.masks, strict=True):
             accumulate(operand, result, passed)
-    return [cast(Cotangent, _cleaned(sums.get(i), masks.get(i))) for i in inputs]
+    return [cast(Cotangent, _cleaned(_whole(sums.get(i)), masks.get(i))) for i in inputs]
+
+
+def _side_by_side(known: Nested | Pieces, new: Found) -> Pieces | None:
+    pieces = known if isinstance(known, Pieces) else Pieces.of(known)
+    return pieces if pieces is not None and pieces.takes(new) else None
+
+
+def _whole(known: Nested | Pieces) -> Nested:
+    return known.joined() if isinstance(known, Pieces) else known
 
 
 def _cleaned(cotangent: Nested, mask: Mask | None) -> Nested:

@@ -164,6 +164,15 @@ def test_equal_eigenvalues() -> None:
     assert not np.isfinite(made).all()
 
 
+@pytest.mark.parametrize("order", ["symmetric", "diagonal"])
+def test_second_derivatives_where_the_first_ones_are_symmetric(order: str) -> None:
+    """Left and right vectors are the same, and what they turn by cancels."""
+    a = regular(3, 3)
+    a = a + a.T if order == "symmetric" else np.diag([3.0, 2.0, 1.0])
+    check_gradients(instructions(lambda a: np.linalg.svd(a, compute_uv=False)), [a])
+    check_gradients(instructions(np.linalg.eigvalsh), [a])
+
+
 def test_what_has_no_derivative_is_refused() -> None:
     tall = matrix(3, 2)
     for function in (

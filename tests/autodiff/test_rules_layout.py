@@ -71,3 +71,33 @@ def test_clamped_dynamic_slices_send_cotangents_where_they_read() -> None:
     )
     assert_array_equal(of_x, [1, 2, 0, 0])
     assert_array_equal(of_update, [3, 4])
+
+
+def test_slices_apart_are_put_side_by_side() -> None:
+    def rows(x: Instruction) -> list[Instruction]:
+        return [ops.slice_in_dim(x, i, i + 1, 1, 0) for i in (2, 0, 1, 3)]
+
+    def columns(x: Instruction) -> list[Instruction]:
+        return [ops.slice_in_dim(x, i, i + 2, 1, 1) for i in (1, 3)]
+
+    def apart(x: Instruction) -> list[Instruction]:
+        return [ops.slice_in_dim(x, i, i + 1, 1, 0) for i in (0, 3)]
+
+    x = np.zeros((4, 6))
+    assert opcodes(apart, x)["concatenate"] == 1
+    assert_array_equal(gradients(apart, [x], [np.ones((1, 6))] * 2)[0][:, 0], [1, 0, 0, 1])
+    assert opcodes(rows, x) == {"parameter": 4, "concatenate": 1}
+    assert opcodes(columns, x) == {"parameter": 2, "concatenate": 1, "pad": 1, "constant": 1}
+    seeds = [np.full((4, 2), 2.0), np.full((4, 2), 3.0)]
+    (gradient,) = gradients(columns, [x], seeds)
+    assert_array_equal(gradient, np.broadcast_to([0, 2, 2, 3, 3, 0], (4, 6)))
+
+
+def test_slices_that_overlap_are_added() -> None:
+    def build(x: Instruction) -> list[Instruction]:
+        return [ops.slice_(x, [a], [b]) for a, b in ((0, 2), (1, 3), (4, 5), (0, 2))]
+
+    (gradient,) = gradients(
+        build, [np.zeros(6)], [np.ones(2), np.full(2, 10.0), np.full(1, 100.0), np.full(2, 1e3)]
+    )
+    assert_array_equal(gradient, [1001, 1011, 10, 0, 100, 0])

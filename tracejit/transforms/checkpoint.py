@@ -49,6 +49,15 @@ class checkpoint_policies:
             return not instruction.attributes["lhs_batch_dims"]
         return False
 
+    # JAX's other names of both.
+    checkpoint_dots = dots_saveable
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+        """Keeps what one of two policies keeps."""
+        return lambda instruction: first(instruction) or second(instruction)
+
     @staticmethod
     def save_only_ops(names: Iterable[str]) -> Policy:
         """Keeps the results of the ops with these names: DotGeneral, Tanh."""

@@ -255,7 +255,7 @@ def seeds_of(
     """
     leaves, given = tree.flatten(cotangent)
     if given != structure:
-        raise ArgumentError(f"{what} must be a tree {structure}, not {given}")
+        raise ArgumentError(f"{what} must be in a tree {structure}, not {given}")
     seeds = []
     for leaf, output in zip(leaves, outputs, strict=True):
         shape = output.instruction.array_shape
