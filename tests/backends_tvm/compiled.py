@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.comparing import leaves
+from tests.fuzz.noise import disagreements
 from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate

@@ -10,7 +10,7 @@ import pytest
 
 from tests.backends_tvm.compiled import check, compiled, computation
 from tests.fuzz.arguments import arguments
-from tests.fuzz.noise import leaves
+from tests.fuzz.comparing import leaves
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.backends.numpy import evaluate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import computation
-from tests.fuzz.noise import leaves
+from tests.fuzz.comparing import leaves
 from tests.samples.values import special_values
 from tests.tolerances import same_bits
 from tracejit import ops

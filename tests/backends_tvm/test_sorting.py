@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import check, computation
-from tests.fuzz.noise import leaves
+from tests.fuzz.comparing import leaves
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.kernels.machine import Machine

@@ -27,9 +27,10 @@ Row = dict[str, str]
 """What a piece says of a module: its name, the kind of outcome, whether that failed, and more."""
 
 _KINDS = ("singles", "graphs", "repeats")
-# Seconds that a process runs before a new one takes over, and that one module may take.
+# Seconds that a process runs before a new one takes over, and that one module may take, on a
+# machine with much else to do.
 _PIECE = 60
-_HANG = 120
+_HANG = 600
 
 
 def main() -> None:

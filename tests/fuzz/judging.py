@@ -19,7 +19,8 @@ from tests.backends_tvm.compiled import compiled
 from tests.fuzz import refused
 from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
-from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.comparing import leaves
+from tests.fuzz.noise import disagreements
 from tests.fuzz.op_by_op import op_by_op
 from tests.fuzz.single import single
 from tests.fuzz.table import STEPS

@@ -20,7 +20,7 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from tests.fuzz import refused
-from tests.fuzz.noise import leaves
+from tests.fuzz.comparing import leaves
 from tests.fuzz.verdict import verdict
 from tests.judge import run_xla
 from tests.plain import plain

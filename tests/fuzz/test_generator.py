@@ -10,8 +10,9 @@ import pytest
 from tests.backends_tvm.compiled import check
 from tests.fuzz.arguments import arguments
 from tests.fuzz.choices import Choices
+from tests.fuzz.comparing import leaves
 from tests.fuzz.graphs import drawn
-from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.noise import disagreements
 from tests.fuzz.table import STEPS
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Module

@@ -7,8 +7,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.arguments import arguments
+from tests.fuzz.comparing import leaves
 from tests.fuzz.graphs import Case, cases
-from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.noise import disagreements
 from tests.fuzz.test_compiled import SLOW
 from tests.judge import run_xla
 from tracejit.backends.numpy import evaluate

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.fuzz import refused
+from tests.fuzz.comparing import leaves
 from tests.fuzz.judging import judge_graph
-from tests.fuzz.noise import disagreements, leaves
+from tests.fuzz.noise import disagreements
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation, Instruction, Module

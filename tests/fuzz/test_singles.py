@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.fuzz import refused
 from tests.fuzz.choices import Choices
+from tests.fuzz.comparing import leaves
 from tests.fuzz.judging import drawn_singles, judge_singles
 from tests.fuzz.known import KNOWN
-from tests.fuzz.noise import leaves
 from tests.fuzz.single import single
 from tests.fuzz.table import ELSEWHERE, STEPS
 from tests.fuzz.test_compiled import SLOW

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz import known
+from tests.fuzz.comparing import apart, described, leaves
 from tests.fuzz.known import without_denormals
-from tests.fuzz.noise import apart, disagreements, is_summing, leaves
+from tests.fuzz.noise import disagreements, is_calling, is_summing
 from tests.tolerances import RELATIVE
 from tracejit.backends.numpy import evaluate, evaluate_instruction
 from tracejit.graph import Computation, Instruction
@@ -53,7 +54,7 @@ def verdict(
     compiled code's.
     """
     inside = [i for i in instructions(entry) if i.op is not PARAMETER]
-    if any(i.op.family == "control" for i in inside):
+    if any(map(is_calling, inside)):
         return _by_noise(entry, arguments, results, expected, by_xla)
     if name in ("Abs", "Sign") and any(_is_complex(o) for i in inside for o in i.operands):
         name = f"complex {name}"  # not exact
@@ -74,7 +75,7 @@ def verdict(
     if any(is_summing(i) for i in inside):
         return _by_noise(entry, arguments, results, expected, by_xla)
     return "; ".join(
-        f"result {n}: {_described(w, results[n], expected[n])}"
+        f"result {n}: {described(w, results[n], expected[n])}"
         for n, w in enumerate(wrong)
         if w.any()
     )
@@ -155,14 +156,3 @@ def _known(entry: Computation, arguments: Sequence[np.ndarray], by_xla: bool) ->
         differing = known.differing(instruction, operands, by_xla)
         found = found | (differing if instruction is entry.root else bool(np.any(differing)))
     return found
-
-
-def _described(wrong: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> str:
-    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-        return f"{ours.dtype}{ours.shape} instead of {theirs.dtype}{theirs.shape}"
-    places = np.argwhere(wrong)
-    first = tuple(int(i) for i in places[0])
-    return (
-        f"{len(places)} of {theirs.size} elements differ, first at {list(first)}: "
-        f"{ours[first]} instead of {theirs[first]}"
-    )
