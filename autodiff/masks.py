@@ -20,6 +20,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.comparison import ne
 from tracejit.ops.computations import binary_op
 from tracejit.ops.constants import CONSTANT
+from tracejit.ops.control import CALL
 from tracejit.ops.element_types import (
     CONVERT_ELEMENT_TYPE,
     REDUCE_PRECISION,
@@ -146,7 +147,7 @@ def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
         return Step(True, (None, _taken(instruction, mask, True), _taken(instruction, mask, False)))
     if mask is None:
         return none
-    if instruction.op.family in _ELEMENTWISE or instruction.op in _CONVERTING:
+    if _is_pointwise(instruction):
         if any(o.array_shape.dimensions != shape.dimensions for o in instruction.operands):
             return none
         masks = tuple(
@@ -157,6 +158,12 @@ def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
     if instruction.op in _MOVING or _is_sum(instruction):
         return Step(False, _moved(instruction, mask, pulled))
     return none
+
+
+def _is_pointwise(instruction: Instruction) -> bool:
+    if instruction.op is CALL:
+        return bool(getattr(instruction.attributes["derivative"], "is_pointwise", False))
+    return instruction.op.family in _ELEMENTWISE or instruction.op in _CONVERTING
 
 
 def _taken(instruction: Instruction, mask: Mask | None, branch: bool) -> Mask:

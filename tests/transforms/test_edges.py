@@ -73,6 +73,13 @@ EDGES: list[tuple[str, Function, list[float], list[float], list[float]]] = [
         [0, 1],
         [0, 1],
     ),
+    (
+        "where of a special function",
+        lambda x: np.where(x > 0, special.digamma(x) * 0 + special.gammaln(x), 0.0),
+        [0, 1, -1],
+        [0, special.digamma(1.0), 0],
+        [0, np.pi**2 / 6, 0],
+    ),
     ("nansum", lambda x: np.nansum(np.log(x)), [NAN, 2, -1], [0, 0.5, 0], [0, -0.25, 0]),
     ("nanmean", lambda x: np.nanmean(x * x), [NAN, 2], [0, 4], [0, 2]),
     ("x**2", lambda x: x**2, [0, -1], [0, -2], [2, 2]),

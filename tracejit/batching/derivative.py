@@ -26,6 +26,11 @@ class BatchedDerivative:
     flag: Flag
     size: int
 
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each element is by itself, so that those of a batch are, too."""
+        return bool(getattr(self.single.attributes["derivative"], "is_pointwise", False))
+
     def __call__(self, instruction: Instruction, cotangent: Any) -> Sequence[Any]:
         """The cotangents of the batched operands; what was the same for all takes the sum."""
         given = [parameter(i, o.shape) for i, o in enumerate(self.single.operands)]

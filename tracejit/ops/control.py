@@ -7,6 +7,7 @@ conditional_indexed(index, [first, second, third], [x, y, z])      N ways
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tracejit.attributes import Attribute, Kind
@@ -21,6 +22,25 @@ Derivative = Callable[[Instruction, Any], Sequence[Any]]
 
 Cotangents are as rules of differentiation take and give them: of a tuple, a sequence.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseDerivative:
+    """A derivative of a Call whose operands and result have one shape, element by element.
+
+    An element of an operand's cotangent depends on the same element of the others alone.
+    """
+
+    rule: Derivative
+
+    def __call__(self, instruction: Instruction, cotangent: Any) -> Sequence[Any]:
+        return self.rule(instruction, cotangent)
+
+    @property
+    def is_pointwise(self) -> bool:
+        """True, as for whatever stands for such a derivative."""
+        return True
+
 
 COMPOSITE_NAME = "composite.name"
 COMPOSITE_ATTRIBUTES = "composite.attributes"

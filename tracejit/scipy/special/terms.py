@@ -16,7 +16,7 @@ from tracejit.numpy import building
 from tracejit.ops import comparison, elementwise, elementwise_unary, layout
 from tracejit.ops.computations import scalar_computation
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
-from tracejit.ops.control import call, while_
+from tracejit.ops.control import PointwiseDerivative, call, while_
 from tracejit.ops.reduction import reduce
 from tracejit.shapes import ElementType
 
@@ -198,7 +198,9 @@ def known_derivative(
             for partial in partials
         ]
 
-    return Term(call(Computation(name, parameters, made), [x.value for x in arguments], derivative))
+    computation = Computation(name, parameters, made)
+    values = [x.value for x in arguments]
+    return Term(call(computation, values, PointwiseDerivative(derivative)))
 
 
 def constant_like(x: Term, number: float) -> Term:
