@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.building import computation
 from tests.fuzz import refused
 from tests.fuzz.comparing import leaves
 from tests.fuzz.judging import judge_graph
@@ -100,3 +101,44 @@ def test_bits_of_rounded_numbers_say_nothing() -> None:
     product = entry_of(ops.bitcast_convert_type(ops.mul(x, x), narrow), x)
     assert not found(product, given, [72.0] * 4, False)
     assert found(entry_of(ops.bitcast_convert_type(x, narrow), x), given, [72.0] * 4, False)
+
+
+def test_rounding_inside_of_a_loop() -> None:
+    """What little is left of a difference, a thousand times, in every step."""
+    scalar = Shape(ElementType.F32)
+    init = ops.tuple_([constant(2, ElementType.S32), ops.parameter(0, scalar)])
+
+    def step(state: Instruction) -> Instruction:
+        number, x = ops.elements_of(state)
+        rest = ops.sub(ops.exp(x), ops.full_like(x, 2.718281))
+        less = ops.sub(number, constant(1, ElementType.S32))
+        return ops.tuple_(
+            [less, ops.add(ops.full_like(x, 1), ops.mul(rest, ops.full_like(x, 1e3)))]
+        )
+
+    def holds(state: Instruction) -> Instruction:
+        return ops.gt(ops.get_tuple_element(state, 0), constant(0, ElementType.S32))
+
+    body, condition = (computation("called", f, init.shape) for f in (step, holds))
+    last = ops.get_tuple_element(ops.while_(condition, body, init), 1)
+    entry = entry_of(last, *init.operands[1:])
+    one = np.array(1, np.float32)
+    (expected,) = leaves(evaluate(entry, [one]))
+    assert not found(entry, one, [float(expected) * 1.05], False)
+    assert found(entry, one, [float(expected) * 100], False)
+
+
+def test_what_is_said_of_single_ops_holds_in_graphs() -> None:
+    x = ops.parameter(0, Shape(ElementType.F64))
+    entry = entry_of(ops.sub(ops.log1p(x), ops.full_like(x, 0.5)), x)
+    given = np.array(0.7)
+    off = float(np.log1p(0.7)) * (1 + 3e-14) - 0.5
+    assert not found(entry, given, [off], True)
+    assert found(entry, given, [off], False), "compiled code is as exact as ever"
+
+
+def test_unknown_numbers_reach_predicates() -> None:
+    """A reduction over nothing but one element, whose initial value XLA drops."""
+    x = ops.parameter(0, Shape(ElementType.PRED, (5,)))
+    total = ops.reduce(x, constant(True), ops.scalar_computation("or", ElementType.PRED), [])
+    assert not judge_graph(Module("dropped", entry_of(total, x)), 0).failed
