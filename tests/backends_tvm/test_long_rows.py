@@ -7,6 +7,7 @@ import pytest
 
 from tests.backends_tvm.compiled import check, computation
 from tracejit import ops
+from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
 
@@ -32,3 +33,24 @@ def test_greatest_and_least(kind: ElementType, size: int) -> None:
         ),
         [x],
     )
+
+
+@pytest.mark.parametrize("sizes", [(12, 255), (12, 300), (3, 1031), (70, 40)])
+@pytest.mark.parametrize("index", [ElementType.S32, ElementType.S64, ElementType.U8], ids=str)
+@pytest.mark.parametrize("kind", [ElementType.F32, ElementType.BF16, ElementType.S32], ids=str)
+def test_places_of_extremes(kind: ElementType, index: ElementType, sizes: tuple[int, int]) -> None:
+    """The first of equal values, and the first NaN before all of them."""
+    rng = np.random.default_rng(sizes[1])
+    x = rng.integers(-20, 20, sizes).astype(kind.dtype)
+    if kind.is_floating:
+        x[0, 3::50], x[1], x[2, ::2] = np.nan, -np.inf, -0.0
+    if index is ElementType.U8:
+        x = x[:, :200]
+
+    def build(a: Instruction) -> Instruction:
+        found = [f(a, d, index) for f in (ops.argmax, ops.argmin) for d in (0, 1)]
+        flat = ops.reshape(a, (x.size,))
+        whole = [f(flat, 0, ElementType.S32) for f in (ops.argmax, ops.argmin)]
+        return ops.tuple_([*found, *whole])
+
+    check(computation(build, Shape(kind, x.shape)), [x])

@@ -124,7 +124,7 @@ def reduce_xor(operand: Instruction, dimensions: Sequence[int] | None = None) ->
 
 
 @functools.cache
-def _arg_computation(name: str, element_type: ElementType, index_type: ElementType) -> Computation:
+def arg_computation(name: str, element_type: ElementType, index_type: ElementType) -> Computation:
     """(value, index, value, index) -> the better pair; NaN is best, lower indices win ties."""
     best, best_index, value, index = parameters = tuple(
         parameter(i, Shape(t)) for i, t in enumerate([element_type, index_type] * 2)
@@ -157,7 +157,7 @@ def _arg_reduce(
     both = reduce(
         [operand, iota(shape.with_element_type(index_type), axis)],
         [constant(worst, shape.element_type), constant(0, index_type)],
-        _arg_computation(name, shape.element_type, index_type),
+        arg_computation(name, shape.element_type, index_type),
         [axis],
     )
     return elements_of(both)[1]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import Index
+from tracejit.backends.tvm.extremes import counted, extreme, in_order
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.reduction import reduction
@@ -14,8 +16,8 @@ from tracejit.backends.tvm.schedule.sweep import Reducer
 from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
-from tracejit.ops.constants import get_tuple_element, parameter
-from tracejit.ops.reduction import REDUCE, SORT, TOP_K
+from tracejit.ops.constants import constant, get_tuple_element, iota, parameter
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 
@@ -28,12 +30,41 @@ def hearts_of(instruction: Instruction, results: Results) -> tuple[Instruction, 
     return (instruction,)
 
 
+@dataclass(frozen=True)
+class Reduced:
+    """What a Reduce combines, and how an element joins what has been combined before it."""
+
+    operands: tuple[Instruction, ...]
+    initial: tuple[Instruction, ...]
+    combine: Computation
+    step: Computation
+
+
+def reduced(instruction: Instruction) -> Reduced:
+    """As the instruction says, or simpler: places of extremes are counted in 32 bits."""
+    count = len(instruction.operands) // 2
+    operands, initial = instruction.operands[:count], instruction.operands[count:]
+    combine = instruction.attributes["to_apply"]
+    name = extreme(combine)
+    if name is None or not counted(instruction):
+        return Reduced(operands, initial, combine, combine)
+    shape = operands[0].array_shape
+    element_type = operands[1].array_shape.element_type
+    (dimension,) = instruction.attributes["dimensions"]
+    if element_type.bits > 32 and shape.dimensions[dimension] < 1 << 31:
+        element_type = ElementType.S32
+        operands = (operands[0], iota(shape.with_element_type(element_type), dimension))
+        initial = (initial[0], constant(0, element_type))
+        combine = arg_computation(name, shape.element_type, element_type)
+    step = in_order(name, shape.element_type, element_type)
+    return Reduced(operands, initial, combine, step)
+
+
 @rooted.attach(REDUCE)
 def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    count = len(instruction.operands) // 2
-    operands = instruction.operands[:count]
+    work = reduced(instruction)
     dimensions = instruction.attributes["dimensions"]
-    sizes = operands[0].array_shape.dimensions
+    sizes = work.operands[0].array_shape.dimensions
     kept = [d for d in range(len(sizes)) if d not in dimensions]
 
     def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
@@ -41,9 +72,10 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         return [where[d] for d in range(len(sizes))]
 
     reducer = Reducer(
-        operands=operands,
-        initial=instruction.operands[count:],
-        combine=instruction.attributes["to_apply"],
+        operands=work.operands,
+        initial=work.initial,
+        combine=work.combine,
+        step=work.step,
         kept=tuple(sizes[d] for d in kept),
         reduced=tuple(sizes[d] for d in dimensions),
         locate=locate,

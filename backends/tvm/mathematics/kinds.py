@@ -69,3 +69,6 @@ KINDS = {
         *(Kind(f"uint{bits}", f"i{bits}", bits) for bits in (8, 16, 32, 64)),
     )
 }
+
+MOVED = KINDS | {"float16": Kind("float16", "half", 16, 10)}
+"""What registers hold to compute with, and what they only move."""

@@ -11,7 +11,7 @@ passes and code generation expand lets, which doubles the work with each.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from tvm.ir import _ffi_api as _ir
 from tvm_ffi import structural_map
 
 from tracejit.backends.tvm.mathematics.complex_arithmetic import Pair
-from tracejit.backends.tvm.mathematics.kinds import KINDS, Kind
+from tracejit.backends.tvm.mathematics.kinds import KINDS, MOVED, Kind
 from tracejit.backends.tvm.mathematics.llvm import Function, Value, module_text
 from tracejit.backends.tvm.tir import Expr
 from tracejit.backends.tvm.values import Complex
@@ -71,18 +71,23 @@ def register(made: Operation) -> Operation:
 
 
 def operation(
-    name: str, formula: Formula, *, arity: int = 1, returns: str | None = None
+    name: str,
+    formula: Formula,
+    *,
+    arity: int = 1,
+    returns: str | None = None,
+    kinds: Mapping[str, Kind] = KINDS,
 ) -> Callable[..., Expr]:
     """A function of TIR expressions and their TVM element type that stands for ``formula``.
 
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
-    element type ``returns``. The function raises ValueError for a dtype that is not among `KINDS`.
+    element type ``returns``. The function raises ValueError for a dtype not among ``kinds``.
     """
     made = register(Operation(name, formula, arity, returns))
 
     def apply(*arguments: Expr, dtype: str) -> Expr:
-        if dtype not in KINDS:
-            raise ValueError(f"{name}: no register holds {dtype}; one of {', '.join(KINDS)} does")
+        if dtype not in kinds:
+            raise ValueError(f"{name}: no register holds {dtype}; one of {', '.join(kinds)} does")
         return Call(made.op, list(arguments), ret_ty=returns or dtype)
 
     apply.__name__ = apply.__qualname__ = name
@@ -98,9 +103,11 @@ def unary(
     return _documented(lambda x, dtype: apply(x, dtype=dtype), apply)
 
 
-def binary(name: str, formula: Formula) -> Callable[[Expr, Expr, str], Expr]:
+def binary(
+    name: str, formula: Formula, kinds: Mapping[str, Kind] = KINDS
+) -> Callable[[Expr, Expr, str], Expr]:
     """``formula`` as a function of two TIR expressions and their TVM element type."""
-    apply = operation(name, formula, arity=2)
+    apply = operation(name, formula, arity=2, kinds=kinds)
     return _documented(lambda x, y, dtype: apply(x, y, dtype=dtype), apply)
 
 
@@ -175,7 +182,7 @@ def link(module: Any) -> Any:
             return call
         made = _OPERATIONS[call.op.name.removeprefix(_PREFIX)]
         element = DataType(str(call.args[0].ty))
-        kind, lanes = KINDS[str(element.with_lanes(1))], element.lanes
+        kind, lanes = MOVED[str(element.with_lanes(1))], element.lanes
         name = f"tracejit_{made.name}_{kind.name}x{lanes}"
         if name not in texts:
             texts[name] = _text(made, name, kind, lanes)

@@ -31,6 +31,10 @@ class Inputs(Mapping[Instruction, Buffer]):
             self._buffers[instruction] = memory_buffer(instruction.array_shape)
         return self._buffers[instruction]
 
+    def share(self, instruction: Instruction, memory: Buffer) -> None:
+        """Reads an instruction's value where a result is going to be."""
+        self._buffers[instruction] = memory
+
     def without(self, hidden: set[Instruction]) -> Visible:
         """The same buffers, but ``hidden`` instructions are to be computed, not loaded."""
         return Visible(self, hidden)
@@ -74,8 +78,9 @@ class Frame:
     """Collects a kernel's parameters while its body is written.
 
     ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
-    ``in_place`` the result's memory holds already what the kernel updates. ``schedule`` is the name
-    of the way that was chosen, for those who ask.
+    ``in_place`` the result's memory holds already what the kernel updates. ``shared`` are inputs
+    whose memory is that of the result of the given number: no element may be computed twice.
+    ``schedule`` is the name of the way that was chosen, for those who ask.
     """
 
     def __init__(
@@ -87,16 +92,25 @@ class Frame:
         index_dtype: str,
         cost: int,
         in_place: bool = False,
+        shared: Mapping[Instruction, int] | None = None,
     ) -> None:
         self.in_place = in_place
         self.inputs = Inputs(has_memory)
         self.outputs = [memory_buffer(shape, "out") for shape in outputs]
+        self.shared = dict(shared or {})
+        for instruction, number in self.shared.items():
+            self.inputs.share(instruction, self.outputs[number])
         self.machine = machine
         self.uses = uses
         self.index_dtype = index_dtype
         self.cost = cost
         self.scratch: list[Buffer] = []
         self.schedule = ""
+
+    @property
+    def apart(self) -> bool:
+        """Whether no element may be computed twice."""
+        return bool(self.shared)
 
     def allocate(self, buffers: Iterable[Buffer]) -> list[Stmt]:
         """Makes room for buffers that live as long as the kernel runs.

@@ -6,11 +6,12 @@ before and computes some elements twice, which costs less code than a scalar tai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
+from tracejit.backends.tvm.schedule.transposing import in_tiles, turned
 from tracejit.backends.tvm.scope import Accesses, Emitter
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
@@ -91,7 +92,11 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     lanes = frame.lanes(widest, inner.extent) if inner else 1
     counts = [_count(axis, positions) for axis in axes[:-1]]
 
-    def element(lane: Expr | None) -> tuple[Emitter, list[Stmt]]:
+    def element(
+        lane: Expr | None,
+        lanes: int = lanes,
+        tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None = None,
+    ) -> tuple[Emitter, list[Stmt]]:
         emitter = Emitter(
             visible,
             positions,
@@ -100,6 +105,8 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             uses=frame.uses,
             index_dtype=frame.index_dtype,
         )
+        for each, (tile, place) in (tiles or {}).items():
+            emitter.given[each] = emitter.load(tile, place, each.array_shape.element_type)
         written: list[Stmt] = []
         for s in stores:
             value = s.ask(emitter, space.indices)
@@ -110,22 +117,43 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             written.extend(made if isinstance(made, list) else [made])
         return emitter, [*emitter.statements, *written]
 
+    tile = turned(accesses.loads, axes, work // max(cost, 1))
+    if tile is not None and not frame.apart:
+        return in_tiles(
+            frame,
+            tile,
+            axes,
+            positions,
+            parallel,
+            lambda count, lane, places: element(lane, count, places),
+        )
+
+    def scalar() -> list[Stmt]:
+        emitter, statements = element(None, 1)
+        return [*emitter.allocations, *statements]
+
     if inner is None or lanes == 1:
         if inner is not None:
             counts.append(_count(inner, positions))
-
-        def scalar() -> list[Stmt]:
-            emitter, statements = element(None)
-            return [*emitter.allocations, *statements]
-
         return nest(counts, scalar, parallel=parallel, dtype=frame.index_dtype)
 
+    rest: list[Stmt] = []
     blocks = -(-inner.extent // lanes)
+    if frame.apart and inner.extent % lanes:
+        # The last elements one by one: an overlapping vector would compute some of them twice.
+        blocks = inner.extent // lanes
+        done = blocks * lanes
+
+        def place_last(number: Expr) -> None:
+            positions[inner.last] = number + const(done, frame.index_dtype)
+
+        last = [*counts, Count(inner.extent - done, place_last)]
+        rest = [nest(last, scalar, dtype=frame.index_dtype)]
     start: list[Expr] = [const(0, frame.index_dtype)]
 
     def place(number: Expr) -> None:
         first = number * const(lanes, frame.index_dtype)
-        if inner.extent % lanes:
+        if inner.extent % lanes and not rest:
             first = tirx.min(first, const(inner.extent - lanes, frame.index_dtype))
         start[0] = first
 
@@ -147,10 +175,11 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         outer *= count.extent
     chunks = min(blocks, -(-parallel // outer)) if parallel > outer else 1
     if chunks > 1:
-        return _chunked(counts, blocks, chunks, place, vector, parallel, frame.index_dtype)
+        main = _chunked(counts, blocks, chunks, place, vector, parallel, frame.index_dtype)
+        return seq(main, *rest)
     counts.append(Count(blocks, place))
     outermost = parallel if outer > 1 else 1
-    return nest(counts, vector, parallel=outermost, dtype=frame.index_dtype)
+    return seq(nest(counts, vector, parallel=outermost, dtype=frame.index_dtype), *rest)
 
 
 def _count(axis: Axis, positions: dict[LoopVariable, Expr]) -> Count:

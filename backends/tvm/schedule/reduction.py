@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.tvm.reducers import monoid
+from tracejit.backends.tvm.reducers import identities
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK, identity
@@ -75,7 +75,7 @@ class _Reduction(Sweep):
     # Choosing
 
     def statement(self) -> Stmt:
-        vectorisable = monoid(self.reducer.combine) is not None
+        vectorisable = identities(self.reducer.combine) is not None
         inner = self.reduced_axes[-1] if self.reduced_axes else None
         if inner is not None and vectorisable and self._runs_along(inner):
             return self._rows(inner)
@@ -148,7 +148,7 @@ class _Reduction(Sweep):
     def _is_wide(self, axis: Axis, lanes: int) -> bool:
         """Whether columns are many enough to be taken `VECTORS` vectors at a time."""
         return (
-            monoid(self.reducer.combine) is not None
+            identities(self.reducer.combine) is not None
             and bool(self.reduced_axes)
             and axis.extent % (lanes * VECTORS) == 0
             and self.kept_size >= 2 * lanes * VECTORS
@@ -213,7 +213,7 @@ class _Reduction(Sweep):
         for row in range(count):
             self.positions[axis.last] = top + self.number(row)
             inner = emitter.anew()
-            values = self.combined(inner, values, self.elements(inner))
+            values = self.joined(inner, values)
         return into.write(emitter, at, values)
 
     def _column_parts(self, axis: Axis | None, lanes: int, counts: list[Count]) -> Stmt:
@@ -347,7 +347,7 @@ class _Reduction(Sweep):
     def _in_parts(self, independent: int) -> bool:
         """Whether few results of many elements leave threads idle unless each is cut up."""
         return (
-            monoid(self.reducer.combine) is not None
+            identities(self.reducer.combine) is not None
             and independent < 2 * PARTS
             and self.work >= PARTS_FROM
             and bool(self.reduced_axes)

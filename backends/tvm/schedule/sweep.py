@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import Index, LoopVariable
-from tracejit.backends.tvm.reducers import monoid
+from tracejit.backends.tvm.extremes import extreme
+from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space
 from tracejit.backends.tvm.scope import Emitter, Value, literal
@@ -27,8 +28,8 @@ from tracejit.backends.tvm.tir import (
     seq,
     tirx,
 )
+from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.computations import identity_value
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import MAX, MIN
 from tracejit.shapes import ElementType, Shape
@@ -37,6 +38,9 @@ from tracejit.shapes import ElementType, Shape
 @dataclass(frozen=True)
 class Reducer:
     """What is combined: operands at an index over kept and reduced variables, and how.
+
+    ``step`` combines what was combined so far with the next element; by default it is ``combine``.
+    It may be simpler, where elements come in the order in which they lie.
 
     ``locate(kept, reduced)`` gives the operands' indices. ``results`` are the kernel's outputs:
     (root, buffer) pairs evaluated at the kept index with each of ``hearts`` already known.
@@ -50,6 +54,7 @@ class Reducer:
     locate: Callable[[Sequence[Index], Sequence[Index]], list[Index]]
     hearts: tuple[Instruction, ...]
     results: tuple[tuple[Instruction, Buffer], ...]
+    step: Computation | None = None
 
     @property
     def element_types(self) -> list[ElementType]:
@@ -126,7 +131,18 @@ class Sweep(ABC):
     def combined(
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
     ) -> list[Value]:
-        value = emitter.accumulate(self.reducer.combine, [*left, *right])
+        """Two partial results made one."""
+        return self._applied(self.reducer.combine, emitter, [*left, *right])
+
+    def joined(self, emitter: Emitter, values: Sequence[Value]) -> list[Value]:
+        """A partial result with the element at the positions as they stand."""
+        step = self.reducer.step or self.reducer.combine
+        return self._applied(step, emitter, [*values, *self.elements(emitter)])
+
+    def _applied(
+        self, computation: Computation, emitter: Emitter, values: Sequence[Value]
+    ) -> list[Value]:
+        value = emitter.accumulate(computation, values)
         return list(value) if len(self.reducer.operands) > 1 else [value]
 
     def initial(self, emitter: Emitter) -> list[Value]:
@@ -137,7 +153,10 @@ class Sweep(ABC):
         for heart, value, element_type in zip(
             self.reducer.hearts, values, self.reducer.element_types, strict=True
         ):
-            emitter.given[heart] = emitter.hold(emitter.settled(value, element_type), element_type)
+            made, own = emitter.settled(value, element_type), heart.array_shape.element_type
+            if own is not element_type:
+                made = tirx.Cast(register_dtype(own), made)
+            emitter.given[heart] = emitter.hold(made, own)
 
     def count(self, axis: Axis) -> Count:
         def place(number: Expr) -> None:
@@ -178,7 +197,7 @@ class Sweep(ABC):
 
         def step(emitter: Emitter, lane: Expr) -> list[Stmt]:
             lane = lane if first is None else first + lane
-            values = self.combined(emitter, into.read(emitter, lane), self.elements(emitter))
+            values = self.joined(emitter, into.read(emitter, lane))
             return into.write(emitter, lane, values)
 
         return step
@@ -255,17 +274,16 @@ class Sweep(ABC):
         The greater of two floats takes three instructions for the sake of NaN, each waiting for
         the last; sums keep pace with memory as they are.
         """
-        waits = monoid(self.reducer.combine) in (MAX, MIN) and self.frame.cost <= CHEAP
-        floats = all(t.is_floating for t in self.reducer.element_types)
+        combine = self.reducer.combine
+        waits = monoid(combine) in (MAX, MIN) or extreme(combine) is not None
+        floats = self.reducer.element_types[0].is_floating and self.frame.cost <= CHEAP
         return GROUP if waits and floats and extent >= 2 * GROUP * lanes else 1
 
     def identity(self) -> list[Value]:
-        op = monoid(self.reducer.combine)
-        assert op is not None
-        return [
-            literal(constant(identity_value(op.function, t), held(t)))
-            for t in self.reducer.element_types
-        ]
+        values = identities(self.reducer.combine)
+        assert values is not None
+        types = self.reducer.element_types
+        return [literal(constant(v, held(t))) for v, t in zip(values, types, strict=True)]
 
     def over(self, ranges: Sequence[Range], body: Callable[[], list[Stmt]]) -> Stmt:
         if not ranges:

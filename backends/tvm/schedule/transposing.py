@@ -1,0 +1,248 @@
+"""Pointwise kernels that read across memory: a tile of the source is turned in the first cache.
+
+A result whose neighbours lie far apart in an operand would take one item of each cache line at a
+time, and find the line gone when it comes to the next item. So the lines of a tile are copied side
+by side, along the axis on which they are contiguous, and vectors are gathered from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.affine import LoopVariable
+from tracejit.backends.tvm.mathematics.lanes import zip_high, zip_low
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
+from tracejit.backends.tvm.scope import Emitter, Load
+from tracejit.backends.tvm.tir import (
+    VECTORIZED,
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    loop,
+    seq,
+    store,
+    tirx,
+)
+from tracejit.backends.tvm.types import memory_dtype
+from tracejit.graph import Instruction
+
+# Squares in a tile, and how many of them side by side along results. LLVM must not unroll the loop
+# over all of them: it would see through the zips, and take vectors apart lane by lane.
+SQUARES = 16
+ALONG = 8
+# Operands that are turned in one kernel: each takes 32 KiB of stack.
+MOST = 3
+# Elements below which everything stays in the first cache anyway.
+LEAST = 1 << 12
+
+Make = Callable[[int, Expr, Mapping[Instruction, tuple[Buffer, Expr]]], tuple[Emitter, list[Stmt]]]
+"""``make(lanes, lane, turned)`` writes a vector of results at the positions as they stand;
+``turned`` says where loads find their items.
+"""
+
+
+def aligned(size: int, dtype: str) -> Buffer:
+    """A buffer of a kernel's own whose vectors lie in one cache line each."""
+    return tirx.decl_buffer((size,), dtype, name="tile", data_alignment=64)
+
+
+def steps(side: int) -> list[int]:
+    """How many vectors at a time are zipped until a square of ``side`` vectors is turned."""
+    levels = side.bit_length() - 1
+    return [4] * (levels // 2) + [2] * (levels % 2)
+
+
+Vector = Callable[[Expr], Expr]
+"""Something in every lane, whose number is given."""
+
+
+def zipped(vectors: Sequence[Vector], side: int, dtype: str) -> tuple[list[Stmt], list[Vector]]:
+    """Two or four vectors zipped: all first lanes, then all second lanes …
+
+    Where ``vectors`` are i, i + side / n, i + 2 side / n … of a square, the results are n i,
+    n i + 1, n i + 2 … of what is next zipped, and at last of the turned square.
+    """
+    statements: list[Stmt] = []
+
+    def held(vector: Vector) -> Vector:
+        local = buffer("row", (side,), dtype, scope="local")
+        kept = loop(side, lambda lane: store(local, lane, vector(lane)), VECTORIZED)
+        statements.extend([AllocBuffer(local), kept])
+        return lambda lane: local[lane]
+
+    def both(half: Callable[[Expr, Expr, str], Expr], pair: tuple[Vector, Vector]) -> Vector:
+        return lambda lane: half(pair[0](lane), pair[1](lane), dtype)
+
+    made = [held(vector) for vector in vectors]
+    for _ in range(len(vectors).bit_length() - 1):
+        pairs = zip(made[: len(made) // 2], made[len(made) // 2 :], strict=True)
+        made = [held(both(half, pair)) for pair in pairs for half in (zip_low, zip_high)]
+    return statements, made
+
+
+Source = Callable[[Expr, Expr], Vector]
+"""Vector ``row`` of square ``block``."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Loads that are contiguous along ``across`` while results are along ``inner``."""
+
+    across: Axis
+    inner: Axis
+    loads: tuple[Load, ...]
+
+    def square(self, vector_bytes: int) -> int:
+        """The side of what is turned in registers: a power of two, a vector at most."""
+        most = min(vector_bytes // self.item_bytes, self.inner.extent, self.across.extent)
+        return 1 << (most.bit_length() - 1)
+
+    @property
+    def item_bytes(self) -> int:
+        types = [load.instruction.array_shape.element_type for load in self.loads]
+        return max(4, *(t.dtype.itemsize for t in types))
+
+
+def turned(loads: Sequence[Load], axes: Sequence[Axis], elements: int) -> Turned | None:
+    """What of a kernel over ``axes`` reads across memory, if that is worth a tile."""
+    if len(axes) < 2 or elements < LEAST or axes[-1].extent < 4:
+        return None
+    *others, inner = axes
+    for across in others:
+        found = tuple(load for load in loads if _is_turned(load, across, inner, loads))
+        if found and across.extent >= 4:
+            return Turned(across, inner, found[:MOST])
+    return None
+
+
+def _is_turned(load: Load, across: Axis, inner: Axis, loads: Sequence[Load]) -> bool:
+    shape = load.instruction.array_shape
+    return (
+        load.known
+        and not shape.element_type.is_complex
+        and load.address.coefficient(across.last) == 1
+        and load.address.coefficient(inner.last) * shape.element_type.dtype.itemsize >= 64
+        and sum(other.instruction is load.instruction for other in loads) == 1
+    )
+
+
+def in_tiles(
+    frame: Frame,
+    what: Turned,
+    axes: Sequence[Axis],
+    positions: dict[LoopVariable, Expr],
+    parallel: int,
+    make: Make,
+) -> Stmt:
+    """The whole nest."""
+    dtype = frame.index_dtype
+    side = what.square(frame.machine.vector_bytes)
+    along = min(ALONG, what.inner.extent // side)
+    deep = min(SQUARES // along, what.across.extent // side)
+    length, width = deep * side, along * side
+    begin: dict[Axis, Expr] = {}
+
+    def number(value: int) -> Expr:
+        return const(value, dtype)
+
+    def index(lane: Expr) -> Expr:
+        return lane if dtype == "int32" else tirx.Cast(dtype, lane)
+
+    def placing(axis: Axis, size: int | None) -> Count:
+        def place(at: Expr) -> None:
+            if size is None:
+                positions[axis.last] = at
+                return
+            first = at * number(size)
+            if axis.extent % size:
+                first = tirx.min(first, number(axis.extent - size))
+            begin[axis] = first
+
+        return Count(axis.extent if size is None else -(-axis.extent // size), place)
+
+    def tile() -> list[Stmt]:
+        held = {}
+        statements: list[Stmt] = []
+        for load in what.loads:
+            kind = memory_dtype(load.instruction.array_shape.element_type)
+            source: Source = reading(load)
+            for step in steps(side):
+                local = aligned(width * length, kind)
+                body = zipping(source, local, step)
+                statements += [AllocBuffer(local), loop(along * length // step, body, dtype=dtype)]
+                source = rereading(local)
+            held[load.instruction] = local
+        allocations: list[Stmt] = []
+
+        def vectors(at: Expr, square: Expr) -> Stmt:
+            positions[what.across.last] = begin[what.across] + at
+            block = square * number(deep) + tirx.truncdiv(at, number(side))
+
+            def vector(lane: Expr) -> Stmt:
+                offset = square * number(side) + index(lane)
+                positions[what.inner.last] = begin[what.inner] + offset
+                where = place(block, tirx.truncmod(at, number(side)), lane)
+                places = {key: (local, where) for key, local in held.items()}
+                emitter, made = make(side, lane, places)
+                allocations.extend(emitter.allocations)
+                return seq(*made)
+
+            return loop(side, vector, VECTORIZED)
+
+        def line(at: Expr) -> Stmt:
+            return loop(along, lambda square: vectors(at, square), dtype=dtype)
+
+        lines = loop(length, line, dtype=dtype)
+        return [*statements, *allocations, lines]
+
+    def reading(load: Load) -> Source:
+        """The vectors as they lie in the operand."""
+
+        def read(block: Expr, row: Expr) -> Vector:
+            across = tirx.truncmod(block, number(deep)) * number(side)
+            inner = tirx.truncdiv(block, number(deep)) * number(side) + row
+
+            def item(lane: Expr) -> Expr:
+                positions[what.across.last] = begin[what.across] + across + index(lane)
+                positions[what.inner.last] = begin[what.inner] + inner
+                emitter = Emitter(frame.inputs, positions, index_dtype=dtype)
+                return frame.inputs[load.instruction][emitter.expression(load.address)]
+
+            return item
+
+        return read
+
+    def place(block: Expr, row: Expr, lane: Expr) -> Expr:
+        return (block * number(side) + row) * number(side) + index(lane)
+
+    def rereading(local: Buffer) -> Source:
+        return lambda block, row: lambda lane: local[place(block, row, lane)]
+
+    def zipping(source: Source, target: Buffer, count: int) -> Callable[[Expr], list[Stmt]]:
+        """Iteration ``each`` zips ``count`` vectors of one square."""
+        groups = number(side // count)
+
+        def step(each: Expr) -> list[Stmt]:
+            block, first = tirx.truncdiv(each, groups), tirx.truncmod(each, groups)
+            rows = [source(block, first + number(n * (side // count))) for n in range(count)]
+            statements, made = zipped(rows, side, str(target.dtype))
+            for n, vector in enumerate(made):
+                row = first * number(count) + number(n)
+
+                def kept(lane: Expr, row: Expr = row, vector: Vector = vector) -> Stmt:
+                    return store(target, place(block, row, lane), vector(lane))
+
+                statements.append(loop(side, kept, VECTORIZED))
+            return statements
+
+        return step
+
+    outer = [axis for axis in axes if axis not in (what.across, what.inner)]
+    counts = [placing(axis, None) for axis in outer]
+    counts += [placing(what.across, length), placing(what.inner, width)]
+    return nest(counts, tile, parallel=parallel, dtype=dtype)
