@@ -29,6 +29,7 @@ class Function:
         self.lanes = lanes
         self.arguments = [Value(self, kind, f"%a{i}") for i, kind in enumerate(parameters)]
         self._lines: list[str] = []
+        self._rooms: list[str] = []
         self._count = 0
         self.block = "entry"
 
@@ -66,6 +67,40 @@ class Function:
         """Put an instruction where `reserve` kept room."""
         self._lines[place] = f"  {name} = {instruction}"
 
+    def room(self, kind: Kind) -> tuple[Kind, str]:
+        """Memory for a vector, as its kind and its address."""
+        (name,) = self.fresh("%m")
+        self._rooms.append(f"  {name} = alloca {self.type(kind)}")
+        return kind, name
+
+    def memory(self, value: Value) -> tuple[Kind, str]:
+        """Memory that holds a vector, as its kind and its address."""
+        kind, name = self.room(value.kind)
+        self.stored(value, name, "0")
+        return kind, name
+
+    def loaded(self, kind: Kind, memory: str, first: str) -> Value:
+        """The elements in memory from number ``first`` on, an i64."""
+        address = self._address(kind, memory, first)
+        return self.emit(kind, f"load {self.type(kind)}, ptr {address}, align {kind.bits // 8}")
+
+    def stored(self, value: Value, memory: str, first: str) -> None:
+        """Put elements into memory, from number ``first`` on, an i64."""
+        address = self._address(value.kind, memory, first)
+        self._lines.append(f"  store {value.typed}, ptr {address}, align {value.kind.bits // 8}")
+
+    def _address(self, kind: Kind, memory: str, first: str) -> str:
+        (name,) = self.fresh("%at")
+        self._lines.append(f"  {name} = getelementptr {kind.llvm}, ptr {memory}, i64 {first}")
+        return name
+
+    def advance(self, number: str, following: str, step: int, loop: str, done: str) -> None:
+        """End the block: ``following`` is ``number + step``; to ``loop`` while lanes are left."""
+        (left,) = self.fresh("%left")
+        self._lines.append(f"  {following} = add i64 {number}, {step}")
+        self._lines.append(f"  {left} = icmp ult i64 {following}, {self.lanes}")
+        self._lines.append(f"  br i1 {left}, label %{loop}, label %{done}")
+
     def branch(self, condition: str, then: str, otherwise: str) -> None:
         """End the block: to label ``then``, which is unlikely, if the i1 ``condition`` holds."""
         self._lines.append(
@@ -92,6 +127,7 @@ class Function:
             [
                 f"define {self.type(result.kind)} @{self.name}({parameters}) {{",
                 "entry:",
+                *self._rooms,
                 *self._lines,
                 f"  ret {result.typed}",
                 "}",

@@ -22,7 +22,7 @@ from tracejit.backends.tvm.mathematics.vocabulary import (
     reinterpret,
     select,
     to_bits,
-    unlikely,
+    unlikely_in_pieces,
 )
 
 # pi/2 as a sum of three floats.
@@ -139,8 +139,8 @@ def reduced(x: Value, compensated: bool) -> Angle:
         parts = [fma(n, -third, fma(n, -second, partly))]
     of_large = _reduced_f32 if kind.bits == 32 else _reduced_f64
     rare = ~(x < _LARGE[kind.name])
-    count, *parts = unlikely(
-        rare, lambda: of_large(x)[: 1 + len(parts)], [to_bits(shifted), *parts]
+    count, *parts = unlikely_in_pieces(
+        rare, lambda y: of_large(y)[: 1 + len(parts)], [x], [to_bits(shifted), *parts]
     )
     return Angle(count, parts[0], parts[1] if compensated else None)
 

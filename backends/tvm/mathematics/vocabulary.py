@@ -176,6 +176,49 @@ def unlikely(
     ]
 
 
+def unlikely_in_pieces(
+    condition: Value,
+    slow: Callable[..., Sequence[Value]],
+    given: Sequence[Value],
+    fast: Sequence[Value],
+) -> list[Value]:
+    """``slow(*given)`` in the lanes where ``condition`` holds, ``fast`` elsewhere.
+
+    As `unlikely`, but ``slow``, which may use no other vectors, is written for a few lanes and runs
+    for one piece of the vector after the other: long code that seldom runs costs less to compile.
+    """
+    function = condition.function
+    lanes = function.lanes
+    if lanes <= _PIECE:
+        return unlikely(condition, lambda: slow(*given), fast)
+
+    def compute() -> list[Value]:
+        sources = [function.memory(value) for value in given]
+        targets = [function.room(value.kind) for value in fast]
+        before = function.block
+        (loop, done) = function.fresh("pieces", "whole")
+        (number, following) = function.fresh("%piece", "%following")
+        function.jump(loop)
+        function.start(loop)
+        (place,) = function.reserve(1)
+        function.lanes = _PIECE
+        results = slow(*(function.loaded(kind, at, number) for kind, at in sources))
+        for (_, at), result in zip(targets, results, strict=True):
+            function.stored(result, at, number)
+        function.lanes = lanes
+        function.fill(
+            place, number, f"phi i64 [ 0, %{before} ], [ {following}, %{function.block} ]"
+        )
+        function.advance(number, following, _PIECE, loop, done)
+        function.start(done)
+        return [function.loaded(kind, at, "0") for kind, at in targets]
+
+    return unlikely(condition, compute, fast)
+
+
+_PIECE = 8
+
+
 def repeat(
     step: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]], state: Sequence[Value]
 ) -> list[Value]:
