@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import ml_dtypes  # gives NumPy the names of the narrow element types
 import numpy as np
@@ -36,7 +36,8 @@ class Artifact:
     """What the runtime must know of a compiled program besides its code.
 
     ``callbacks`` are the names of the Python functions that its kernels call; ``explanation`` is an
-    `tracejit.backends.explanation.Explanation` in JSON, which is only read on demand.
+    `tracejit.backends.explanation.Explanation` in JSON, which is only read on demand. ``aliases``
+    has, by the numbers of outputs, the inputs whose memory they are written to.
     """
 
     inputs: Sequence[ArraySpec]
@@ -45,6 +46,7 @@ class Artifact:
     workspace_bytes: int
     callbacks: Sequence[str]
     explanation: bytes = b""
+    aliases: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
             "workspace_bytes": artifact.workspace_bytes,
             "callbacks": [*artifact.callbacks],
             "explanation": [length, len(artifact.explanation)],
+            "aliases": [*artifact.aliases.items()],
         }
     ).encode()
     body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
@@ -108,6 +111,7 @@ def unpack(data: bytes) -> Artifact:
         description["workspace_bytes"],
         description["callbacks"],
         data[begin : begin + count],
+        dict(description["aliases"]),
     )
 
 

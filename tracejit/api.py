@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction
@@ -14,6 +15,7 @@ from tracejit.graph import Computation, Module
 from tracejit.hlo import to_text
 from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
+from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, kernel_texts
@@ -59,7 +61,7 @@ def interpret(
 class Compiled:
     """A compiled module; called with arrays it returns the array, or a tuple of them."""
 
-    def __init__(self, module: Module, target: str, seed: int) -> None:
+    def __init__(self, module: Module, target: str, seed: int, donate: bool) -> None:
         entry = module.entry
         self._stream = Stream(seed)
         self.module = module
@@ -70,7 +72,10 @@ class Compiled:
             for shape, order in zip(entry.root.element_shapes, wanted, strict=True)
             for _ in range(_leaf_count(shape))
         ]
-        self.program = executable(in_memory_order(module, self._orders, wanted), target)
+        given = module if donate else replace(module, input_output_alias=())
+        self.program = executable(
+            _kept_aliases(in_memory_order(given, self._orders, wanted)), target
+        )
 
     def __call__(self, *arrays: Any) -> Any:
         """The results, new arrays. Raises `ArgumentError` for arguments of another shape or type.
@@ -79,6 +84,8 @@ class Compiled:
         say. A parameter that is a tuple takes a tuple; anything goes for a token.
         """
         given = self._flattened(arrays)
+        if self.program.donated:
+            require_donatable(given, self.program.donated, "argument {}".format)
         with self._stream.running():
             values = self.program(given)
         if any(self._results):
@@ -117,14 +124,26 @@ class Compiled:
         return given
 
 
-def compile(module: Module | Computation, target: str = "cpu", *, seed: int = 0) -> Compiled:
+def compile(
+    module: Module | Computation, target: str = "cpu", *, seed: int = 0, donate: bool = False
+) -> Compiled:
     """Machine code for a module or a computation, to be called with one array per parameter.
 
-    What RngUniform and RngNormal draw begins at ``seed`` and goes on from call to call.
+    What RngUniform and RngNormal draw begins at ``seed`` and goes on from call to call. With
+    ``donate`` the module's ``input_output_alias`` is followed: the arguments that it names are
+    written over and become results; otherwise arguments are never written.
+
     Raises `AttributeValueError` for an unknown target, `CompilationError` for an op that cannot be
     compiled.
     """
-    return Compiled(_program(module), target, seed)
+    return Compiled(_program(module), target, seed, donate)
+
+
+def _kept_aliases(module: Module) -> Module:
+    if not module.input_output_alias:
+        return module
+    made: Module = load("tracejit.transforms.donation").kept_aliases(module)
+    return made
 
 
 def _leaf_count(shape: AnyShape) -> int:

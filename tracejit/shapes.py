@@ -271,3 +271,12 @@ def canonical_dimension(dimension: int, rank: int, op: str) -> int:
     if not -rank <= dimension < rank:
         raise DimensionError(f"{op}: dimension {dimension} is out of range for rank {rank}")
     return dimension % rank if rank else 0
+
+
+def part_of(shape: AnyShape, index: Sequence[int]) -> AnyShape | None:
+    """The shape of the element of nested tuples at ``index``; None where there is none."""
+    for number in index:
+        if not isinstance(shape, TupleShape) or not 0 <= number < len(shape.elements):
+            return None
+        shape = shape.elements[number]
+    return shape

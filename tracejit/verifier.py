@@ -5,14 +5,12 @@ verify(module)        returns the module, or raises VerificationError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tracejit.errors import TracejitError, VerificationError
 from tracejit.graph import OPS, Computation, Instruction, Module
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
 from tracejit.ops.groups import mode_of, require_devices
-from tracejit.shapes import AnyShape, TupleShape
+from tracejit.shapes import part_of
 from tracejit.traversal import called_computations, instructions
 
 
@@ -50,19 +48,10 @@ def _verify_aliases(module: Module) -> None:
         taken |= ends
         if not 0 <= alias.operand < len(entry.parameters):
             raise _error(entry.root, entry, f"has an alias of no parameter: {alias}")
-        parameter = _part(entry.parameters[alias.operand].shape, alias.operand_index)
-        result = _part(entry.root.shape, alias.output_index)
+        parameter = part_of(entry.parameters[alias.operand].shape, alias.operand_index)
+        result = part_of(entry.root.shape, alias.output_index)
         if parameter is None or parameter != result:
             raise _error(entry.root, entry, f"has an alias of another shape: {alias}")
-
-
-def _part(shape: AnyShape, index: Sequence[int]) -> AnyShape | None:
-    """The shape of an element of nested tuples; None where there is none."""
-    for number in index:
-        if not isinstance(shape, TupleShape) or not 0 <= number < len(shape.elements):
-            return None
-        shape = shape.elements[number]
-    return shape
 
 
 def _verify_parameters(computation: Computation) -> None:

@@ -87,6 +87,7 @@ def describe(program: Program, target: CpuTarget) -> Artifact:
         program.workspace_bytes,
         [*called],
         explanation(program, held, target.threads).to_json(),
+        program.aliases,
     )
 
 

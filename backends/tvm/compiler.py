@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracejit.backends.artifact import InProcess
+from tracejit.backends.tvm.aliases import aliases_of
 from tracejit.backends.tvm.build import Progress, build
 from tracejit.backends.tvm.cpu import host_target
 from tracejit.backends.tvm.kernels.machine import Machine
@@ -16,5 +17,6 @@ def compile_for_host(module: Module, progress: Progress | None = None) -> bytes 
     The second where no linker is installed. Raises `CompilationError` for an op without a rule.
     """
     target = host_target()
-    program = lower(module.entry, Machine(target.vector_bytes, target.threads))
+    machine = Machine(target.vector_bytes, target.threads)
+    program = lower(module.entry, machine, aliases_of(module))
     return build(program, target, progress)

@@ -281,7 +281,7 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             and other.dimensions == kernel.dimensions
             and len(other.results) < MERGE_LIMIT
             and other.size + kernel.size <= SIZE_LIMIT
-            and _in_place(kernel, set(other.results), memory)
+            and reads_at_own_element(kernel, set(other.results), memory)
         ):
             return other
         if depends or any(tuple_of(i) in other.results for i in needed):
@@ -321,7 +321,7 @@ def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instr
     return found
 
 
-def _in_place(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
+def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
     """Whether a kernel reads the hosts' results only at the element it computes."""
     # Each instruction is asked for straight, at that element, or somewhere else, or both.
     stack = [(result, True) for result in kernel.results]

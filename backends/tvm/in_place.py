@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.fuse import Kernel, is_given, loaded, stripped
-from tracejit.backends.tvm.rows import inputs_of_all
+from tracejit.backends.tvm.fuse import Kernel, is_given, loaded, reads_at_own_element, stripped
+from tracejit.backends.tvm.rows import RowKernel, inputs_of_all
 from tracejit.graph import Instruction
+from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape
@@ -54,7 +55,8 @@ class TakenOver:
 
     ``outputs`` are results with memory of their own, by number; ``replaced`` parameters whose
     memory may be overwritten, each with the output that comes in its place; ``kept`` is read when
-    all kernels have run.
+    all kernels have run. ``shared`` has parameters by the results that are written over them by the
+    kernel that reads them.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class TakenOver:
         self._replaced = replaced
         self._last: dict[Instruction, float] = {}
         self._guests: dict[Instruction, list[Instruction]] = {}
+        self.shared: dict[Instruction, Instruction] = {}
         for number, kernel in enumerate(kernels):
             for instruction in inputs_of_all(kernel, memory):
                 self._last[instruction] = number
@@ -87,6 +90,22 @@ class TakenOver:
             return
         if self._may_write(operand, kernel.results[0], number):
             self._move_in(operand, kernel.results[0])
+
+    def add_results(self, number: int, kernel: Kernel) -> None:
+        """Lets results be written over parameters that are read before, or element by element."""
+        for result in kernel.results:
+            place = self._outputs.get(result)
+            given = [p for p, output in self._replaced.items() if output == place]
+            if result in self.homes or not given:
+                continue
+            (parameter,) = given
+            if parameter in self._guests or not self._may_write(parameter, result, number):
+                continue
+            if self._last.get(parameter, -1) == number:
+                if not _stores_after_loading(kernel, parameter, self._memory):
+                    continue
+                self.shared[result] = parameter
+            self._move_in(parameter, result)
 
     def add_loop(self, number: int, states: Sequence[State]) -> None:
         """Lets a loop work on its state where that lies, and read there what it never changes."""
@@ -118,3 +137,19 @@ class TakenOver:
         home = self.homes.get(operand, operand)
         self.homes[result] = home
         self._guests.setdefault(home, []).append(result)
+
+
+def _stores_after_loading(kernel: Kernel, operand: Instruction, memory: set[Instruction]) -> bool:
+    """Whether a kernel has read ``operand`` wherever it has stored, so that both may be one array.
+
+    Pointwise kernels hold all results before they store one; products and convolutions store each
+    element once, of complex numbers the two parts one after the other.
+    """
+    if isinstance(kernel, RowKernel):
+        return False
+    if kernel.heart is not None:
+        if kernel.heart.op not in (DOT_GENERAL, CONV_GENERAL_DILATED) or len(kernel.results) > 1:
+            return False
+        if operand.array_shape.element_type.is_complex:
+            return False
+    return reads_at_own_element(kernel, {operand}, memory)

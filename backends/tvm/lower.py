@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm import emit
+from tracejit.backends.tvm.aliases import usable
 from tracejit.backends.tvm.control import (
     BranchStep,
     ConditionalStep,
@@ -58,8 +59,13 @@ WIDE = 1 << 31
 LARGE_STATE = 2 << 10
 
 
-def lower(computation: Computation, machine: Machine) -> Program:
+def lower(
+    computation: Computation, machine: Machine, aliases: Mapping[int, int] | None = None
+) -> Program:
     """The program of a computation; tuples among its parameters and results are taken apart.
+
+    ``aliases`` are parameters whose memory is given away, each with the result that may have it,
+    by their numbers.
 
     Raises `CompilationError` for an op that has no rule, naming the user's line.
     """
@@ -68,7 +74,7 @@ def lower(computation: Computation, machine: Machine) -> Program:
     outputs = flattened(root)
     if not effects:
         outputs = rolled(simplify(outputs))
-    fragment = lower_fragment(parameters, outputs, effects, machine, constants, "")
+    fragment = lower_fragment(parameters, outputs, effects, machine, constants, "", donated=aliases)
     return Program(
         kernels=fragment.all_kernels,
         calls=fragment.calls,
@@ -76,6 +82,7 @@ def lower(computation: Computation, machine: Machine) -> Program:
         outputs=[_spec(o.array_shape) for o in outputs],
         constants=[np.ascontiguousarray(c.attributes["literal"]) for c in constants],
         workspace_bytes=fragment.workspace_bytes,
+        aliases=fragment.aliases,
     )
 
 
@@ -87,17 +94,22 @@ def lower_fragment(
     constants: dict[Instruction, int],
     prefix: str,
     replaced: Mapping[Instruction, int] | None = None,
+    donated: Mapping[int, int] | None = None,
 ) -> Fragment:
     """The kernels and calls that make ``outputs`` and do all ``effects`` once, in their order.
 
     ``prefix`` keeps kernel names apart. ``replaced`` are parameters that are not needed any more
-    when all is done, each with the number of the output that comes in its place.
+    when all is done, each with the number of the output that comes in its place; ``donated`` the
+    numbers of those whose memory is that output's.
     """
     simple = without_barriers(simplify(legalise(merge_scans(simplify([*outputs, *effects])))))
     made, done = simple[: len(outputs)], []
     if effects:
         done = [instruction for instruction in in_order(simple) if instruction.has_effect]
-    return _Lowering(parameters, made, done, machine, constants, prefix, replaced or {}).fragment()
+    shared = usable(parameters, made, donated or {})
+    return _Lowering(
+        parameters, made, done, machine, constants, prefix, replaced or {}, shared
+    ).fragment()
 
 
 def without_barriers(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -124,6 +136,7 @@ class _Lowering:
         constants: dict[Instruction, int],
         prefix: str,
         replaced: Mapping[Instruction, int],
+        donated: Mapping[Instruction, int],
     ) -> None:
         self.parameters = {p: i for i, p in enumerate(parameters)}
         self.outputs = list(outputs)
@@ -138,20 +151,40 @@ class _Lowering:
         }
         groups = joined(self.plan.kernels, self.plan.memory, [stripped(o) for o in outputs])
         self.kernels = updates_last(groups, self.plan.memory)
+        self.donated = donated
         self.owners, self.copies = self._output_owners()
-        self.homes = self._taken_over(replaced)
+        taken = self._taken_over({**replaced, **donated})
+        self.homes, self.shared = taken.homes, taken.shared
+        self.late = self._stored_late()
         # An output that took over memory is computed, from the first update on, where it belongs.
         for result, home in self.homes.items():
             if result in self.owners and not is_given(home):
                 self.owners[home] = self.owners[result]
 
-    def _taken_over(self, replaced: Mapping[Instruction, int]) -> dict[Instruction, Instruction]:
+    def _stored_late(self) -> list[tuple[Instruction, int]]:
+        """Results that come in the place of a parameter that is read until later, and their places.
+
+        They are made in memory of their own and copied when all is done.
+        """
+        late = []
+        sources = {number: source for source, number in self.owners.items()}
+        for given, number in self.donated.items():
+            source = sources.get(number)
+            if source is not None and self.homes.get(source) is not given:
+                del self.owners[source]
+                late.append((source, number))
+        return late
+
+    def _taken_over(self, replaced: Mapping[Instruction, int]) -> TakenOver:
         kept = [source for source, _ in self.copies]
+        kept += [p for p, number in self.donated.items() if stripped(self.outputs[number]) is p]
         found = TakenOver(self.kernels, self.plan.memory, self.owners, replaced, kept)
         for number, kernel in enumerate(self.kernels):
             heart = kernel.heart
             if heart is None or heart.op is not WHILE:
                 found.add_kernel(number, kernel)
+                if self.donated:
+                    found.add_results(number, kernel)
                 continue
             parameters, root, _ = flat(heart.attributes["body"])
             following = flattened(root)
@@ -163,11 +196,12 @@ class _Lowering:
                 strict=True,
             )
             found.add_loop(number, [State(a, r, p is not f) for a, r, p, f in states])
-        return found.homes
+        return found
 
     def fragment(self) -> Fragment:
         steps = [s for n, k in enumerate(self.kernels) for s in self._steps(k, n)]
-        steps += [self.copy(s, index, f"{self.prefix}copy{index}") for s, index in self.copies]
+        copies = [*self.copies, *self.late]
+        steps += [self.copy(s, index, f"{self.prefix}copy{index}") for s, index in copies]
         places, workspace = self._workspace(steps)
 
         def place(owner: Owner) -> Argument:
@@ -193,6 +227,7 @@ class _Lowering:
                 for result, number in self.owners.items()
                 if self.homes.get(result) in self.parameters
             ),
+            {number: self.parameters[given] for given, number in self.donated.items()},
         )
 
     def _has_memory(self, instruction: Instruction) -> bool:
@@ -223,18 +258,26 @@ class _Lowering:
             elements.append(self.elements[result, n])
         return [leaf for element in elements for leaf in self._leaves(element)]
 
-    def _frame(self, inside: Sequence[Instruction], results: Sequence[Instruction]) -> Frame:
+    def _frame(
+        self,
+        inside: Sequence[Instruction],
+        results: Sequence[Instruction],
+        shared: Mapping[Instruction, int],
+    ) -> Frame:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
         dtype = _index_dtype([*inside, *results])
-        in_place = any(result in self.homes for result in results)
-        return Frame(self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost, in_place)
+        in_place = any(result in self.homes for result in results) and not shared
+        return Frame(
+            self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost, in_place, shared
+        )
 
     def _kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
         inside = {i for phase in phases for i in _inside(phase.results, self.plan.memory)}
         ordered = sorted(inside, key=lambda i: i.serial)
-        frame = self._frame(ordered, results)
+        shared = {self.shared[r]: n for n, r in enumerate(results) if r in self.shared}
+        frame = self._frame(ordered, results, shared)
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)
@@ -249,7 +292,7 @@ class _Lowering:
                     fused.heart.source,
                 )
             body = rule(frame, fused.heart, pairs)
-        inputs = [*frame.inputs.items()]
+        inputs = [pair for pair in frame.inputs.items() if pair[0] not in frame.shared]
         parameters = [*inputs, *pairs, *_scratch(frame)]
         in_place = {r for r in results if r in self.homes}
         schedule = frame.schedule or (fused.heart or results[-1]).op.opcode
@@ -259,7 +302,7 @@ class _Lowering:
     def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
         """A kernel that stores the value of ``source``, computed if it has no memory."""
         inside = _inside([source], self.plan.memory)
-        frame = self._frame(inside, [source])
+        frame = self._frame(inside, [source], {})
         memory = frame.outputs[0]
         store = Store(source, memory, compute=not self._has_memory(source))
         body = pointwise(frame, source.array_shape.dimensions, [store], frame.cost)
@@ -397,6 +440,8 @@ class _Lowering:
             if output.array_shape.size == 0:
                 continue
             source = stripped(output)
+            if self.donated.get(source) == index:
+                continue
             if is_given(source) or source in owners:
                 copies.append((source, index))
             else:

@@ -23,7 +23,7 @@ Rules for a kernel, which the builder cannot check by itself:
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -122,8 +122,10 @@ Node = Call | Loop | Branch
 class Program:
     """Kernels, and the calls that turn inputs, constants and a workspace into outputs.
 
-    Every output is written in full by the calls; inputs and constants are never written. The
-    workspace starts at a multiple of `abi.ALIGNMENT` and holds anything at first.
+    Every output is written in full by the calls; constants are never written, nor are inputs, but
+    for those whose memory the caller hands in as an output's too: ``aliases`` has the inputs'
+    numbers by the outputs'. The workspace starts at a multiple of `abi.ALIGNMENT` and holds
+    anything at first.
     """
 
     kernels: Sequence[Kernel]
@@ -132,6 +134,7 @@ class Program:
     outputs: Sequence[ArraySpec]
     constants: Sequence[np.ndarray] = ()
     workspace_bytes: int = 0
+    aliases: Mapping[int, int] = field(default_factory=dict)
     _sizes: dict[Memory, Sequence[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -5,8 +5,8 @@ Memory is named by whose it is; only when all steps are known does each get a pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tracejit.backends.tvm.facts import NOTHING, Counted
@@ -68,13 +68,15 @@ class KernelStep:
 class Fragment:
     """A computation lowered by itself: inputs, outputs and workspace are the caller's to place.
 
-    ``in_place`` are the outputs that come to lie in the memory of the parameters they replace.
+    ``in_place`` are the outputs that come to lie in the memory of the parameters they replace;
+    ``aliases`` has the parameters' numbers by those of the outputs that share their memory.
     """
 
     all_kernels: Sequence[Kernel]
     calls: Sequence[Node]
     workspace_bytes: int
     in_place: frozenset[int] = frozenset()
+    aliases: Mapping[int, int] = field(default_factory=dict)
 
     def at(
         self, inputs: Sequence[Argument], outputs: Sequence[Argument], workspace: Argument

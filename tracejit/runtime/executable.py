@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError
 from tracejit.runtime import workspace
 from tracejit.runtime.callbacks import raise_pending, require
+from tracejit.runtime.donation import are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
 
 Run = Callable[[Sequence[object]], list[np.ndarray] | None]
@@ -28,7 +30,9 @@ class Executable:
 
     ``run(arrays)`` returns new outputs, or None unless every argument is exactly the ndarray that
     ``inputs`` describes: of that dtype object, shape, C-contiguous and aligned. It raises what a
-    callback raised. Arguments are never written. ``library`` is None for code that lies in no file.
+    callback raised. Arguments are never written, but for those numbered in ``donated``: they become
+    results; where they cannot be written over, `run` returns None, and a call works on copies.
+    ``library`` is None for code that lies in no file.
     """
 
     run: Run
@@ -41,6 +45,7 @@ class Executable:
         self.library = library
         self.inputs = tuple(artifact.inputs)
         self.outputs = tuple(artifact.outputs)
+        self.donated = tuple(artifact.aliases.values())
         self.run = _runner(entry, artifact)
         # What the function's table points to lives as long as the function, even held alone.
         self.run.__dict__["artifact"] = artifact
@@ -54,7 +59,10 @@ class Executable:
         outputs = self.run(arguments)
         if outputs is not None:
             return outputs
-        outputs = self.run(self.conformed(arguments))
+        arrays = self.conformed(arguments)
+        if self.donated:
+            arrays = to_write_over(arguments, arrays, self.donated)
+        outputs = self.run(arrays)
         if outputs is None:
             raise CompilationError(f"compiled code failed: {runtime().message()}")
         return outputs
@@ -91,6 +99,9 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
     nbytes = artifact.workspace_bytes
     empty, address = np.empty, address_of()
 
+    if artifact.aliases:
+        return _donating(entry, artifact, facts)
+
     def run(arguments: Sequence[object]) -> list[np.ndarray] | None:
         outputs = [*map(empty, shapes, dtypes)]
         arrays = (facts, *arguments, *outputs)
@@ -125,6 +136,43 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
         return [output]
 
     return run_for_one
+
+
+def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
+    """`Executable.run` where arguments become results."""
+    shared = dict(artifact.aliases)
+    made = [
+        (number, spec.shape, spec.dtype)
+        for number, spec in enumerate(artifact.outputs)
+        if number not in shared
+    ]
+    count, donated = len(artifact.inputs), tuple(shared.values())
+    blank: list[Any] = [None] * len(artifact.outputs)
+    nbytes = artifact.workspace_bytes
+    empty, address = np.empty, address_of()
+
+    def run(arguments: Sequence[object]) -> list[np.ndarray] | None:
+        if len(arguments) != count or not are_donatable(arguments, donated):
+            return None
+        outputs = blank.copy()
+        for number, given in shared.items():
+            outputs[number] = arguments[given]
+        for number, shape, dtype in made:
+            outputs[number] = empty(shape, dtype)
+        if nbytes <= STACK_BYTES:
+            arrays = (facts, *arguments, *outputs)
+            status = entry(address(arrays))
+        else:
+            memory = workspace.take(nbytes)
+            arrays = (facts, *arguments, *outputs, memory)
+            status = entry(address(arrays))
+            workspace.give(memory)
+        if status:
+            raise_pending()
+            return None
+        return outputs
+
+    return run
 
 
 def _conform(argument: object, spec: ArraySpec, number: int) -> np.ndarray:

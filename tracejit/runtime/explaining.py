@@ -32,7 +32,8 @@ class KernelReport:
     cannot do it; ``share`` is its part of all kernels' bounds.
 
     Timed, ``calls`` is how often it ran, ``seconds`` how long in all, and ``attained`` how near it
-    came to its bound, 1 being there. Otherwise ``calls`` is 1, or None inside a loop or a branch.
+    came to its bound, 1 being there. Otherwise ``calls`` is how often it is called, None inside a
+    loop or a branch.
     """
 
     name: str
@@ -100,15 +101,20 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
     else:
         counts = _dearest(told.steps, [seconds for _, seconds in bounds])
     whole = sum(c * s for c, (_, s) in zip(counts, bounds, strict=True))
-    where = dict(_places(told.steps, ""))
+    places: dict[int, dict[str, int]] = {}
+    for number, around in _places(told.steps, ""):
+        found = places.setdefault(number, {})
+        found[around] = found.get(around, 0) + 1
     kernels = []
     for number, (facts, (bound, seconds)) in enumerate(zip(told.kernels, bounds, strict=True)):
         share = counts[number] * seconds / whole if whole else 0.0
-        place = where.get(number, "")
+        calls_at = places.get(number, {})
+        where = "; ".join(place for place in calls_at if place)
+        called = None if where else calls_at.get("", 0)
         made = KernelReport(
-            facts.name, facts.ops, facts.schedule, facts.loops, place, facts.threads,
+            facts.name, facts.ops, facts.schedule, facts.loops, where, facts.threads,
             facts.bytes_read, facts.bytes_written, facts.flops, facts.transcendentals,
-            facts.callbacks, bound, seconds, share, None if place else 1, None, None,
+            facts.callbacks, bound, seconds, share, called, None, None,
         )  # fmt: skip
         kernels.append(made if timing is None else _with_times(made, timing, number))
 
@@ -178,7 +184,7 @@ def _dearest(steps: Sequence[Node], seconds: Sequence[float]) -> list[int]:
     """How often each kernel counts where nothing was run: loops once, of branches the dearest."""
     counts = [0] * len(seconds)
     for number in _once(steps, seconds)[1]:
-        counts[number] = 1
+        counts[number] += 1
     return counts
 
 
@@ -213,7 +219,7 @@ def _lines(report: Report) -> Iterator[str]:
         )
         if is_timed:
             attained = "" if k.attained is None else f"{k.attained:.0%}"
-            line += f" {k.calls:>6} {_time(k.seconds or 0):>10} {attained:>9}"
+            line += f" {k.calls or 0:>6} {_time(k.seconds or 0):>10} {attained:>9}"
         yield line
         yield f"    {k.schedule}, bound by {k.bound}" + (f", in {k.where}" if k.where else "")
         counts = Counter(k.ops)

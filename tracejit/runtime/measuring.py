@@ -42,20 +42,28 @@ def timed(executable: Executable, told: Explanation, arguments: Sequence[object]
             "explain: kernels can be timed only where a linker makes a library of them"
         )
     arrays = executable.conformed(arguments)
-    executable(arrays)
+    executable(_without_donation(executable, arrays))
     whole = float("inf")
     names = [kernel.name for kernel in told.kernels]
     runs: list[tuple[list[int], list[float]]] = []
     end = time.perf_counter() + SECONDS
     while len(runs) < LEAST_RUNS or (len(runs) < MOST_RUNS and time.perf_counter() < end):
+        given = _without_donation(executable, arrays)
         begin = time.perf_counter()
-        executable(arrays)
+        executable(given)
         whole = min(whole, time.perf_counter() - begin)
-        run = _Run(executable, executable.library, names, arrays)
+        given = _without_donation(executable, arrays)
+        run = _Run(executable, executable.library, names, given)
         run.steps(told.steps)
         runs.append((run.calls, run.seconds))
     least = [min(seconds) for seconds in zip(*(s for _, s in runs), strict=True)]
     return Timing(runs[-1][0], least, whole)
+
+
+def _without_donation(executable: Executable, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The arrays with copies of those that would be written over."""
+    donated = executable.donated
+    return [array.copy() if n in donated else array for n, array in enumerate(arrays)]
 
 
 class _Run:
@@ -69,7 +77,12 @@ class _Run:
         arrays: Sequence[np.ndarray],
     ) -> None:
         artifact = executable.artifact
-        outputs = [np.empty(spec.shape, spec.dtype) for spec in artifact.outputs]
+        outputs = [
+            arrays[artifact.aliases[number]]
+            if number in artifact.aliases
+            else np.empty(spec.shape, spec.dtype)
+            for number, spec in enumerate(artifact.outputs)
+        ]
         work = np.empty(artifact.workspace_bytes + ALIGNMENT, np.uint8)
         start = -work.ctypes.data % ALIGNMENT
         self._held = (arrays, outputs, work, artifact.constants)

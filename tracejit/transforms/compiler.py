@@ -17,6 +17,10 @@ class Executable(Protocol):
     def run(self) -> Callable[[Sequence[object]], list[np.ndarray] | None]:
         """The quick way in: None unless the arguments are exactly the arrays compiled for."""
 
+    @property
+    def donated(self) -> Sequence[int]:
+        """The numbers of the arguments that are written over."""
+
     def __call__(self, arguments: Sequence[object], /) -> list[np.ndarray]:
         """The results, one for each, for arrays of any layout and either byte order."""
 

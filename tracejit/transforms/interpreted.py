@@ -13,7 +13,9 @@ from tracejit.graph import Module
 
 
 class Interpreted:
-    """An executable that works a module out op by op with NumPy."""
+    """An executable that works a module out op by op with NumPy; it writes over no argument."""
+
+    donated: tuple[int, ...] = ()
 
     def __init__(self, module: Module) -> None:
         self._entry = module.entry

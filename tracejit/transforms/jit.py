@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MethodType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
@@ -23,6 +24,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.errors import ArgumentError, ValueRangeError
 from tracejit.loading import load
+from tracejit.runtime.donation import require_donatable
 from tracejit.shapes import Shape
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
@@ -82,6 +84,7 @@ class JitFunction(Generic[P, R]):
         static_argnums: Numbers,
         static_argnames: Names,
         donate_argnums: Numbers,
+        donate_argnames: Names,
         target: str,
         check: bool,
         record_numpy: bool,
@@ -93,8 +96,8 @@ class JitFunction(Generic[P, R]):
         self._title = title_of(function)
         self._parameters = Parameters(function, self._title)
         self._static = self._parameters.static("static", static_argnums, static_argnames)
-        donated, _ = self._parameters.static("donate", donate_argnums, None)
-        if donated & self._static[0]:
+        self._donated = self._parameters.static("donate", donate_argnums, donate_argnames)
+        if any(given & fixed for given, fixed in zip(self._donated, self._static, strict=True)):
             raise ArgumentError(f"donate_argnums: a static argument of {self._title} has no buffer")
         self._target = target
         self._check = check
@@ -109,6 +112,7 @@ class JitFunction(Generic[P, R]):
             "static_argnums": static_argnums,
             "static_argnames": static_argnames,
             "donate_argnums": donate_argnums,
+            "donate_argnames": donate_argnames,
             "target": target,
             "check": check,
             "record_numpy": record_numpy,
@@ -267,18 +271,39 @@ class JitFunction(Generic[P, R]):
             lambda number: self._describe(call, number)(),
             self._record_numpy,
         )
-        if self._memory_budget is None:
-            return staged
-        within_budget = load("tracejit.transforms.rematerialise").within_budget
-        return replace(staged, module=within_budget(staged.module, self._memory_budget))
+        module = staged.module
+        if self._memory_budget is not None:
+            within_budget = load("tracejit.transforms.rematerialise").within_budget
+            module = within_budget(module, self._memory_budget)
+        donated = self._donated_leaves(call, leaves)
+        if donated:
+            describe = partial(self._parameters.describe, call.structure, positions=call.positions)
+            module = load("tracejit.transforms.donation").donating(module, donated, describe)
+        return replace(staged, module=module)
+
+    def _donated_leaves(self, call: Call, leaves: Sequence[Any]) -> list[int]:
+        """The numbers of the arrays among the leaves that the caller gives away."""
+        numbers, names = self._donated
+        if not numbers and not names:
+            return []
+        positional, keywords = call.structure.children()
+        given = [position in numbers for position in call.positions]
+        given += [name in names for name in keywords.entries()]
+        children = [*positional.children(), *keywords.children()]
+        flags = [flag for flag, c in zip(given, children, strict=True) for _ in range(c.num_leaves)]
+        kinds = (np.ndarray, Shape)
+        return [n for n, leaf in enumerate(leaves) if flags[n] and isinstance(leaf, kinds)]
 
     def _compile(self, call: Call) -> Version:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
         staged = self._stage(call, leaves)
         orders = [order_of_argument(leaf) for leaf in leaves]
         module = in_memory_order(staged.module, orders)
+        if module.input_output_alias and any(orders):
+            module = load("tracejit.transforms.donation").kept_aliases(module)
         executable = compile_module(module, self._target, self._check)
-        return Version(staged, executable, call, leaves, orders)
+        describe = partial(self._parameters.describe, call.structure, positions=call.positions)
+        return Version(staged, executable, call, leaves, orders, describe)
 
     def _inline(self, call: Call) -> R:
         """Records the function into the running trace; its arguments are not written to."""
@@ -313,8 +338,10 @@ class Version:
         call: Call,
         leaves: Sequence[Any],
         orders: Sequence[Order],
+        describe: Callable[[int], str],
     ) -> None:
         self._staged = staged
+        self._describe = describe
         self._executable = executable
         dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
         self._numbers = [
@@ -347,6 +374,8 @@ class Version:
                 ) from error
         for place, order in self._orders:
             leaves[place] = leaves[place].transpose(order)
+        if self._executable.donated:
+            require_donatable(leaves, self._executable.donated, self._describe)
         return self._finish(self._executable(leaves))
 
 
@@ -357,6 +386,7 @@ def jit(
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
@@ -372,6 +402,7 @@ def jit(
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
@@ -388,6 +419,7 @@ def jit(
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
@@ -403,6 +435,7 @@ def jit(
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
@@ -418,6 +451,7 @@ def jit(
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
     record_numpy: bool = True,
@@ -428,17 +462,21 @@ def jit(
     """``function``, compiled for each combination of shapes and dtypes it is called with.
 
     Arguments and results are trees of arrays and numbers. Static arguments, by position or by
-    name, may be any hashable objects; each value is compiled for. Donated arguments are ones the
-    caller will not use again. ``check`` makes the compiled function raise where an index is out of
-    range, an integer is divided by zero, or an operation makes the first NaN or infinity.
-    ``autograph`` rewrites the function so that its ``if``, ``while`` and ``for`` may depend on
-    traced values. ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced
-    value, to NumPy. ``memory_budget`` is how many bytes may be in memory at once, as
-    `Lowered.memory_report` counts: values are computed again instead of being kept until that is
-    so. ``mutates`` names the arguments, NumPy arrays, that the function writes to: their new
-    values are written back. Also a decorator, with and without arguments.
+    name, may be any hashable objects; each value is compiled for. Donated arguments are given away:
+    their arrays are written over and handed out as results of the same shape and element type, so
+    that no memory is taken for these; what they hold afterwards is a result's value, or nothing in
+    particular, and a warning names those that no result can use. ``check`` makes the compiled
+    function raise where an index is out of range, an integer is divided by zero, or an operation
+    makes the first NaN or infinity; nothing is written over then. ``autograph`` rewrites the
+    function so that its ``if``, ``while`` and ``for`` may depend on traced values.
+    ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced value, to NumPy.
+    ``memory_budget`` is how many bytes may be in memory at once, as `Lowered.memory_report` counts:
+    values are computed again instead of being kept until that is so. ``mutates`` names the
+    arguments, NumPy arrays, that the function writes to: their new values are written back. Also a
+    decorator, with and without arguments.
 
-    Raises `ArgumentError`, naming the argument, for what is no array of numbers, and
+    Raises `ArgumentError`, naming the argument, for what is no array of numbers, and for a donated
+    array that shares memory with another argument, `ReadOnlyError` for one that is read-only, and
     `MemoryBudgetError`, with the least that can be reached, for a budget that is too small.
     """
 
@@ -448,6 +486,7 @@ def jit(
             static_argnums,
             static_argnames,
             donate_argnums,
+            donate_argnames,
             target,
             check,
             record_numpy,

@@ -9,6 +9,7 @@ from tracejit import hlo
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load
+from tracejit.runtime.donation import require_donatable
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.staging import Staged
 
@@ -29,8 +30,14 @@ class Compiled:
         self._flatten = flatten
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result. Raises `ArgumentError` for other shapes or types."""
-        return self._finish(self._executable(self._flatten(*args, **kwargs)))
+        """The function's result. Raises `ArgumentError` for other shapes or types.
+
+        Donated arrays are written over, as by a call of the jitted function.
+        """
+        arrays = self._flatten(*args, **kwargs)
+        if self._executable.donated:
+            require_donatable(arrays, self._executable.donated, "argument {}".format)
+        return self._finish(self._executable(arrays))
 
     def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Report:
         """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
