@@ -6,11 +6,12 @@ before and computes some elements twice, which costs less code than a scalar tai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
+from tracejit.backends.tvm.schedule.transposing import in_tiles, turned
 from tracejit.backends.tvm.scope import Accesses, Emitter
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
@@ -91,7 +92,11 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     lanes = frame.lanes(widest, inner.extent) if inner else 1
     counts = [_count(axis, positions) for axis in axes[:-1]]
 
-    def element(lane: Expr | None, lanes: int = lanes) -> tuple[Emitter, list[Stmt]]:
+    def element(
+        lane: Expr | None,
+        lanes: int = lanes,
+        tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None = None,
+    ) -> tuple[Emitter, list[Stmt]]:
         emitter = Emitter(
             visible,
             positions,
@@ -100,6 +105,8 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             uses=frame.uses,
             index_dtype=frame.index_dtype,
         )
+        for each, (tile, place) in (tiles or {}).items():
+            emitter.given[each] = emitter.load(tile, place, each.array_shape.element_type)
         written: list[Stmt] = []
         for s in stores:
             value = s.ask(emitter, space.indices)
@@ -109,6 +116,17 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             made = emitter.store(s.target, address, value, s.value.array_shape.element_type)
             written.extend(made if isinstance(made, list) else [made])
         return emitter, [*emitter.statements, *written]
+
+    tile = turned(accesses.loads, axes, work // max(cost, 1))
+    if tile is not None and not frame.apart:
+        return in_tiles(
+            frame,
+            tile,
+            axes,
+            positions,
+            parallel,
+            lambda count, lane, places: element(lane, count, places),
+        )
 
     def scalar() -> list[Stmt]:
         emitter, statements = element(None, 1)
