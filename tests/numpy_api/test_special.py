@@ -36,6 +36,8 @@ SMALL = uniform(-5, 12, 0)
 POSITIVE = uniform(0.01, 50)
 OTHER = uniform(0.01, 50)
 WHOLE = np.floor(uniform(0, 8))
+ORDERS = np.floor(uniform(-6, 12))
+ALONG = uniform(-3, 60)
 
 ACCURACY: dict[str, tuple[float, tuple[np.ndarray, ...]]] = {
     "gammaln": (1e-13, (WIDE,)),
@@ -92,6 +94,15 @@ ACCURACY: dict[str, tuple[float, tuple[np.ndarray, ...]]] = {
     "i1": (5e-15, (uniform(-30, 60, 0, 8),)),
     "i1e": (5e-15, (uniform(-30, 60, 0, 8),)),
     "spence": (2e-14, (uniform(0, 9, 0, 1, 2, 0.5),)),
+    "j0": (5e-13, (uniform(-30, 60, 0, 8),)),
+    "j1": (5e-13, (uniform(-30, 60, 0, 8),)),
+    "y0": (5e-13, (uniform(-1, 60, 0, 8),)),
+    "y1": (5e-13, (uniform(-1, 60, 0, 8),)),
+    "jn": (2e-12, (ORDERS, uniform(-30, 60))),
+    "jv": (2e-12, (ORDERS, uniform(-30, 60))),
+    "yn": (2e-12, (ORDERS, uniform(0, 60))),
+    "iv": (2e-13, (ALONG, uniform(0, 80))),
+    "ive": (2e-13, (ALONG, uniform(0, 80))),
 }
 # Their checks stand by themselves below.
 OTHERS = {
@@ -155,6 +166,10 @@ DERIVATIVES: dict[str, tuple[Callable[[Any], Any], float]] = {
     "log_ndtr": (lambda x: mpmath.log(mpmath.ncdf(x)), -1.7),
     "i0": (lambda x: mpmath.besseli(0, x), 2.5),
     "i1": (lambda x: mpmath.besseli(1, x), 0.37),
+    "j0": (lambda x: mpmath.besselj(0, x), 2.5),
+    "j1": (lambda x: mpmath.besselj(1, x), 11.0),
+    "y0": (lambda x: mpmath.bessely(0, x), 2.5),
+    "y1": (lambda x: mpmath.bessely(1, x), 0.7),
     "exp1": (mpmath.e1, 0.7),
     "spence": (lambda x: mpmath.polylog(2, 1 - x), 0.37),
     "entr": (lambda x: -x * mpmath.log(x), 0.4),
@@ -201,6 +216,44 @@ def test_derivatives_of_the_incomplete_beta_function(at: tuple[float, float, flo
     np.testing.assert_allclose(found, [wanted(1, 0, 0), wanted(0, 1, 0), wanted(0, 0, 1)], 1e-10)
     second = tj.grad(tj.grad(special.betainc), argnums=(0, 1, 2))(*at)
     np.testing.assert_allclose(second, [wanted(2, 0, 0), wanted(1, 1, 0), wanted(1, 0, 1)], 1e-8)
+
+
+def test_bessel_functions() -> None:
+    """Zero, infinity, large orders and arguments, and derivatives in the argument."""
+    assert special.jn(0, 0.0) == 1
+    np.testing.assert_array_equal(special.jn(np.array([3, 0]), np.array([0.0, np.inf])), [0, 0])
+    np.testing.assert_array_equal(
+        special.yn(np.array([0, 3]), np.array([0.0, -1.0])), [-np.inf, np.nan]
+    )
+    np.testing.assert_array_equal(
+        special.iv(np.array([0, 3, 1]), np.array([0.0, 0.0, -np.inf])), [1, 0, -np.inf]
+    )
+    for order, x in ((3, 2.3), (40, 7.0), (60, 900.0), (2, 1e5), (-5, 12.0)):
+        wanted = [float(f(order, x)) for f in (mpmath.besselj, mpmath.bessely)]
+        found = [special.jn(order, x), special.yn(order, x)]
+        np.testing.assert_allclose(found, wanted, 2e-11)
+    for real, at in ((2.5, 0.7), (0.3, 700.0), (35.0, 800.0), (500.0, 3e3), (-2.5, 4.0)):
+
+        def scaled(x: Any, order: float = real) -> Any:
+            return mpmath.besseli(order, x) * mpmath.exp(-x)
+
+        np.testing.assert_allclose(special.ive(real, at), float(scaled(at)), 2e-12)
+        slope = float(mpmath.diff(scaled, at))
+        np.testing.assert_allclose(tj.grad(special.ive, argnums=1)(real, at), slope, 1e-10)
+    for order in (0, 1, 4):
+        slope = tj.grad(special.jn, argnums=1)(order, 3.7)
+        np.testing.assert_allclose(slope, scipy.special.jvp(order, 3.7), 1e-12)
+        slope = tj.grad(special.yn, argnums=1)(order, 3.7)
+        np.testing.assert_allclose(slope, scipy.special.yvp(order, 3.7), 1e-12)
+    assert [tj.grad(special.iv, argnums=1)(v, 0.0) for v in (0.0, 1.0, 2.0, 0.5)] == [
+        0,
+        0.5,
+        0,
+        np.inf,
+    ]
+    assert np.isnan(tj.grad(special.iv)(2.5, 0.7))
+    with pytest.raises(NotImplementedError, match=r"jv: the order 1\.5 is not a whole number"):
+        special.jv(1.5, 2.0)
 
 
 def test_whole_orders_only() -> None:

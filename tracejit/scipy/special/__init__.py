@@ -6,6 +6,8 @@ import tracejit.scipy.special as special
 from __future__ import annotations
 
 from tracejit.numpy.trigonometric import sinc
+from tracejit.scipy.special.bessel import j0, j1, jn, jv, y0, y1, yn
+from tracejit.scipy.special.bessel_modified import iv, ive
 from tracejit.scipy.special.elementary import (
     binom,
     boxcox,
@@ -115,6 +117,12 @@ __all__ = [
     "i1",
     "i1e",
     "inv_boxcox",
+    "iv",
+    "ive",
+    "j0",
+    "j1",
+    "jn",
+    "jv",
     "kl_div",
     "log1p",
     "log_expit",
@@ -138,5 +146,8 @@ __all__ = [
     "spence",
     "xlog1py",
     "xlogy",
+    "y0",
+    "y1",
+    "yn",
     "zeta",
 ]
