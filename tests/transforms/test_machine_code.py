@@ -13,6 +13,8 @@ from tests.numpy_api.compare import same
 from tests.transforms.test_arguments import odd_arrays, plain
 from tests.transforms.test_grad import W, X, loss, loss_gradient
 from tracejit import nn
+from tracejit.errors import UnsupportedError
+from tracejit.transforms.compiler import planned_bytes
 
 pytestmark = pytest.mark.usefixtures("machine_code")
 
@@ -121,3 +123,15 @@ def test_a_network_trains() -> None:
         value, _, p = step(p, x, labels)
         values.append(float(value))
     assert values[-1] < 0.1 < values[0]
+
+
+def test_memory_that_was_planned_is_what_a_program_takes() -> None:
+    lowered = tj.jit(tj.grad(loss)).lower(W, X)
+    found = lowered.compile().memory_analysis()
+    assert found.total_size_in_bytes == planned_bytes(lowered.module, "cpu")
+    assert found.argument_size_in_bytes == W.nbytes + X.nbytes
+    assert found.output_size_in_bytes == W.nbytes
+    assert found.alias_size_in_bytes == 0
+    checked = tj.jit(tj.grad(loss), check=True).lower(W, X)
+    with pytest.raises(UnsupportedError, match="memory_analysis: the program is interpreted"):
+        checked.compile().memory_analysis()

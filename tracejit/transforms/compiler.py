@@ -27,10 +27,13 @@ class Executable(Protocol):
 
 Compiler = Callable[[Module, str, bool], Executable]
 """``compiler(module, target, check)``."""
+Planner = Callable[[Module, str], int]
+"""``planner(module, target)``: bytes of memory that the compiled module takes, all together."""
 
 
 class _Installed:
     compiler: Compiler | None = None
+    planner: Planner | None = None
 
 
 def use_compiler(compiler: Compiler) -> Compiler | None:
@@ -44,3 +47,14 @@ def compile_module(module: Module, target: str, check: bool) -> Executable:
     """An executable for ``module``. Raises `CompilationError` when there is none for the target."""
     assert _Installed.compiler is not None, "no compiler is installed"
     return _Installed.compiler(module, target, check)
+
+
+def use_planner(planner: Planner) -> None:
+    """Sets what knows how much memory a module takes once it is compiled."""
+    _Installed.planner = staticmethod(planner)
+
+
+def planned_bytes(module: Module, target: str) -> int:
+    """The bytes that the compiled module takes: arguments, constants, results and workspace."""
+    assert _Installed.planner is not None, "no planner is installed"
+    return _Installed.planner(module, target)

@@ -39,7 +39,7 @@ from tracejit.transforms.arguments import (
     static_key,
 )
 from tracejit.transforms.cache_report import REMEMBERED, CacheReport, Compilation, compilation
-from tracejit.transforms.compiler import Executable, compile_module
+from tracejit.transforms.compiler import Executable, compile_module, planned_bytes
 from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.memory_order import Order, in_memory_order
 from tracejit.transforms.mutation import Mutated, MutatingFunction
@@ -274,7 +274,8 @@ class JitFunction(Generic[P, R]):
         module = staged.module
         if self._memory_budget is not None:
             within_budget = load("tracejit.transforms.rematerialise").within_budget
-            module = within_budget(module, self._memory_budget)
+            planned = partial(planned_bytes, target=self._target)
+            module = within_budget(module, self._memory_budget, planned)
         donated = self._donated_leaves(call, leaves)
         if donated:
             describe = partial(self._parameters.describe, call.structure, positions=call.positions)
@@ -470,8 +471,9 @@ def jit(
     makes the first NaN or infinity; nothing is written over then. ``autograph`` rewrites the
     function so that its ``if``, ``while`` and ``for`` may depend on traced values.
     ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced value, to NumPy.
-    ``memory_budget`` is how many bytes may be in memory at once, as `Lowered.memory_report` counts:
-    values are computed again instead of being kept until that is so. ``mutates`` names the
+    ``memory_budget`` is how many bytes arguments, results and everything between them may take, as
+    `Compiled.memory_analysis` counts: values are computed again instead of being kept until that is
+    so, and `MemoryBudgetError` is raised if it cannot be. ``mutates`` names the
     arguments, NumPy arrays, that the function writes to: their new values are written back. Also a
     decorator, with and without arguments.
 

@@ -15,6 +15,7 @@ from tracejit.transforms.staging import Staged
 
 if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
+    from tracejit.runtime.memory_analysis import MemoryAnalysis
     from tracejit.transforms.memory_report import MemoryReport
 
 Flatten = Callable[..., list[Any]]
@@ -52,6 +53,16 @@ class Compiled:
             self._executable, self._flatten(*args, **kwargs) if measure else None
         )
         return report
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The bytes that a call takes: of arguments, results, constants, and everything between.
+
+        Raises `UnsupportedError` for a program that is interpreted (``check=True``).
+        """
+        analysis: MemoryAnalysis = load("tracejit.runtime.memory_analysis").memory_analysis(
+            self._executable
+        )
+        return analysis
 
 
 class Lowered:

@@ -2,14 +2,15 @@
 
 jit(grad(loss), memory_budget=64 << 20)
 
-As long as the peak is above the budget, the value is looked for that lives across the peak and
-whose second computation, where it is read next, lowers the peak for the least work per byte. The
-peak is that of `memory_report`; the compiler, which fuses more, may place values otherwise.
+As long as the program takes more than the budget, the value is looked for that lives across the
+peak and whose second computation, where it is read next, lowers the peak for the least work per
+byte. That is the peak of `memory_report`'s model; what the program takes the compiler plans, which
+joins more and places values otherwise, and the model's goal moves until the plan fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tracejit.backends.work import work_of
@@ -47,22 +48,35 @@ _LONGEST = 64
 _TRIED = 64
 
 
-def within_budget(module: Module, budget: int) -> Module:
-    """The module with values computed again until its peak is at most ``budget`` bytes.
+def within_budget(module: Module, budget: int, planned: Callable[[Module], int]) -> Module:
+    """The module with values computed again until it takes at most ``budget`` bytes.
 
-    Raises `MemoryBudgetError` with the least peak found if that is impossible.
+    ``planned(module)`` says how many it takes. Raises `MemoryBudgetError` with the least number
+    found if that is impossible.
     """
     computation = module.entry
+    taken = least = planned(module)
+    if taken <= budget:
+        return module
     measured = _measured(computation)
-    while measured[0] > budget:
-        better = _lowered(computation, measured)
-        if better is None:
+    while True:
+        # What the model must reach for the program to lose what it has too much.
+        goal = measured[0] - (taken - budget)
+        while measured[0] > goal:
+            better = _lowered(computation, measured)
+            if better is None:
+                break
+            computation, measured = better
+        made = replace(module, entry=computation)
+        taken = planned(made)
+        least = min(least, taken)
+        if taken <= budget:
+            return made
+        if measured[0] > goal:
             raise MemoryBudgetError(
                 f"{module.name}: the memory budget is {budget} bytes, and the least that "
-                f"recomputation reaches is {measured[0]}"
+                f"recomputation reaches is {least}"
             )
-        computation, measured = better
-    return module if computation is module.entry else replace(module, entry=computation)
 
 
 _Measured = tuple[int, int]

@@ -1,0 +1,20 @@
+"""How much memory a module takes once it is compiled, known without compiling it."""
+
+from __future__ import annotations
+
+from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
+from tracejit.graph import Module
+
+
+def planned_bytes(module: Module) -> int:
+    """The bytes of arguments, constants, results and workspace of a module's program.
+
+    Raises `CompilationError` for an op without a rule.
+    """
+    target = host_target()
+    program = lower(module.entry, Machine(target.vector_bytes, target.threads))
+    specs = (*program.inputs, *program.outputs)
+    constants = sum(constant.nbytes for constant in program.constants)
+    return program.workspace_bytes + constants + sum(spec.nbytes for spec in specs)
