@@ -6,7 +6,7 @@ arranged; `Emitter` follows it again and makes the TIR. Both ask the same rules 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -70,10 +70,8 @@ class Scope(Protocol):
     def number(self, index: Index, element_type: ElementType) -> Value:
         """An index as a value."""
 
-    def clamped(
-        self, value: Value, element_type: ElementType, limit: int, depends_on: Sequence[Index]
-    ) -> Opaque:
-        """A computed integer as an index, forced into [0, limit]."""
+    def start(self, instruction: Instruction, indices: Sequence[Index], limit: int) -> Opaque:
+        """One element of integers as an index, forced into [0, limit]."""
 
     def shifted(self, index: Index, by: Opaque) -> Opaque:
         """An index moved by a computed one."""
@@ -156,10 +154,9 @@ class Accesses:
         self.opaque |= index.variables
         return None
 
-    def clamped(
-        self, value: Value, element_type: ElementType, limit: int, depends_on: Sequence[Index]
-    ) -> Opaque:
-        return Opaque(None, index_variables(depends_on))
+    def start(self, instruction: Instruction, indices: Sequence[Index], limit: int) -> Opaque:
+        self.value(instruction, indices)
+        return Opaque(None, index_variables(indices))
 
     def shifted(self, index: Index, by: Opaque) -> Opaque:
         return Opaque(None, index.variables | by.variables)
@@ -190,7 +187,8 @@ class Emitter:
     ``lanes`` is the width of the vectorised loop around the statements (1 for none), ``lane`` its
     variable. With ``holding`` False nothing is bound and a value is one pure expression. Otherwise
     statements collect in ``statements``, in the order in which they must run, and the
-    buffers they need in ``allocations``, which belong outside the vectorised loop.
+    buffers they need in ``allocations``, which belong outside the vectorised loop. There, too, goes
+    what is the same in every lane, if ``along`` names the variables that are not.
     """
 
     def __init__(
@@ -203,6 +201,7 @@ class Emitter:
         uses: Mapping[Instruction, int] | None = None,
         index_dtype: str = "int32",
         holding: bool = True,
+        along: Iterable[LoopVariable] = (),
     ) -> None:
         self.inputs = inputs
         self.positions = positions
@@ -211,6 +210,7 @@ class Emitter:
         self.uses = uses
         self.index_dtype = index_dtype
         self.holding = holding
+        self.along = frozenset(along)
         self.statements: list[Stmt] = []
         self.allocations: list[Stmt] = []
         self.given: dict[Instruction, Value] = {}
@@ -226,6 +226,7 @@ class Emitter:
             uses=self.uses,
             index_dtype=self.index_dtype,
             holding=self.holding,
+            along=self.along,
         )
         made.statements, made.allocations = self.statements, self.allocations
         return made
@@ -434,16 +435,27 @@ class Emitter:
         made = tirx.Cast(register_dtype(element_type), position)
         return rounded(made, element_type) if needs_rounding(element_type) else made
 
-    def clamped(
-        self, value: Value, element_type: ElementType, limit: int, depends_on: Sequence[Index]
-    ) -> Opaque:
+    def start(self, instruction: Instruction, indices: Sequence[Index], limit: int) -> Opaque:
+        variables = index_variables(indices)
+        if self.lanes > 1 and self.along and not variables & self.along:
+            return self._start_of_all(instruction, indices, limit)
+        element_type = instruction.array_shape.element_type
         dtype = register_dtype(element_type)
         highest = 2 ** (element_type.bits - element_type.is_signed) - 1
         zero, top = const(0, dtype), const(min(limit, highest), dtype)
-        value = self.hold(value, element_type)
+        value = self.hold(self.value(instruction, indices), element_type)
         inside = tirx.Select(value < zero, zero, tirx.Select(value > top, top, value))
         held = self.hold(inside, element_type)
-        return Opaque(tirx.Cast(self.index_dtype, held), index_variables(depends_on))
+        return Opaque(tirx.Cast(self.index_dtype, held), variables)
+
+    def _start_of_all(
+        self, instruction: Instruction, indices: Sequence[Index], limit: int
+    ) -> Opaque:
+        """The same in every lane: computed once, so that what lies there is loaded as a vector."""
+        scalar = Emitter(self.inputs, self.positions, uses=self.uses, index_dtype=self.index_dtype)
+        made = scalar.start(instruction, indices, limit)
+        self.allocations += [*scalar.allocations, *scalar.statements]
+        return made
 
     def shifted(self, index: Index, by: Opaque) -> Opaque:
         expression = self.expression(index) + by.expression

@@ -22,7 +22,6 @@ def gather(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> 
     vector_dim = attributes["index_vector_dim"]
     batch = [index for d, index in enumerate(indices) if d not in offset_dims]
     sizes = operand.array_shape.dimensions
-    element_type = starts.array_shape.element_type
 
     places: list[Index] = [Affine()] * len(sizes)
     batching = zip(
@@ -43,7 +42,7 @@ def gather(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> 
         if vector_dim < starts.array_shape.rank:
             where.insert(vector_dim, Affine(number))
         limit = sizes[operand_dim] - attributes["slice_sizes"][operand_dim]
-        start = scope.clamped(scope.value(starts, where), element_type, limit, where)
+        start = scope.start(starts, where, limit)
         places[operand_dim] = scope.shifted(places[operand_dim], start)
     return scope.value(operand, places)
 

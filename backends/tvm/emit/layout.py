@@ -74,8 +74,7 @@ def dynamic_slice(scope: Scope, instruction: Instruction, indices: Indices) -> V
         if size == whole:
             places.append(index)
             continue
-        element_type = start.array_shape.element_type
-        by = scope.clamped(scope.value(start, ()), element_type, whole - size, ())
+        by = scope.start(start, (), whole - size)
         places.append(scope.shifted(index, by))
     return scope.value(operand, places)
 
@@ -148,9 +147,7 @@ def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Result
         places = []
         sizes = update.array_shape.dimensions
         for start, whole, size in zip(starts, dimensions, sizes, strict=True):
-            value = emitter.value(start, ())
-            element_type = start.array_shape.element_type
-            places.append(emitter.clamped(value, element_type, whole - size, ()))
+            places.append(emitter.start(start, (), whole - size))
         return emitter.address(places, dimensions)
 
     ones = [1] * len(dimensions)

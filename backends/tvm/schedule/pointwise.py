@@ -104,6 +104,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             lane=lane,
             uses=frame.uses,
             index_dtype=frame.index_dtype,
+            along=inner.members if inner else (),
         )
         for each, (tile, place) in (tiles or {}).items():
             emitter.given[each] = emitter.load(tile, place, each.array_shape.element_type)
