@@ -174,13 +174,9 @@ def executable(module: Module, target: str = "cpu") -> Executable:
         return found
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling:
-        return cache.add(key, _backend("compiler").compile_for_host(module))
-
-
-def _backend(name: str) -> Any:
-    """A module of the compiler, which needs TVM."""
-    with importing_tvm():
-        return importlib.import_module(f"tracejit.backends.tvm.{name}")
+        with importing_tvm():
+            backend = importlib.import_module("tracejit.backends.tvm.compiler")
+        return cache.add(key, backend.compile_for_host(module))
 
 
 def _compiler(module: Module, target: str, check: bool) -> compiler.Executable:
@@ -191,7 +187,9 @@ def _planner(module: Module, target: str) -> int:
     if target not in TARGETS:
         raise AttributeValueError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
     with _compiling:
-        planned: int = _backend("footprint").planned_bytes(module)
+        with importing_tvm():
+            backend = importlib.import_module("tracejit.backends.tvm.footprint")
+        planned: int = backend.planned_bytes(module)
     return planned
 
 
