@@ -57,9 +57,9 @@ class Single:
 class Outcome:
     """What became of a module.
 
-    ``kind`` is agreed, refused (by XLA, for a reason that is known; its ops one by one agree),
-    contradicted (XLA computes the whole otherwise than its ops one by one, which agree), or what
-    failed: xla, interpreter, compiler.
+    ``kind`` is agreed, refused (by XLA, for a reason that is known, but its ops one by one agree
+    where it takes these), contradicted (XLA computes the whole otherwise than its ops one by one,
+    which agree), or what failed: xla, interpreter, compiler.
     """
 
     name: str
@@ -143,13 +143,13 @@ def _by_xla(
     module: Module, given: list[np.ndarray], judge: Judge, ours: list[np.ndarray], together: bool
 ) -> tuple[str, str]:
     """What XLA says: asked about the whole; where it differs or refuses, also op by op."""
-    if reason := refused.beforehand(module):
-        return REFUSED, reason
+    if refused.is_deadly(module):
+        return REFUSED, refused.DEADLY
+    reason = refused.LONG if refused.is_long(module) else ""
     try:
-        wrong = judge(leaves(run_xla(module, *given)), ours, True)
+        wrong = reason or judge(leaves(run_xla(module, *given)), ours, True)
     except JaxRuntimeError as error:
-        wrong = str(error)[:400]
-        reason = refused.reason(error)
+        wrong, reason = str(error)[:400], refused.reason(error)
         if not reason:
             return "xla", wrong
     if not wrong:

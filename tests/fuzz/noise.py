@@ -8,7 +8,8 @@ nothing is rounded, but XLA's CPU backend has taken denormal numbers for zeros. 
 zeros and NaN other signs.
 
 Numbers of which nothing is known are others in each run: those that `tests.fuzz.known` says so of,
-sums of terms so large that some ways of adding them overflow, and bits of rounded numbers.
+sums of terms so large that some ways of adding them overflow, bits of rounded numbers, and what
+is sorted among NaN of any sign.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.tolerances import RELATIVE
 from tracejit.backends.numpy import evaluate, evaluate_instruction
 from tracejit.backends.numpy.interpreter import stepping
 from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import Shape, element_type_of
 from tracejit.traversal import instructions
 
@@ -140,6 +142,7 @@ def _noisy(
     if flushes:
         operands = [_without_denormals(o) for o in operands]
     unknown = known.differing(instruction, operands, by_xla) | _is_bits_of_rounded(instruction)
+    unknown = unknown | _is_sorted_by_signs(instruction, operands)
     if is_summing(instruction):
         operands = [_off(o, rng, run) for o in operands]
         unknown = unknown | (not run.flushes and _may_overflow(instruction, operands))
@@ -190,6 +193,17 @@ def _is_bits_of_rounded(instruction: Instruction) -> bool:
     (operand,) = instruction.operands
     types = operand.array_shape.element_type, instruction.array_shape.element_type
     return operand.op.family not in _EXACT and all(t.is_inexact for t in types)
+
+
+def _is_sorted_by_signs(instruction: Instruction, operands: Sequence[Any]) -> bool:
+    """Whether computed NaN, whose signs say nothing, are put in order by them."""
+    if instruction.op.name not in ("Sort", "TopK"):
+        return False
+    pairs = zip(instruction.operands, operands, strict=True)
+    computed = [
+        v for o, v in pairs if o.op not in (PARAMETER, CONSTANT) and isinstance(v, np.ndarray)
+    ]
+    return any((v != v).any() for v in computed)
 
 
 def _without_denormals(value: Any) -> Any:

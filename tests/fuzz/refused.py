@@ -1,7 +1,7 @@
 """What XLA is not asked, because it refuses, or dies of it.
 
-beforehand(module)        why not, where it is known before
-reason(error)             why not, once it has refused; '' for an error that is none of these
+is_deadly(module), is_long(module)        before it is asked
+reason(error)                             why it refuses; '' for an error that is not known
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ KNOWN = {
 }
 
 # XLA's CPU backend fuses long chains of steps so that each computes the ones before it again; the
-# code may run for years. Longer graphs are left to the interpreter and compiled code.
-MOST = 400
+# code may run for years. It is asked about the ops of longer graphs only.
+_MOST = 400
+LONG = "it is too long"
+DEADLY = "it divides integers by zero, or dies of complex numbers, while it compiles"
 
 
-def beforehand(module: Module) -> str:
-    """Why XLA is not to be asked about the module at all; '' if it may be."""
-    if is_deadly(module):
-        return "it divides integers by zero, or dies of complex numbers, while it compiles"
-    return "it is too long" if len(instructions(module.entry)) > MOST else ""
+def is_long(module: Module) -> bool:
+    """Whether XLA is asked about the module's ops only, not about the whole."""
+    return len(instructions(module.entry)) > _MOST
 
 
 def reason(error: JaxRuntimeError) -> str:

@@ -142,3 +142,11 @@ def test_unknown_numbers_reach_predicates() -> None:
     x = ops.parameter(0, Shape(ElementType.PRED, (5,)))
     total = ops.reduce(x, constant(True), ops.scalar_computation("or", ElementType.PRED), [])
     assert not judge_graph(Module("dropped", entry_of(total, x)), 0).failed
+
+
+def test_computed_nan_have_any_place_in_an_order() -> None:
+    x = ops.parameter(0, Shape(ElementType.F32, (3,)))
+    given = np.array([-1, 4, -2], np.float32)
+    roots = entry_of(ops.sort(ops.sqrt(x)), x)
+    assert not found(roots, given, [np.nan, 2, np.nan], False)
+    assert found(entry_of(ops.sort(x), x), np.sqrt(given), [np.nan, 2, np.nan], False)
