@@ -106,7 +106,7 @@ ACCURACY: dict[str, tuple[float, tuple[np.ndarray, ...]]] = {
 }
 # Their checks stand by themselves below.
 OTHERS = {
-    "bernoulli", "log_softmax", "logsumexp", "multigammaln", "polygamma", "sinc", "softmax",
+    "bernoulli", "log_softmax", "logsumexp", "multigammaln", "polygamma", "sinc", "softmax", "wofz",
 }  # fmt: skip
 
 
@@ -254,6 +254,21 @@ def test_bessel_functions() -> None:
     assert np.isnan(tj.grad(special.iv)(2.5, 0.7))
     with pytest.raises(NotImplementedError, match=r"jv: the order 1\.5 is not a whole number"):
         special.jv(1.5, 2.0)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "erfcx", "wofz"])
+def test_error_functions_of_complex_numbers(name: str) -> None:
+    function = getattr(special, name)
+    z = np.append(uniform(-4, 4) + 1j * uniform(-4, 4), [0, 1e-9j, 30, 4 + 1e-5j])
+    found = tj.jit(lambda z: function(z))(z)
+    wanted = by_scipy(name, z)
+    np.testing.assert_allclose(found, wanted, 2e-13)
+    found = function(z.astype(np.complex64))
+    assert found.dtype == np.complex64
+    np.testing.assert_allclose(found[:400], by_scipy(name, z[:400].astype(np.complex64)), 3e-5)
+    at = 0.7 - 1.3j
+    slope = complex(mpmath.diff(lambda z: complex(by_scipy(name, np.complex128(z))), at, h=1e-5))
+    np.testing.assert_allclose(tj.grad(function, holomorphic=True)(at), slope, 1e-8)
 
 
 def test_whole_orders_only() -> None:

@@ -46,6 +46,7 @@ from tracejit.scipy.special.errors import (
     ndtr,
     ndtri,
 )
+from tracejit.scipy.special.faddeeva import wofz
 from tracejit.scipy.special.gammas import (
     beta,
     betaln,
@@ -144,6 +145,7 @@ __all__ = [
     "softmax",
     "softplus",
     "spence",
+    "wofz",
     "xlog1py",
     "xlogy",
     "y0",

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.special as scipy_special
 
 from tracejit.numpy.bessel import chebyshev
-from tracejit.scipy.special import terms
+from tracejit.scipy.special import faddeeva, terms
 from tracejit.scipy.special.functions import special
 from tracejit.scipy.special.terms import (
     Term,
@@ -198,9 +198,9 @@ def log_ndtr_of(x: Term) -> Term:
     return where(low, lower, upper)
 
 
-erf = special(scipy_special.erf, terms.erf)
-erfc = special(scipy_special.erfc, erfc_of)
-erfcx = special(scipy_special.erfcx, erfcx_of)
+erf = special(scipy_special.erf, terms.erf, faddeeva.erf_of)
+erfc = special(scipy_special.erfc, erfc_of, faddeeva.erfc_of)
+erfcx = special(scipy_special.erfcx, erfcx_of, faddeeva.erfcx_of)
 erfinv = special(scipy_special.erfinv, erfinv_of)
 erfcinv = special(scipy_special.erfcinv, erfcinv_of)
 ndtr = special(scipy_special.ndtr, ndtr_of)

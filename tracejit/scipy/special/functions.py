@@ -15,16 +15,23 @@ from tracejit.scipy.special.terms import Term
 from tracejit.shapes import ElementType
 
 
-def special(like: np.ufunc, formula: Callable[..., Any]) -> Ufunc:
+def special(
+    like: np.ufunc,
+    formula: Callable[..., Any] | None,
+    of_complex: Callable[[Term], Term] | None = None,
+) -> Ufunc:
     """SciPy's ufunc ``like``, recorded: ``formula`` takes and returns Terms of one real type.
 
-    Types narrower than 32 bits are worked out in f32. Raises `ElementTypeError` for complex
-    numbers.
+    Types narrower than 32 bits are worked out in f32, complex numbers by ``of_complex`` in c128.
+    Raises `ElementTypeError` for complex numbers where there is none.
     """
 
     def kernel(*operands: Instruction) -> Any:
         kinds = [o.array_shape.element_type for o in operands]
-        if any(kind.is_complex for kind in kinds):
+        if any(kind.is_complex for kind in kinds) and of_complex is not None:
+            value = of_complex(Term(convert_element_type(operands[0], ElementType.C128)))
+            return convert_element_type(value.value, kinds[0])
+        if formula is None or any(kind.is_complex for kind in kinds):
             raise ElementTypeError(f"{like.__name__}: not defined for complex numbers here")
         own = max(
             (k for k in kinds if k.is_floating), key=lambda k: k.bits, default=ElementType.F64
