@@ -31,7 +31,7 @@ from tracejit.backends.tvm.tir import (
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import constant
-from tracejit.ops.elementwise import MAX, MIN
+from tracejit.ops.elementwise import ADD, MAX, MIN
 from tracejit.shapes import ElementType, Shape
 
 
@@ -64,6 +64,8 @@ class Reducer:
 # Vectors of accumulators along a row whose elements cost at most `CHEAP`, where they help.
 GROUP = 4
 CHEAP = 4
+# Rows of sums up to which a second-level cache keeps pace.
+SHORT = 1 << 14
 
 
 class Accumulators:
@@ -271,11 +273,12 @@ class Sweep(ABC):
     def group(self, extent: int, lanes: int) -> int:
         """How many vectors of accumulators run along a row of ``extent``.
 
-        The greater of two floats takes three instructions for the sake of NaN, each waiting for
-        the last; sums keep pace with memory as they are.
+        Each step waits for the one before: of sums three cycles, of the greater of two floats and
+        of the place of the greatest several instructions. Long sums wait for memory anyway.
         """
-        combine = self.reducer.combine
-        waits = monoid(combine) in (MAX, MIN) or extreme(combine) is not None
+        op = monoid(self.reducer.combine)
+        waits = op in (MAX, MIN) or extreme(self.reducer.combine) is not None
+        waits = waits or (op is ADD and extent <= SHORT)
         floats = self.reducer.element_types[0].is_floating and self.frame.cost <= CHEAP
         return GROUP if waits and floats and extent >= 2 * GROUP * lanes else 1
 
