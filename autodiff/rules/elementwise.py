@@ -57,7 +57,8 @@ def sub_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 @differentiate.attach(MUL)
 def mul_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
     x, y = instruction.operands
-    return mul(cotangent, y), mul(cotangent, x)
+    of_x = mul(cotangent, y)
+    return of_x, of_x if x is y else mul(cotangent, x)
 
 
 @differentiate.attach(DIV)

@@ -1,17 +1,19 @@
 """Scan: the derivative is a Scan in the other direction.
 
 Each of its steps takes the slices and the carries that the forward step took, the cotangents of the
-step's outputs, and carries the cotangents of the carries. What a forward step made on the way it
-computes again; the carries are kept by a Scan with more outputs, which compilers join with the
-first one. A carry that no step changes (a value from outside) is not kept at every step.
+step's outputs, and carries the cotangents of the carries. What a forward step made on the way is
+kept if a contraction, a loop or the like went into it, and computed again if not. The carries and
+what else is kept come from a Scan with more outputs, which compilers join with the first one. A
+carry that no step changes (a value from outside) is not kept at every step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracejit.autodiff.composition import pullback_through
+from tracejit.autodiff.leaves import refilled
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,
@@ -22,10 +24,17 @@ from tracejit.autodiff.reverse import (
 )
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import elements_of, parameter, tuple_
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, elements_of, parameter, tuple_
 from tracejit.ops.dimensions import moved
 from tracejit.ops.scanning import SCAN, scan, scan_length
+from tracejit.shapes import Shape
 from tracejit.traversal import in_order, substitute
+
+# The families of the ops whose results are kept, and what is made of them.
+_COSTLY = (
+    *("contraction", "control", "custom", "grouped", "linalg", "reduction", "scanning"),
+    *("spectra", "windows"),
+)
 
 
 @differentiate.attach(SCAN)
@@ -87,7 +96,7 @@ class _Reversed:
         self.length = scan_length(instruction)
 
     def cotangents(self) -> list[Cotangent]:
-        back = self._fixpoint()
+        back, residuals = self._with_residuals(self._fixpoint())
         wanted = [c for c in (*back.of_slices, *back.of_carries) if c is not None]
         if not wanted:
             return [None] * len(self.instruction.operands)
@@ -113,7 +122,8 @@ class _Reversed:
             for p, c in zip(back.outputs, self.of_outputs, strict=True)
             if p is not None and c is not None
         ]
-        history = zip(kept, self._history(kept), strict=True)
+        made_before = self._history([*kept, *residuals])
+        history = zip([*kept, *residuals.values()], made_before, strict=True)
         inputs = [*used, *history, *given]
         states = [
             (p, zero_cotangent(p.array_shape) if c is None else c)
@@ -138,6 +148,20 @@ class _Reversed:
         results = iter(elements_of(made))
         of_inputs = [None if c is None else next(results) for c in back.of_slices]
         return [*of_inputs, *(None if p is None else next(results) for p in back.carries)]
+
+    def _with_residuals(self, back: _Backward) -> tuple[_Backward, dict[Instruction, Instruction]]:
+        """The step back, with parameters in place of the values that are kept for it."""
+        wanted = [c for c in (*back.of_slices, *back.of_carries) if c is not None]
+        moving = [c for c, after in zip(self.carries, self.next, strict=True) if c is not after]
+        worth = _worth_keeping(self.step, [*self.slices, *moving], wanted)
+        kept = {value: _like(value) for value in worth}
+        made = substitute(wanted, kept)
+        every = [*back.of_slices, *back.of_carries]
+        results = refilled(every, iter(made))
+        return (
+            replace(back, of_slices=results[: self.count], of_carries=results[self.count :]),
+            kept,
+        )
 
     def _fixpoint(self) -> _Backward:
         """One step back, with a cotangent for every carry that one can reach."""
@@ -181,6 +205,30 @@ class _Reversed:
             length=self.length,
         )
         return iter(elements_of(made)[self.stacked : self.stacked + len(kept)])
+
+
+def _worth_keeping(
+    step: Computation, moving: Sequence[Instruction], wanted: Sequence[Instruction]
+) -> list[Instruction]:
+    """The values of a step that its derivative reads and that cost more than they take to keep.
+
+    What does not depend on the parameters that are ``moving`` is the same in all steps.
+    """
+    forward = set(in_order([step.root]))
+    read: dict[Instruction, None] = {}
+    for instruction in in_order(wanted):
+        if instruction.op is GET_TUPLE_ELEMENT and instruction.operands[0] in forward:
+            forward.add(instruction)
+        if instruction not in forward:
+            read.update(dict.fromkeys(o for o in instruction.operands if o in forward))
+    varying, costly = set(moving), set[Instruction]()
+    for instruction in in_order([step.root, *read]):
+        if not any(operand in varying for operand in instruction.operands):
+            continue
+        varying.add(instruction)
+        if instruction.op.family in _COSTLY or any(o in costly for o in instruction.operands):
+            costly.add(instruction)
+    return [v for v in read if v in costly and isinstance(v.shape, Shape) and not v.reaches_effect]
 
 
 def _like(value: Instruction) -> Instruction:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import tracejit as tj
 from tests.autodiff.gradients import check_gradients
 from tests.autodiff.structure import gradients, opcodes
 from tests.building import computation
@@ -92,3 +96,29 @@ def test_map_is_differentiated_element_by_element() -> None:
     product = computation("product", lambda x, y: ops.mul(x, ops.exp(y)), SCALAR, SCALAR)
     values = np.array([[0.5, -1.0], [2.0, 0.0]])
     check_gradients(lambda x, y: ops.map_([x, y], product), [values, values.T.copy()], order=3)
+
+
+def test_a_scan_keeps_what_is_costly_and_computes_again_what_is_not() -> None:
+    """Except what is said to be computed again."""
+
+    X = np.linspace(-1, 1, 12).reshape(4, 3)
+
+    def steps(function: Any) -> Counter[str]:
+        text = tj.jit(tj.grad(lambda w: function(w, X).sum())).lower(np.eye(3)).as_text()
+        back = text[text.index("_gradient") :]
+        return Counter({name: back.count(f" {name}(") for name in ("dot", "tanh", "sine")})
+
+    def step(h: Any, x: Any, w: Any) -> Any:
+        return np.sin(np.tanh(h @ w + x)), None
+
+    def scanned(w: Any, xs: Any) -> Any:
+        return tj.lax.scan(lambda h, x: step(h, x, w), xs[0], xs)[0]
+
+    def checkpointed(w: Any, xs: Any) -> Any:
+        return tj.lax.scan(tj.checkpoint(lambda h, x: step(h, x, w)), xs[0], xs)[0]
+
+    assert steps(scanned)["tanh"] == 0
+    assert steps(checkpointed)["tanh"] == 1
+    found, again = (tj.jacrev(f)(np.eye(3) * 0.9, X) for f in (scanned, checkpointed))
+    np.testing.assert_allclose(found, again, 1e-12)
+    np.testing.assert_allclose(tj.jacfwd(scanned)(np.eye(3) * 0.9, X), found, 1e-12)
