@@ -16,6 +16,7 @@ from tracejit.hlo import to_text
 from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.donation import require_donatable
+from tracejit.runtime.progress import reported
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, kernel_texts
@@ -173,10 +174,10 @@ def executable(module: Module, target: str = "cpu") -> Executable:
     if found is not None:
         return found
     # One compilation uses all threads; two at once would only wait for each other.
-    with _compiling:
+    with _compiling, reported(module.name) as progress:
         with importing_tvm():
             backend = importlib.import_module("tracejit.backends.tvm.compiler")
-        return cache.add(key, backend.compile_for_host(module))
+        return cache.add(key, backend.compile_for_host(module, progress))
 
 
 def _compiler(module: Module, target: str, check: bool) -> compiler.Executable:

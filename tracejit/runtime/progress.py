@@ -1,0 +1,108 @@
+"""A line on the screen while a long compilation runs, for those who sit before it.
+
+    with reported("train_step") as progress:
+        compile_for_host(module, progress)
+
+The line appears after a second and is gone at the end. It is written to stderr, and only where that
+is a terminal or a notebook's; ``TRACEJIT_PROGRESS`` = 1 or 0 decides otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+Progress = Callable[[int, int], None]
+"""Called with the number of parts compiled so far, and of all."""
+
+DELAY_SECONDS = 1.0
+INTERVAL_SECONDS = 0.5
+
+_YES = ("1", "on", "true", "yes")
+_NO = ("0", "off", "false", "no")
+
+
+@contextmanager
+def reported(name: str) -> Iterator[Progress]:
+    """Inside, a compilation of ``name`` runs, and tells how far it is."""
+    stream = sys.stderr
+    if not is_wanted(stream):
+        yield _silent
+        return
+    line = _Line(name, stream)
+    thread = threading.Thread(target=line.run, name="tracejit-progress", daemon=True)
+    thread.start()
+    try:
+        yield line.advance
+    finally:
+        line.finished.set()
+        thread.join()
+
+
+def is_wanted(stream: TextIO | None) -> bool:
+    """Whether progress is shown on ``stream``."""
+    if stream is None:  # a process without a console
+        return False
+    chosen = os.environ.get("TRACEJIT_PROGRESS", "").strip().lower()
+    if chosen in _YES or chosen in _NO:
+        return chosen in _YES
+    return _is_terminal(stream) or _in_notebook()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # closed
+        return False
+
+
+def _in_notebook() -> bool:
+    """Whether cells of a notebook run here: IPython is imported, and has a kernel."""
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return hasattr(get_ipython() if get_ipython is not None else None, "kernel")
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+class _Line:
+    """Writes the line again and again over itself, then blanks, from a thread of its own."""
+
+    def __init__(self, name: str, stream: TextIO) -> None:
+        self.finished = threading.Event()
+        self._name = name
+        self._stream = stream
+        self._start = time.monotonic()
+        self._state = (0, 0)
+        self._width = 0
+
+    def advance(self, done: int, total: int) -> None:
+        self._state = (done, total)
+
+    def run(self) -> None:
+        wait = DELAY_SECONDS
+        try:
+            while not self.finished.wait(wait):
+                self._show(self._text())
+                wait = INTERVAL_SECONDS
+            if self._width:
+                self._show("")
+        except (OSError, ValueError):  # the stream was closed
+            return
+
+    def _text(self) -> str:
+        done, total = self._state
+        parts = f"{done} of {total} parts, " if total else ""
+        return f"compiling {self._name}: {parts}{time.monotonic() - self._start:.0f} s"
+
+    def _show(self, text: str) -> None:
+        blanks = " " * (self._width - len(text))
+        self._stream.write(f"\r{text}{blanks}" if text else f"\r{blanks}\r")
+        self._stream.flush()
+        self._width = len(text)
