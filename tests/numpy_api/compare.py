@@ -21,11 +21,11 @@ Function = Callable[..., Any]
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "complex64": 2e-5}
 
 
-def by_numpy(function: Function, *args: Any) -> Any:
+def by_numpy(function: Function, *args: Any, **kwargs: Any) -> Any:
     """The reference: NumPy itself, silent about NaN and overflow."""
     with warnings.catch_warnings(), numpy.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return function(numpy, *args)
+        return function(numpy, *args, **kwargs)
 
 
 def at_once(function: Function, *args: Any) -> Any:

@@ -1,17 +1,21 @@
 """Arrays for comparisons with NumPy: drawn over dtypes, shapes, memory layouts, special values.
 
-draw(seed, "r+", first)            real elements, at least one, of rank 1 to 3
-draw(seed, "f=!", first)           floating, of the first array's shape, NaN and infinities too
-draw(seed, "ab", first)            of a shape that stretches to the first array's
+arrays_of("r+", ())           real elements, at least one, of rank 1 to 3
+arrays_of("f=!", arrays)      floating, of the first array's shape, NaN and infinities too
+arrays_of("ab#", arrays)      of a shape that stretches to the first array's, elements of any size
 
-A word is a kind (a letter of KINDS), a shape (a sign of SHAPES) and perhaps ``!``.
+A word is a kind (a letter of KINDS), a shape (a sign of SHAPES) and perhaps ``!`` or ``#``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 BOOL = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -36,69 +40,84 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 Sizes = tuple[int, ...]
-
-
-def _any_shape(rng: np.random.Generator) -> Sizes:
-    return tuple(rng.integers(0, 5, rng.integers(0, 4)))
-
-
-def _some_elements(rng: np.random.Generator) -> Sizes:
-    return tuple(rng.integers(1, 5, rng.integers(1, 4)))
-
-
-SHAPES: dict[str, Callable[[np.random.Generator], Sizes]] = {
-    "*": _any_shape,
-    "+": _some_elements,
-    "v": lambda rng: (int(rng.integers(1, 7)),),
-    "V": lambda rng: (int(rng.integers(4, 8)),),
-    "m": lambda rng: tuple(rng.integers(1, 5, 2)),
-    "M": lambda rng: (3, 4),
-    "s": lambda rng: (3, 3),
-    "C": lambda rng: (2, 3, 4),
-    "0": lambda rng: (),
-    "4": lambda rng: (4,),
+SHAPES: dict[str, st.SearchStrategy[Sizes]] = {
+    "*": array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+    "+": array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4),
+    "v": array_shapes(min_dims=1, max_dims=1, min_side=1, max_side=6),
+    "V": array_shapes(min_dims=1, max_dims=1, min_side=4, max_side=7),
+    "m": array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=4),
+    "M": st.just((3, 4)),
+    "s": st.just((3, 3)),
+    "S": st.sampled_from([(3, 3), (2, 3, 3), (1, 2, 3, 3), (0, 3, 3)]),
+    "C": st.just((2, 3, 4)),
+    "0": st.just(()),
+    "4": st.just((4,)),
 }
-SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0])
 
 
-def draw(seed: int, word: str, first: np.ndarray | None) -> np.ndarray:
+@st.composite
+def arrays_of(draw: st.DrawFn, word: str, before: Sequence[np.ndarray]) -> np.ndarray:
     """An array as the word says; see the module."""
-    rng = np.random.default_rng(seed)
-    dtype = np.dtype(str(rng.choice(KINDS[word[0]])))
+    dtype = np.dtype(draw(st.sampled_from(KINDS[word[0]])))
     sign = word[1]
     if sign in "=b":
-        assert first is not None, "the first array has no other before it"
-        shape = first.shape
+        shape = before[0].shape
         if sign == "b":
-            shape = tuple(1 if rng.random() < 0.3 else size for size in shape)
-            shape = shape[int(rng.integers(0, len(shape) + 1)) :]
+            ones = draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
+            shape = tuple(1 if one else size for one, size in zip(ones, shape, strict=True))
+            shape = shape[draw(st.integers(0, len(shape))) :]
     else:
-        shape = tuple(map(int, SHAPES[sign](rng)))
-    return laid_out(rng, np.asarray(elements(rng, dtype, shape, word.endswith("!"))))
+        shape = draw(SHAPES[sign])
+    made = draw(arrays(dtype, shape, elements=elements(dtype, word[2:]), fill=st.nothing()))
+    return laid_out(made, draw(st.sampled_from(LAYOUTS)))
 
 
-def elements(rng: np.random.Generator, dtype: np.dtype, shape: Sizes, special: bool) -> np.ndarray:
-    """Small numbers, many of them equal, and special ones if asked for."""
-    if dtype.kind in "bui":
-        low = -9 if dtype.kind == "i" else 0
-        return rng.integers(low, 2 if dtype.kind == "b" else 10, shape).astype(dtype)
-    made = (rng.integers(-12, 13, shape) / 4).astype(dtype)
+@cache
+def elements(dtype: np.dtype, which: str) -> st.SearchStrategy[Any]:
+    """Small numbers, many of them equal; special ones with ``!``, those of any size with ``#``.
+
+    Sums and products of the small ones are exact.
+    """
+    if dtype.kind == "b":
+        return st.booleans()
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        small = st.integers(max(limits.min, -9), 9)
+        if which != "#":
+            return small
+        return small | st.sampled_from([limits.min, limits.min + 1, limits.max - 1, limits.max])
     if dtype.kind == "c":
-        turned: np.ndarray = made + (1j * rng.integers(-12, 13, shape) / 4).astype(dtype)
-        return turned
-    if special:
-        return np.where(rng.random(shape) < 0.3, rng.choice(SPECIAL, shape), made).astype(dtype)
-    return made
+        part = elements(np.empty(0, dtype).real.dtype, which)
+        return st.builds(complex, part, part)
+    quarters = st.integers(-12, 12).map(lambda n: n / 4)
+    if not which:
+        return quarters
+    limits = np.finfo(dtype)
+    special = [np.nan, np.inf, -np.inf, -0.0, 0.0, float(limits.smallest_subnormal)]
+    if which == "!":
+        return quarters | st.sampled_from(special)
+    far = [float(limits.max), float(limits.min), float(limits.tiny), float(limits.eps)]
+    return quarters | st.sampled_from(special + far) | st.floats(width=8 * dtype.itemsize)  # type: ignore[arg-type]
 
 
-def laid_out(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    """The same array in memory that is contiguous, turned, reversed or strided."""
-    way = rng.integers(0, 4)
-    if way == 1:
-        return np.asfortranarray(array) if array.ndim else array
-    if way == 2 and array.ndim:
+LAYOUTS = ("rows", "columns", "reversed", "strided", "broadcast", "turned", "read-only")
+
+
+def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
+    """The same array in memory that lies otherwise; "broadcast" repeats the first row."""
+    if not array.ndim:
+        return array
+    if layout == "columns":
+        return np.asfortranarray(array)
+    if layout == "reversed":
         turned: np.ndarray = array[::-1].copy()[::-1]
         return turned
-    if way == 3 and array.ndim:
-        return np.repeat(array, 2, 0)[::2]
+    if layout == "strided":
+        return np.repeat(array, 2, -1)[..., ::2]
+    if layout == "broadcast" and len(array):
+        return np.broadcast_to(array[:1], array.shape)
+    if layout == "turned":
+        return np.moveaxis(np.moveaxis(array, 0, -1).copy(), -1, 0)
+    if layout == "read-only":
+        array.flags.writeable = False
     return array

@@ -8,16 +8,24 @@ called once. Ufuncs have their records from their own numbers of arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+from hypothesis.strategies import SearchStrategy
+
+Option = SearchStrategy[Any] | Callable[..., SearchStrategy[Any]]
 
 
 class Record(NamedTuple):
-    """A call and the arrays it takes; ``rtol`` where the default of `compare` is too strict."""
+    """A call and the arrays it takes; ``rtol`` where the default of `compare` is too strict.
+
+    ``options`` are keyword arguments of the call that are drawn, maybe as the arrays require.
+    """
 
     call: Callable[..., Any]
     words: tuple[str, ...] = ()
     rtol: float | None = None
+    options: Mapping[str, Option] = {}
 
 
 def R(call: Callable[..., Any], *words: str, rtol: float | None = None) -> Record:

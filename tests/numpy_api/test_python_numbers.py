@@ -11,9 +11,9 @@ import pytest
 import tracejit as tj
 from tests.numpy_api.compare import check, same
 
-I8 = np.int8([1, 2, 3])
-U64 = np.uint64([1, 2, 2**64 - 1])
-F32 = np.float32([1, 2, 3])
+I8 = np.array([1, 2, 3], np.int8)
+U64 = np.array([1, 2, 2**64 - 1], np.uint64)
+F32 = np.array([1, 2, 3], np.float32)
 FLAGS = np.array([True, False, True])
 
 

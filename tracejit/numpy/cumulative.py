@@ -28,9 +28,10 @@ def _accumulated(
     x = value.to(accumulator_type(name, value, dtype))
     if replaced is not None and x.array_shape.element_type.is_inexact:
         x = where(is_nan(x), fill(x, replaced), x)
-    if axis is None:
+    if axis is None or (not x.array_shape.rank and axis in (0, -1)):
+        axis = 0
         x = layout.reshape(x, [x.array_shape.size])
-    return finish(function, running(name, x, axis or 0), out)
+    return finish(function, running(name, x, axis), out)
 
 
 def running(name: str, x: Instruction, axis: int) -> Instruction:
@@ -72,6 +73,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise AttributeValueError(f"diff: n must not be negative, not {n}")
     x = lift(operand(a).natural, False)
+    if not n:
+        return x
+    if not x.ndim:
+        raise ShapeError("diff: a number has no neighbours")
     position = canonical_axis("diff", axis, x.ndim)
     parts = [_edge(p, x.shape, position) for p in (prepend,) if _given(p)]
     parts += [x, *(_edge(p, x.shape, position) for p in (append,) if _given(p))]

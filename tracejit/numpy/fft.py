@@ -23,7 +23,7 @@ from tracejit.ops.constants import constant
 from tracejit.ops.elementwise_unary import conj
 from tracejit.ops.spectra import fft as fft_op
 from tracejit.shapes import ElementType
-from tracejit.trace.convert import converted
+from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import adopted, implements
 
 __all__ = [
@@ -109,7 +109,11 @@ def _transformed(
     x = _resized(x, position, size // 2 + 1 if kind == "IRFFT" else size)
     made = _over(x, kind, [position], [size])
     factor = _factor(function, norm, kind in ("FFT", "RFFT"), size)
-    return finish(function, made if factor == 1 else scaled(made, factor), out)
+    made = made if factor == 1 else scaled(made, factor)
+    if kind == "IRFFT" and operand(a).element_type is ElementType.F16:
+        # NumPy gives real results the type of a real operand.
+        made = converted(made, ElementType.F16)
+    return finish(function, made, out)
 
 
 @implements(np.fft.fft)

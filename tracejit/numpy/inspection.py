@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import AttributeValueError
+from tracejit.errors import AttributeValueError, ElementTypeError
 from tracejit.numpy.creation import asarray
 from tracejit.numpy.manipulation import as_array, is_contiguous
 from tracejit.numpy.sizes import known_or_none
@@ -38,6 +38,8 @@ def min_scalar_type(a: Any) -> np.dtype:
 @implements(np.common_type)
 def common_type(*arrays: Any) -> Any:
     """The floating or complex scalar type that all arrays fit into; integers count as float64."""
+    if any(np.dtype(x.dtype) == np.bool_ for x in map(as_array, arrays)):
+        raise ElementTypeError("common_type: truth values have no common type with numbers")
     floats = [
         x.dtype if x.element_type.is_inexact else np.dtype(float) for x in map(as_array, arrays)
     ]

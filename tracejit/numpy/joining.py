@@ -47,7 +47,8 @@ def concatenate(
     for one in operands:
         if not (one.is_weak or np.can_cast(one.type, common, casting)):
             raise ElementTypeError(
-                f"concatenate: cannot cast from {one.type} to {np.dtype(common)} by the rule {casting!r}"
+                f"concatenate: cannot cast from {one.type} to {np.dtype(common)} by the rule "
+                f"{casting!r}"
             )
     made = [o.to(element_type_of(common)) for o in operands]
     if axis is None:
@@ -240,6 +241,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return roll(ravel(x), shift, 0).reshape(x.shape)
     axes = [axis] if np.ndim(axis) == 0 else list(axis)
+    if not axes:
+        return x.copy()
     shifts = [shift] if np.ndim(shift) == 0 else list(shift)
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise AttributeValueError("roll: shift and axis must be equally many")

@@ -120,7 +120,8 @@ def _require_equal(function: str, x: Instruction, d: int, y: Instruction, e: int
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """The sum of products of two flat arrays, the first one conjugated."""
-    return dot(ravel(a).conj(), ravel(b))
+    x = ravel(a)
+    return dot(x.conj() if x.element_type.is_complex else x, ravel(b))
 
 
 @implements(np.inner)
@@ -179,7 +180,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     )
     for d, e in zip(*pairs, strict=True):
         _require_equal("tensordot", x, d, y, e)
-    return lift(contract(x, y, DotDimensionNumbers(*pairs)))
+    return lift(contract(x, y, DotDimensionNumbers(*pairs)), False)
 
 
 @implements(np.kron)

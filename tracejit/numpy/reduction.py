@@ -8,9 +8,9 @@ import numpy as np
 
 from tracejit.errors import ShapeError
 from tracejit.graph import Instruction
-from tracejit.numpy.building import Axis, axes_of, canonical_axis, fill, is_nan, where
+from tracejit.numpy.building import Axis, canonical_axis, fill, is_nan, where
 from tracejit.numpy.complex_order import place_of_extreme
-from tracejit.numpy.reducing import NO_VALUE, combined, reduced, with_axes
+from tracejit.numpy.reducing import NO_VALUE, combined, reduced, reduction_axes, with_axes
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, layout
 from tracejit.ops.computations import highest, lowest
@@ -196,7 +196,7 @@ def _nan_extreme(
     worst = lowest(element_type) if name == "max" else highest(element_type)
     made = reduced(name, without_nan(a, worst), axis, None, None, keepdims, initial, where)
     # Nothing but NaN: NaN.
-    axes = axes_of(f"nan{name}", axis, x.array_shape.rank)
+    axes = reduction_axes(f"nan{name}", axis, x.array_shape.rank)
     empty: Instruction = combined("and", is_nan(x), axes)
     empty = layout.reshape(empty, made.shape)
     return finish(

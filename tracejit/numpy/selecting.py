@@ -74,7 +74,7 @@ def clip(
         made = comparison.maximum(made, low)
     if high is not None:
         made = comparison.minimum(made, high)
-    return made if out is None else finish("clip", made.instruction, out)
+    return finish("clip", made.instruction, out)
 
 
 @implements(np.select)

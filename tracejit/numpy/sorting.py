@@ -173,7 +173,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         # Falling edges are searched from behind, whichever they are.
         rising = searchsorted(edges, x, side)
         falling = edges.shape[0] - searchsorted(edges[::-1], x, side)
-        return np.where(edges[:1].sum() <= edges[-1:].sum(), rising, falling)
+        is_rising = edges[:1].sum() <= edges[-1:].sum()
+        return lift(as_array(np.where(is_rising, rising, falling)).instruction)
     steps = np.diff(values)
     if (steps >= 0).all():
         return searchsorted(edges, x, side)

@@ -281,7 +281,11 @@ def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> 
 
 
 def _names_objects(function: FunctionType) -> bool:
-    """Whether a function is a method, or names an object or a class with methods of the user's."""
+    """Whether a function is a method, or may call methods of the user's.
+
+    It names an object or a class that has some, or attributes that no array and no container has:
+    its arguments may have them.
+    """
     code = function.__code__
     if code.co_varnames[:1] in _OWN:
         return True
@@ -290,7 +294,23 @@ def _names_objects(function: FunctionType) -> bool:
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # not assigned yet
             named.append(cell.cell_contents)
-    return any(_has_users_methods(v if isinstance(v, type) else type(v)) for v in named)
+    if any(_has_users_methods(v if isinstance(v, type) else type(v)) for v in named):
+        return True
+    return any(name not in known for name in _unusual_names(code))
+
+
+@functools.cache
+def _usual_names() -> frozenset[str]:
+    """What NumPy's modules, arrays, Python's containers and builtins call their own."""
+    namespaces = (*RECORDED, np.ndarray, np.ufunc, builtins, str, list, dict, set, tuple, complex)
+    return frozenset(name for namespace in namespaces for name in dir(namespace))
+
+
+@functools.lru_cache(maxsize=4096)
+def _unusual_names(code: CodeType) -> frozenset[str]:
+    """The globals and attributes of a function, and of those inside, that are not usual."""
+    inside = (_unusual_names(one) for one in code.co_consts if isinstance(one, CodeType))
+    return frozenset(code.co_names).difference(_usual_names()).union(*inside)
 
 
 @functools.lru_cache(maxsize=1024)

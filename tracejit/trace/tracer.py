@@ -230,7 +230,7 @@ class Tracer(Operators, Indexing, Methods):
 
     @property
     def T(self) -> Tracer:
-        return self.through(Permute(tuple(range(self.ndim - 1, -1, -1))))
+        return self.through(Permute(tuple(range(self.ndim - 1, -1, -1))), self.is_scalar)
 
     @property
     def mT(self) -> Any:
@@ -238,7 +238,9 @@ class Tracer(Operators, Indexing, Methods):
 
     @property
     def real(self) -> Tracer:
-        return self.through(ComplexPart(True)) if self.element_type.is_complex else self
+        if not self.element_type.is_complex:
+            return self
+        return self.through(ComplexPart(True), self.is_scalar)
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -247,8 +249,8 @@ class Tracer(Operators, Indexing, Methods):
     @property
     def imag(self) -> Tracer:
         if not self.element_type.is_complex:
-            return self._new(full(self._instruction.array_shape, 0))
-        return self.through(ComplexPart(False))
+            return self._new(full(self._instruction.array_shape, 0), self.is_scalar)
+        return self.through(ComplexPart(False), self.is_scalar)
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -266,8 +268,8 @@ class Tracer(Operators, Indexing, Methods):
     def view(self, dtype: Any = None) -> Tracer:
         """A view of all of the array; of another dtype, a copy of its bits."""
         if dtype is None:
-            return self.through(Reshape(self.shape))
-        return self._new(bits_as(self.instruction, element_type_of(dtype)))
+            return self.through(Reshape(self.shape), self.is_scalar)
+        return self._new(bits_as(self.instruction, element_type_of(dtype)), self.is_scalar)
 
     def copy(self, order: str = "C") -> Tracer:
         """A new array with the same elements."""
