@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -106,6 +107,37 @@ class Compiled:
         with self._stream.running():
             report: Report = load("tracejit.runtime.explaining").explain(self.program, given)
         return report
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        header: str | os.PathLike[str] | None = None,
+        python: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        gradients: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Writes a shared library that needs neither Python nor TVM: see `docs/ahead_of_time.md`.
+
+        ``header`` is a header for C, ``python`` a module for Python without this package, ``name``
+        the function's, by default that of the file. With ``gradients`` a second function,
+        ``name_value_and_grad``, returns the gradients too. Donated arguments are not written over.
+
+        Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only
+        Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without
+        a C compiler, and `OSError` for a file that cannot be written.
+        """
+        made = load("tracejit.transforms.export")
+        made.export(
+            made.of_module(self.module),
+            path,
+            header=header,
+            python=python,
+            name=name,
+            gradients=gradients,
+            threads=threads,
+        )
 
     def _flattened(self, arrays: Sequence[Any]) -> list[Any]:
         """The arguments as the program takes them."""

@@ -92,7 +92,25 @@ def describe(program: Program, target: CpuTarget) -> Artifact:
 
 
 def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Callable[[], Any]]:
-    """Functions that compile one module each: chunks of kernels, about equal, and the entry.
+    """Functions that compile one module each: the kernels' and the entry's."""
+    entry = entry_function(program, make)
+    last = partial(compile_entry, entry, target, make is packed_function)
+    return [*_kernel_jobs(program, target, make), last]
+
+
+def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:
+    """Object files in ``folder`` with a C function for every kernel of a checked program."""
+    jobs = _kernel_jobs(program, target, c_function)
+    files = [folder / f"{index}.o" for index in range(len(jobs))]
+    writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
+    _on_threads(writers, target.threads, None)
+    return files
+
+
+def _kernel_jobs(
+    program: Program, target: CpuTarget, make: MakeFunction
+) -> list[Callable[[], Any]]:
+    """Functions that compile chunks of kernels, about equal.
 
     Kernels that call back need a pass that slows others down, and have a module of their own; so
     have those that are not worth LLVM's slowest passes.
@@ -102,13 +120,11 @@ def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Calla
         held = contents(kernel.body)
         function = kernel_function(kernel, held, make)
         groups.setdefault((bool(held.callbacks), _is_quick(kernel)), []).append(function)
-    jobs = [
+    return [
         partial(compile_kernels, chunk, target, *how)
         for how, functions in groups.items()
         for chunk in _chunks(functions, target.threads)
     ]
-    entry = entry_function(program, make)
-    return [*jobs, partial(compile_entry, entry, target, make is packed_function)]
 
 
 def _is_quick(kernel: Kernel) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from pathlib import Path
 
 from tracejit import api
 from tracejit.commandline.files import (
@@ -16,6 +17,8 @@ from tracejit.commandline.files import (
     write,
 )
 from tracejit.commandline.showing import FORMS
+from tracejit.errors import ArgumentError
+from tracejit.transforms.export import export, of_module
 
 
 def add_compile(commands: Commands) -> None:
@@ -56,11 +59,37 @@ def _compile(arguments: argparse.Namespace) -> None:
 def add_export(commands: Commands) -> None:
     made = command(commands, "export", _export, "write a module in another form")
     made.add_argument(
-        "--to", dest="form", choices=sorted(FORMS), required=True, help="what to write"
+        "--to",
+        dest="form",
+        choices=["library", *sorted(FORMS)],
+        help="what to write: text, or a shared library for C, the default for .so and .dylib",
     )
     made.add_argument("-o", "--output", metavar="FILE", required=True, help="where")
+    made.add_argument("--header", metavar="FILE", help="write the library's header for C")
+    made.add_argument("--python", metavar="FILE", help="write a Python module for the library")
+    made.add_argument("--name", help="of the library's function (default: the file's)")
+    made.add_argument(
+        "--gradients",
+        action="store_true",
+        help="a second function of the library: NAME_value_and_grad",
+    )
+    made.add_argument(
+        "--threads", type=_positive, help="that the library uses at most (default: as many as here)"
+    )
 
 
 def _export(arguments: argparse.Namespace) -> None:
     module = read_module(arguments.file)
-    write(FORMS[arguments.form](module), arguments.output)
+    form = arguments.form
+    if form is None and Path(arguments.output).suffix in (".so", ".dylib"):
+        form = "library"
+    given = {name: getattr(arguments, name) for name in ("header", "python", "name", "threads")}
+    if form == "library":
+        options = {"gradients": arguments.gradients, **given}
+        export(of_module(module), arguments.output, **options)
+        return
+    if form is None:
+        raise ArgumentError(f"export: say what to write to {arguments.output} with --to")
+    if arguments.gradients or any(value is not None for value in given.values()):
+        raise ArgumentError(f"export: --to {form} is text, which takes only --output")
+    write(FORMS[form](module), arguments.output)

@@ -181,7 +181,7 @@ class JitFunction(Generic[P, R]):
                 arrays.append(np.asarray(leaf, abstract.shape.dtype))
             return arrays
 
-        return Lowered(staged, self._target, self._check, flatten)
+        return Lowered(staged, self._target, self._check, flatten, self._paths(call))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         call = self._take_apart(args, kwargs)

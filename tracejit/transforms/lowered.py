@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracejit import hlo
@@ -24,11 +25,14 @@ Flatten = Callable[..., list[Any]]
 class Compiled:
     """A compiled function, for arguments like those it was lowered for."""
 
-    def __init__(self, staged: Staged, executable: Executable, flatten: Flatten) -> None:
+    def __init__(
+        self, staged: Staged, executable: Executable, flatten: Flatten, names: Sequence[str]
+    ) -> None:
         self._staged = staged  # what it calls back lives as long as the graph
         self._finish = staged.finisher()
         self._executable = executable
         self._flatten = flatten
+        self._names = names
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result. Raises `ArgumentError` for other shapes or types.
@@ -64,15 +68,49 @@ class Compiled:
         )
         return analysis
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        header: str | os.PathLike[str] | None = None,
+        python: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        gradients: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Writes a shared library that needs neither Python nor TVM: see `docs/ahead_of_time.md`.
+
+        ``header`` is a header for C, ``python`` a module for Python without this package, ``name``
+        the function's, by default that of the file. With ``gradients`` a second function,
+        ``name_value_and_grad``, returns the gradients too. Donated arguments are not written over.
+
+        Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only
+        Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without
+        a C compiler, and `OSError` for a file that cannot be written.
+        """
+        made = load("tracejit.transforms.export")
+        made.export(
+            made.Function(self._staged.module, self._names, self._staged.paths),
+            path,
+            header=header,
+            python=python,
+            name=name,
+            gradients=gradients,
+            threads=threads,
+        )
+
 
 class Lowered:
     """A traced function that is not compiled yet."""
 
-    def __init__(self, staged: Staged, target: str, check: bool, flatten: Flatten) -> None:
+    def __init__(
+        self, staged: Staged, target: str, check: bool, flatten: Flatten, names: Sequence[str]
+    ) -> None:
         self._staged = staged
         self._target = target
         self._check = check
         self._flatten = flatten
+        self._names = names
 
     @property
     def module(self) -> Module:
@@ -113,4 +151,4 @@ class Lowered:
     def compile(self) -> Compiled:
         """The compiled function."""
         executable = compile_module(self.module, self._target, self._check)
-        return Compiled(self._staged, executable, self._flatten)
+        return Compiled(self._staged, executable, self._flatten, self._names)

@@ -52,6 +52,11 @@ class Staged:
     outputs: tuple[Output, ...]
     structure: Structure
 
+    @property
+    def paths(self) -> list[str]:
+        """What each array of the result is called: result, result[0], result['loss']."""
+        return tree.paths(self.structure, "result")
+
     def finisher(self) -> Finish:
         """A function from the module's results to what the traced function would have returned."""
         structure = self.structure

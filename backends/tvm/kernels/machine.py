@@ -11,13 +11,15 @@ from tvm import DataType
 class Machine:
     """One processor: its vector registers, its threads, and its caches in bytes per core.
 
-    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON.
+    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON. Without ``python`` there is
+    no interpreter to call back, where its libraries would be quicker.
     """
 
     vector_bytes: int = 32
     threads: int = 2
     l1: int = 32 << 10
     l2: int = 512 << 10
+    python: bool = True
 
     @property
     def registers(self) -> int:

@@ -31,7 +31,8 @@ def suits_library(frame: Frame, work: Sorting, order: Order) -> bool:
     size = work.operands[0].array_shape.size
     threads = min(frame.machine.threads, size // work.length)
     return (
-        len(work.operands) == 1
+        frame.machine.python
+        and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length
         and order.element_type in _TYPES

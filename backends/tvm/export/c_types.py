@@ -1,0 +1,50 @@
+"""Element types in C."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float",
+    "complex128": "double",
+    "bool": "uint8_t",
+    "int4": "int8_t",
+    "uint4": "uint8_t",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+}
+_NOTES = {
+    "complex64": "real and imaginary parts in turn",
+    "complex128": "real and imaginary parts in turn",
+    "bool": "0 or 1",
+    "int4": "-8 to 7",
+    "uint4": "0 to 15",
+    "float16": "bits of IEEE half precision",
+    "bfloat16": "bits of bfloat16",
+}
+
+C_KEYWORDS = frozenset(
+    "auto bool break case char const continue default do double else enum extern false float for "
+    "goto if inline int long main nullptr register restrict return short signed sizeof static "
+    "struct switch true typedef typeof union unsigned void volatile while and or not xor class "
+    "delete export friend namespace new operator private protected public template this throw try "
+    "catch using virtual asm".split()
+)
+"""What is no name in C or C++."""
+
+
+def c_type(dtype: np.dtype) -> str:
+    """The type of C that an array of ``dtype`` consists of; two of them for a complex number."""
+    if dtype.name in _NAMES:
+        return _NAMES[dtype.name]
+    # Floats of eight bits and less take a byte each.
+    return f"{dtype.name}_t" if dtype.kind in "iu" else f"uint{8 * dtype.itemsize}_t"
+
+
+def note(dtype: np.dtype) -> str:
+    """What C's type does not say of the elements; empty where it says all."""
+    if dtype.name in _NOTES:
+        return _NOTES[dtype.name]
+    return "" if dtype.name in _NAMES or dtype.kind in "iu" else f"bits of {dtype.name}"

@@ -1,0 +1,130 @@
+"""The functions of an exported library: a program each, and what its arguments are called in C."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tracejit.backends.abi import ArraySpec
+from tracejit.backends.tvm.codegen import contents
+from tracejit.backends.tvm.export.c_types import C_KEYWORDS
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.program import Branch, Call, Kernel, Loop, Node, Program
+from tracejit.backends.tvm.twins import without_twins
+from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.graph import Module
+from tracejit.shapes import AnyShape, Shape, TupleShape
+
+# What the functions call their own things, and macros that compilers define.
+_RESERVED = frozenset(
+    "API COMPILED_THREADS errno give_memory given kept linux model_constants np processor_suits "
+    "status take_memory unix workspace".split()
+)
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument or a result: its name in C and Python, where it stands in the user's function."""
+
+    name: str
+    described: str
+    spec: ArraySpec
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One function: ``program`` with kernels named after it, and its arrays in order."""
+
+    name: str
+    program: Program
+    arguments: Sequence[Array]
+    results: Sequence[Array]
+
+
+def entry_of(
+    name: str, module: Module, arguments: Sequence[str], results: Sequence[str], machine: Machine
+) -> Entry:
+    """A module as a function ``name``; ``arguments`` and ``results`` describe its arrays.
+
+    Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for dynamic
+    dimensions, for more than one device, and for what only Python can compute, naming the op.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS:
+        raise ArgumentError(f"export: {name!r} cannot be the name of a function in C")
+    if (module.replica_count, module.num_partitions) != (1, 1):
+        raise UnsupportedError("export: the module runs on several devices")
+    entry = module.entry
+    for shape in (*(p.shape for p in entry.parameters), entry.root.shape):
+        if not all(isinstance(s, Shape) and not s.is_dynamic for s in _leaves(shape)):
+            raise UnsupportedError(
+                f"export: {name} takes or returns {shape}, which is no array of C"
+            )
+    program = without_twins(lower(entry, machine))
+    program.check()
+    for kernel in program.kernels:
+        called = contents(kernel.body).callbacks
+        if called:
+            op = ", ".join(dict.fromkeys(kernel.counted.ops)) or kernel.name
+            raise UnsupportedError(
+                f"export: {op} is computed by Python ({', '.join(called)}), "
+                "which a library for C has not got"
+            )
+    taken = set(_RESERVED)
+    return Entry(
+        name,
+        _renamed(program, f"{name}_"),
+        [
+            Array(_unique(d, "argument", taken), d, spec)
+            for d, spec in zip(arguments, program.inputs, strict=True)
+        ],
+        [
+            Array(_unique(d, "result", taken), d, spec)
+            for d, spec in zip(results, program.outputs, strict=True)
+        ],
+    )
+
+
+def _leaves(shape: AnyShape) -> list[AnyShape]:
+    if isinstance(shape, TupleShape):
+        return [leaf for element in shape.elements for leaf in _leaves(element)]
+    return [shape]
+
+
+def _unique(described: str, otherwise: str, taken: set[str]) -> str:
+    """``described`` as an identifier of C and Python: parameters['w'][0] is parameters_w_0."""
+    words = re.findall(r"[A-Za-z0-9_]+", described)
+    wanted = "_".join(word.strip("_") or "_" for word in words)
+    if not re.match(r"[A-Za-z]", wanted):
+        wanted = f"{otherwise}_{wanted}".rstrip("_")
+    if wanted in C_KEYWORDS or keyword.iskeyword(wanted):
+        wanted += "_"
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name
+
+
+def _renamed(program: Program, prefix: str) -> Program:
+    """The program with a prefix before its kernels' names."""
+
+    def kernel(each: Kernel) -> Kernel:
+        return replace(each, name=prefix + each.name)
+
+    def nodes(given: Sequence[Node]) -> list[Node]:
+        made: list[Node] = []
+        for node in given:
+            if isinstance(node, Call):
+                made.append(replace(node, kernel=prefix + node.kernel))
+            elif isinstance(node, Loop):
+                made.append(replace(node, condition=nodes(node.condition), body=nodes(node.body)))
+            elif isinstance(node, Branch):
+                made.append(replace(node, branches=[nodes(b) for b in node.branches]))
+        return made
+
+    kernels = [kernel(each) for each in program.kernels]
+    return replace(program, kernels=kernels, calls=nodes(program.calls))

@@ -1,0 +1,90 @@
+"""Compiling and linking an exported library: kernels by TVM, the rest by a C compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracejit.backends.machine import host
+from tracejit.backends.tvm.build import write_kernels
+from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.export.entries import Entry
+from tracejit.backends.tvm.export.source import constants_of, source
+from tracejit.errors import CompilationError
+
+# Features as the system lists them, and as GCC and Clang ask for them.
+_FEATURES = {
+    "sse4_2": "sse4.2",
+    "avx": "avx",
+    "avx2": "avx2",
+    "fma": "fma",
+    "bmi1": "bmi",
+    "bmi2": "bmi2",
+    "avx512f": "avx512f",
+    "avx512bw": "avx512bw",
+    "avx512dq": "avx512dq",
+    "avx512vl": "avx512vl",
+}
+
+
+def find_compiler() -> list[str]:
+    """The C compiler: ``CC``, where the user has set it, else cc, gcc or clang.
+
+    Raises `CompilationError` where there is none.
+    """
+    chosen = shlex.split(os.environ.get("CC", ""))
+    if chosen:
+        if shutil.which(chosen[0]):
+            return chosen
+        raise CompilationError(f"export: CC is {chosen[0]!r}, which was not found")
+    found = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
+    if found is None:
+        raise CompilationError(
+            "export: a C compiler is needed, and none of cc, gcc and clang was found; install one, "
+            "or set CC to it"
+        )
+    return [found]
+
+
+def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
+    """The shared library with all ``entries``, ``name``_message and ``name``_set_threads.
+
+    Raises `CompilationError` where there is no C compiler, or where it fails.
+    """
+    compiler = find_compiler()
+    with tempfile.TemporaryDirectory(prefix="tracejit-") as place:
+        folder = Path(place)
+        objects: list[Path] = []
+        for number, entry in enumerate(entries):
+            own = folder / str(number)
+            own.mkdir()
+            objects += write_kernels(entry.program, target, own)
+        constants, text, made = folder / "constants", folder / f"{name}.c", folder / "library"
+        constants.write_bytes(constants_of(entries))
+        features = [gcc for system, gcc in _FEATURES.items() if system in host().features]
+        text.write_text(
+            source(entries, name, target.threads, features, str(constants)), encoding="utf-8"
+        )
+        exported = [*(e.name for e in entries), f"{name}_message", f"{name}_set_threads"]
+        command = [*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared"]
+        command += ["-o", str(made), str(text), *map(str, objects), *_options(exported, folder)]
+        done = subprocess.run(command, capture_output=True, text=True, close_fds=False)
+        if done.returncode != 0:
+            raise CompilationError(f"export: {compiler[0]} failed: {done.stderr.strip()}")
+        return made.read_bytes()
+
+
+def _options(exported: Sequence[str], folder: Path) -> list[str]:
+    """Options that hide everything but the functions, and refuse what nothing defines."""
+    if sys.platform == "darwin":
+        return [option for name in exported for option in ("-Wl,-exported_symbol", f"-Wl,_{name}")]
+    script = folder / "exported"
+    names = " ".join(f"{name};" for name in exported)
+    script.write_text(f"{{ global: {names} local: *; }};\n", encoding="utf-8")
+    return [f"-Wl,--version-script={script}", "-Wl,-s", "-Wl,--no-undefined", "-lm", "-lpthread"]

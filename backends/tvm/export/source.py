@@ -1,0 +1,160 @@
+"""The C source of an exported library: its functions, which call the kernels in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import resources
+
+from tracejit.backends.tvm.export.c_types import c_type
+from tracejit.backends.tvm.export.entries import Entry
+from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node
+
+MESSAGES = (
+    "success",
+    "an argument or a result is a null pointer",
+    "there is no memory left",
+    "a kernel failed",
+    "this processor lacks instructions that the library was compiled for",
+)
+"""What the functions' numbers mean, 0 first."""
+
+_NULL, _MEMORY, _KERNEL, _PROCESSOR = range(1, 5)
+
+
+def source(
+    entries: Sequence[Entry], name: str, threads: int, features: Sequence[str], constants: str
+) -> str:
+    """The text of the one C file.
+
+    ``features`` are what the processor must have, as GCC calls them; ``constants`` is the path of a
+    file that has all constants of all entries, one after the other.
+    """
+    return "\n".join(_lines(entries, name, threads, features, constants)) + "\n"
+
+
+def constants_of(entries: Sequence[Entry]) -> bytes:
+    """The constants of all entries, each at a multiple of 64 bytes."""
+    parts = []
+    for entry in entries:
+        for array in entry.program.constants:
+            data = array.tobytes()
+            parts.append(data + bytes(-len(data) % 64))
+    return b"".join(parts)
+
+
+def _lines(
+    entries: Sequence[Entry], name: str, threads: int, features: Sequence[str], constants: str
+) -> Iterator[str]:
+    yield f"#define COMPILED_THREADS {threads}"
+    yield resources.files(__package__).joinpath("runtime.c").read_text(encoding="utf-8")
+    yield '#define API __attribute__((visibility("default")))'
+    yield from _constants(constants)
+    yield "static int processor_suits(void) {"
+    if features:
+        yield "#if defined(__x86_64__) || defined(__i386__)"
+        yield "  __builtin_cpu_init();"
+        checks = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in features)
+        yield f"  return {checks};"
+        yield "#endif"
+    yield "  return 1;"
+    yield "}"
+    yield f"API const char *{name}_message(int status) {{"
+    yield "  static const char *const messages[] = {"
+    yield from (f'    "{message}",' for message in MESSAGES)
+    yield "  };"
+    yield f'  if (status < 0 || status >= {len(MESSAGES)}) return "unknown status";'
+    yield "  return messages[status];"
+    yield "}"
+    yield f"API void {name}_set_threads(int count) {{ set_thread_count(count); }}"
+    first = 0
+    for entry in entries:
+        yield from _entry(entry, first)
+        first += len(constants_of([entry]))
+
+
+def _constants(path: str) -> Iterator[str]:
+    yield "extern const char model_constants[];"
+    yield "#ifdef __APPLE__"
+    yield f'__asm__(".const_data\\n.p2align 6\\n_model_constants:\\n.incbin \\"{path}\\"\\n.text");'
+    yield "#else"
+    yield '__asm__(".pushsection .rodata\\n.balign 64\\n.hidden model_constants\\n"'
+    yield '        "model_constants:\\n"'
+    yield f'        ".incbin \\"{path}\\"\\n.byte 0\\n.popsection");'
+    yield "#endif"
+
+
+def signature(entry: Entry) -> str:
+    """``int model(const float *x, float *result)``"""
+    arguments = [f"const {c_type(a.spec.dtype)} *{a.name}" for a in entry.arguments]
+    results = [f"{c_type(r.spec.dtype)} *{r.name}" for r in entry.results]
+    return f"int {entry.name}({', '.join([*arguments, *results]) or 'void'})"
+
+
+def _entry(entry: Entry, first: int) -> Iterator[str]:
+    program = entry.program
+    for kernel in program.kernels:
+        kinds = ", ".join(["void *"] * len(kernel.parameters)) or "void"
+        yield f"int {kernel.name}({kinds});"
+    arrays = [array for array in (*entry.arguments, *entry.results) if array.spec.nbytes]
+    yield f"API {signature(entry)} {{"
+    if arrays:
+        yield f"  if ({' || '.join(f'!{array.name}' for array in arrays)}) return {_NULL};"
+    yield f"  if (!processor_suits()) return {_PROCESSOR};"
+    if program.workspace_bytes:
+        yield "  static _Atomic(void *) kept;"
+        yield f"  char *workspace = take_memory(&kept, {program.workspace_bytes});"
+        yield f"  if (!workspace) return {_MEMORY};"
+    yield f"  int status = {_KERNEL};"
+    places = _Places(entry, first)
+    yield from places.nodes(program.calls, "  ")
+    yield "  status = 0;"
+    yield "end: __attribute__((unused));"
+    if program.workspace_bytes:
+        yield "  give_memory(&kept, workspace);"
+    yield "  return status;"
+    yield "}"
+
+
+class _Places:
+    """The statements of one function."""
+
+    def __init__(self, entry: Entry, first: int) -> None:
+        self._inputs = [array.name for array in entry.arguments]
+        self._outputs = [array.name for array in entry.results]
+        self._constants = []
+        for array in entry.program.constants:
+            self._constants.append(first)
+            first += array.nbytes + -array.nbytes % 64
+
+    def nodes(self, nodes: Sequence[Node], indent: str) -> Iterator[str]:
+        for node in nodes:
+            if isinstance(node, Call):
+                arguments = ", ".join(self._address(argument) for argument in node.arguments)
+                yield f"{indent}if ({node.kernel}({arguments})) goto end;"
+            elif isinstance(node, Loop):
+                yield f"{indent}for (;;) {{"
+                yield from self.nodes(node.condition, indent + "  ")
+                predicate = self._address(node.predicate)
+                yield f"{indent}  if (!*(const volatile uint8_t *){predicate}) break;"
+                yield from self.nodes(node.body, indent + "  ")
+                yield f"{indent}}}"
+            elif isinstance(node, Branch):
+                yield from self._branch(node, indent)
+
+    def _branch(self, branch: Branch, indent: str) -> Iterator[str]:
+        yield f"{indent}switch (*(const volatile int32_t *){self._address(branch.selector)}) {{"
+        last = len(branch.branches) - 1
+        for number, nodes in enumerate(branch.branches):
+            yield f"{indent}  {'default' if number == last else f'case {number}'}:"
+            yield from self.nodes(nodes, indent + "    ")
+            yield f"{indent}    break;"
+        yield f"{indent}}}"
+
+    def _address(self, argument: Argument) -> str:
+        offset = argument.offset
+        if argument.memory is Memory.WORKSPACE:
+            return f"(void *)(workspace + {offset})"
+        if argument.memory is Memory.CONSTANT:
+            return f"(void *)(model_constants + {self._constants[argument.index] + offset})"
+        names = self._inputs if argument.memory is Memory.INPUT else self._outputs
+        return f"(void *)((char *){names[argument.index]} + {offset})"

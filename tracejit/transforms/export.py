@@ -1,0 +1,134 @@
+"""Compiled programs as files: a shared library, a header for C, a module for Python."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracejit.autodiff.reverse import is_differentiable
+from tracejit.backends.machine import thread_count
+from tracejit.errors import ArgumentError
+from tracejit.graph import Module
+from tracejit.loading import load
+from tracejit.runtime import importing_tvm
+from tracejit.shapes import AnyShape, TupleShape
+from tracejit.transforms.of_module import gradient_of
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A module, and what its arrays are called, tuples taken apart: x, parameters['w'], result."""
+
+    module: Module
+    arguments: Sequence[str]
+    results: Sequence[str]
+
+
+def export(
+    function: Function,
+    path: PathLike,
+    *,
+    header: PathLike | None = None,
+    python: PathLike | None = None,
+    name: str | None = None,
+    gradients: bool = False,
+    threads: int | None = None,
+) -> None:
+    """Writes a shared library with one function for C, which needs nothing of Python or TVM.
+
+    The function's ``name`` is that of the file by default: ``int model(const float *x, float
+    *result)`` in model.so. ``header`` is written for C and C++, ``python`` as a module that calls
+    the library through ctypes. With ``gradients`` a second function, ``model_value_and_grad``, also
+    returns the gradient of the result, one real number, with respect to every floating argument.
+    It uses ``threads`` threads at most, by default as many as there are here.
+
+    Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only Python
+    can compute, `DerivativeError` where there is no gradient, `CompilationError` without a C
+    compiler, and `OSError` for a file that cannot be written.
+    """
+    paths = [Path(each) for each in (path, header, python) if each is not None]
+    for each in paths:
+        _require_place(each)
+    library = paths[0]
+    if python is not None and Path(python).with_suffix("") == library.with_suffix(""):
+        raise ArgumentError(
+            f"export: Python would import {library.name} in place of {Path(python).name}; give one "
+            "of them another name"
+        )
+    called = _name_of(library) if name is None else name
+    count = thread_count() if threads is None else threads
+    if count < 1:
+        raise ArgumentError(f"export: threads must be at least 1, not {count}")
+    functions = {called: function}
+    if gradients:
+        functions[f"{called}_value_and_grad"] = _with_gradient(function)
+    with importing_tvm():
+        made = load("tracejit.backends.tvm.export")
+        target = replace(load("tracejit.backends.tvm.cpu").host_target(), threads=count)
+        machine = load("tracejit.backends.tvm.kernels.machine").Machine
+    there = machine(target.vector_bytes, count, python=False)
+    entries = [
+        made.entry_of(title, f.module, f.arguments, f.results, there)
+        for title, f in functions.items()
+    ]
+    library.write_bytes(made.library(entries, called, target))
+    if header is not None:
+        text = made.header(entries, called, library.name, count)
+        Path(header).write_text(text, encoding="utf-8")
+    if python is not None:
+        Path(python).write_text(made.loader(entries, called, library.name), encoding="utf-8")
+
+
+def of_module(module: Module) -> Function:
+    """A module whose arrays have no names of their own."""
+    arguments = [
+        f"argument{number}{path}"
+        for number, parameter in enumerate(module.entry.parameters)
+        for path in _paths(parameter.shape)
+    ]
+    return Function(
+        module, arguments, [f"result{path}" for path in _paths(module.entry.root.shape)]
+    )
+
+
+def _paths(shape: AnyShape) -> list[str]:
+    """How each array of a shape is reached: [0][1]."""
+    if not isinstance(shape, TupleShape):
+        return [""]
+    return [f"[{n}]{rest}" for n, part in enumerate(shape.elements) for rest in _paths(part)]
+
+
+def _with_gradient(function: Function) -> Function:
+    module = gradient_of(function.module, value=True)
+    gradients = [
+        f"gradient of {name}"
+        for name, parameter in zip(
+            function.arguments, function.module.entry.parameters, strict=True
+        )
+        if is_differentiable(parameter)
+    ]
+    return Function(module, function.arguments, [*function.results, *gradients])
+
+
+def _name_of(path: Path) -> str:
+    """model for model.so and libmodel.so.1."""
+    stem = path.name.partition(".")[0].removeprefix("lib") or path.name
+    return re.sub(r"[^A-Za-z0-9_]", "_", stem)
+
+
+def _require_place(path: Path) -> None:
+    """Raises `OSError` before the work is done, for a file that surely cannot be written."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    folder = path.parent
+    if not folder.is_dir():
+        code = errno.ENOTDIR if folder.exists() else errno.ENOENT
+        raise OSError(code, os.strerror(code), str(path))
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
