@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracejit.transforms.custom import custom_jvp, custom_vjp
     from tracejit.transforms.forward import jvp, linear_transpose, linearize
     from tracejit.transforms.gradient import grad, value_and_grad, vjp
-    from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacrev
+    from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
     from tracejit.transforms.of_module import gradient_of
     from tracejit.transforms.stop_gradient import stop_gradient
     from tracejit.transforms.vmap import vmap
@@ -49,6 +49,7 @@ __all__ = [
     "infeed",
     "interpret",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
@@ -107,6 +108,7 @@ _MEMBERS = {
         "hessian",
         "hvp",
         "jacfwd",
+        "jacobian",
         "jacrev",
     ),
     "tracejit.transforms.of_module": ("gradient_of",),

@@ -116,6 +116,7 @@ from tracejit.lax.reductions import (
     sort,
     top_k,
 )
+from tracejit.lax.replicas import cross_replica_sum
 from tracejit.lax.scanning import associative_scan, map, scan
 from tracejit.lax.shapes import (
     broadcast,
@@ -201,6 +202,7 @@ __all__ = [
     "convert_element_type",
     "cos",
     "cosh",
+    "cross_replica_sum",
     "cummax",
     "cummin",
     "cumprod",

@@ -52,6 +52,9 @@ def jacrev(
     return _jacobian(function, argnums, has_aux, holomorphic, allow_int, _by_rows)
 
 
+jacobian = jacrev
+
+
 def jacfwd(
     function: Function,
     argnums: int | Sequence[int] = 0,
