@@ -153,6 +153,21 @@ def test_dataclasses_are_trees() -> None:
     assert step.bias == 2
 
 
+def test_methods_of_arguments() -> None:
+    def applied(model: Any, x: Any) -> Any:
+        return model.apply(x)
+
+    def each(models: Any, x: Any) -> Any:
+        return sum(map(lambda model: model.apply(x), models))
+
+    affine = Affine(2.0 * X, np.float64(1))
+    np.testing.assert_array_equal(tj.jit(applied)(affine, X), affine.apply(X))
+    np.testing.assert_array_equal(tj.jit(each)([affine, affine], X), 2 * affine.apply(X))
+    made = Base()
+    run = tj.jit(lambda base, x: base.run(x), static_argnums=0)
+    np.testing.assert_array_equal(run(made, X), made.run(X))
+
+
 def test_wrapped_functions_and_generators() -> None:
     def outer(function: Any) -> Any:
         @functools.wraps(function)

@@ -1,8 +1,8 @@
 """Methods that a traced function calls record as well: ``self.helper(x)``, ``model.loss(x)``.
 
 Names lead to a function's globals and closure, which a copy can show differently; attributes do
-not. So in methods, and in functions that name objects with methods, calls of attributes are
-rewritten.
+not. So in methods, and in functions that name objects with methods or attributes that may be
+methods of an argument, calls of attributes are rewritten.
 """
 
 from __future__ import annotations
