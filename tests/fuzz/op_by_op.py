@@ -5,7 +5,8 @@
     asked.results        the computation's results, each op from XLA's results of those before it
 
 Each op is a module of its own, its operands parameters, so that XLA can neither fold nor rewrite
-it together with others. An op that calls computations is run whole. Twice: on the interpreter's
+it together with others. An op that calls computations is run whole; if XLA then disagrees, again
+with a barrier behind each op of those. Twice: on the interpreter's
 values, and on those that XLA made. Where the two agree on every op, but not on the whole, XLA
 contradicts itself.
 """
@@ -30,10 +31,12 @@ from tracejit.backends.numpy.extents import Dynamic
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import TOKEN, AnyShape, Shape, TupleShape, shape_of
-from tracejit.traversal import instructions, rebuild
+from tracejit.traversal import instructions, rebuild, transform
 
 # Ops that compute nothing: what they make is taken from the interpreter.
-_STRUCTURE = {"Tuple", "GetTupleElement", "AfterAll", "AddDependency"}
+_STRUCTURE = {"Tuple", "GetTupleElement", "AfterAll", "AddDependency", "SetDimensionSize"}
+# Ops inside of whose computations XLA can be kept from rewriting.
+_CONTROL = {"Call", "Conditional", "While"}
 
 Value = Any
 
@@ -83,14 +86,55 @@ def _alone(instruction: Instruction, operands: Sequence[Value]) -> tuple[str, Va
     outputs = _arrays_of(root)
     if outputs is None:
         return "", ours, ours
-    entry = Computation("alone", tuple(parameters), root)
+    made, wrong = _compared(root, outputs, parameters, arrays, leaves(ours))
+    if wrong and instruction.op.name in _CONTROL:
+        (guarded,) = transform([root], _guarded)
+        outputs = _arrays_of(guarded) or []
+        made, wrong = _compared(guarded, outputs, parameters, arrays, leaves(ours))
+    return wrong, ours, _nested(iter(made), instruction.shape)
+
+
+def _compared(
+    root: Instruction,
+    outputs: Sequence[Instruction],
+    parameters: Sequence[Instruction],
+    arrays: Sequence[np.ndarray],
+    ours: list[np.ndarray],
+) -> tuple[list[np.ndarray], str]:
+    """What XLA makes of the op, or ours where it refuses, and what is wrong with it."""
     whole = Computation("alone", tuple(parameters), ops.tuple_(outputs))
     try:
         made = leaves(run_xla(Module("alone", whole), *arrays))
     except JaxRuntimeError as error:
-        return "" if refused.reason(error) else str(error)[:300], ours, ours
-    wrong = verdict(entry, instruction.op.name, arrays, made, leaves(ours), True)
-    return wrong, ours, _nested(iter(made), instruction.shape)
+        return ours, "" if refused.reason(error) else str(error)[:300]
+    entry = Computation("alone", tuple(parameters), root)
+    return made, verdict(entry, root.op.name, arrays, made, ours, True)
+
+
+def _guarded(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+    """The instruction, in whose computations nothing can be folded or rewritten together."""
+    if instruction.op.name not in _CONTROL:
+        return None
+    attributes = {name: _behind(value) for name, value in instruction.attributes.items()}
+    return Instruction(instruction.op, operands, instruction.shape, attributes, instruction.source)
+
+
+def _behind(value: Any) -> Any:
+    """An attribute; of a computation, every array behind a barrier."""
+    if isinstance(value, tuple):
+        return tuple([_behind(element) for element in value])
+    if not isinstance(value, Computation):
+        return value
+
+    def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+        shape = instruction.shape
+        if instruction.op is PARAMETER or not isinstance(shape, Shape) or shape.is_dynamic:
+            return _guarded(instruction, operands)
+        made = _guarded(instruction, operands) or rebuild(instruction, operands)
+        return ops.optimization_barrier(made)
+
+    (root,) = transform([value.root], visit)
+    return Computation(value.name, value.parameters, root)
 
 
 def _input(

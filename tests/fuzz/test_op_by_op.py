@@ -85,6 +85,12 @@ def test_a_constant_that_xla_folds_otherwise() -> None:
     assert not outcome.failed
 
 
+def test_a_constant_that_xla_folds_otherwise_inside_of_a_call() -> None:
+    called = computation("called", taken, X)
+    outcome = judged(lambda x: ops.tuple_(ops.elements_of(ops.call(called, [x]))))
+    assert outcome.kind == CONTRADICTED
+
+
 def wrong_sub(instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     return np.asarray(lhs + rhs)
 
