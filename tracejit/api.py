@@ -30,7 +30,7 @@ from tracejit.traversal import called_computations
 if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", compiler.FAST_CPU)
 
 _compiling = threading.Lock()
 
@@ -209,7 +209,8 @@ def executable(module: Module, target: str = "cpu") -> Executable:
     with _compiling, reported(module.name) as progress:
         with importing_tvm():
             backend = importlib.import_module("tracejit.backends.tvm.compiler")
-        return cache.add(key, backend.compile_for_host(module, progress))
+        fast_math = target == compiler.FAST_CPU
+        return cache.add(key, backend.compile_for_host(module, progress, fast_math))
 
 
 def _compiler(module: Module, target: str, check: bool) -> compiler.Executable:

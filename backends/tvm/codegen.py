@@ -83,9 +83,14 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
 _WRAP = tvm.transform.module_pass(
     lambda module, context: wrapping(module), opt_level=0, name="tracejit.Wrap"
 )
-_LINK_MATHEMATICS = tvm.transform.module_pass(
-    lambda module, context: link(module), opt_level=0, name="tracejit.LinkMathematics"
-)
+_LINK_MATHEMATICS = {
+    fast: tvm.transform.module_pass(
+        lambda module, context, fast=fast: link(module, fast),
+        opt_level=0,
+        name="tracejit.LinkMathematics",
+    )
+    for fast in (False, True)
+}
 
 # TVM gives every module functions between f16 and f32, which take longer to compile than a small
 # kernel. Where nothing calls them, common symbols of the same names push them out.
@@ -160,7 +165,7 @@ def compile_kernels(
         t.VectorizeLoop(True),
         t.UnrollLoop(),
         _WRAP,
-        _LINK_MATHEMATICS,
+        _LINK_MATHEMATICS[target.fast_math],
         *([t.LowerTVMBuiltin()] if callbacks else []),
         t.LowerIntrin(),
         *([_DROP_CONVERSIONS] if target.converts_halves else []),

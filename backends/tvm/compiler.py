@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.tvm.aliases import aliases_of
 from tracejit.backends.tvm.build import Progress, build
@@ -11,12 +13,14 @@ from tracejit.backends.tvm.lower import lower
 from tracejit.graph import Module
 
 
-def compile_for_host(module: Module, progress: Progress | None = None) -> bytes | InProcess:
+def compile_for_host(
+    module: Module, progress: Progress | None = None, fast_math: bool = False
+) -> bytes | InProcess:
     """The module for this machine's processor: an artifact to keep, or code in this process alone.
 
     The second where no linker is installed. Raises `CompilationError` for an op without a rule.
     """
-    target = host_target()
+    target = replace(host_target(), fast_math=fast_math)
     machine = Machine(target.vector_bytes, target.threads)
     program = lower(module.entry, machine, aliases_of(module))
     return build(program, target, progress)

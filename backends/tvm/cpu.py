@@ -17,7 +17,8 @@ class CpuTarget:
 
     ``attributes`` are LLVM's, each with its sign (``+avx2``, ``-pku``); ``vector_bytes`` is the
     width of one vector register. ``converts_halves`` says that f16 becomes f32, and back, by an
-    instruction, and not by a function.
+    instruction, and not by a function. With ``fast_math`` arithmetic may be reordered and
+    functions may be less exact.
     """
 
     triple: str
@@ -26,21 +27,25 @@ class CpuTarget:
     threads: int
     vector_bytes: int
     converts_halves: bool = False
+    fast_math: bool = False
 
     @property
     def tvm(self) -> Any:
         """TVM's own description, with itself as the host."""
-        return _target(self.triple, self.cpu, self.attributes, self.threads)
+        return self._described(3)
 
     @property
     def tvm_quick(self) -> Any:
         """The same for code that need not be the fastest: LLVM leaves out its slowest passes."""
-        return _target(self.triple, self.cpu, self.attributes, self.threads, 1)
+        return self._described(1)
 
     @property
     def tvm_unoptimised(self) -> Any:
         """The same for code that is built in a fifth of the time, and not made fast."""
-        return _target(self.triple, self.cpu, self.attributes, self.threads, 0)
+        return self._described(0)
+
+    def _described(self, level: int) -> Any:
+        return _target(self.triple, self.cpu, self.attributes, self.threads, level, self.fast_math)
 
 
 def host_target() -> CpuTarget:
@@ -84,9 +89,18 @@ def _llvm(question: str) -> Any:
     return tvm.get_global_func(f"tvm.codegen.llvm.{question}")()
 
 
+# What LLVM may do to arithmetic under fast mathematics: everything but to forget NaN and infinity.
+_FREEDOMS = ("fast-math-reassoc", "fast-math-contract", "fast-math-nsz", "fast-math-arcp")
+
+
 @functools.cache
 def _target(
-    triple: str, cpu: str, attributes: tuple[str, ...], threads: int, level: int = 3
+    triple: str,
+    cpu: str,
+    attributes: tuple[str, ...],
+    threads: int,
+    level: int = 3,
+    fast_math: bool = False,
 ) -> Any:
     description: dict[str, Any] = {
         "kind": "llvm",
@@ -95,6 +109,8 @@ def _target(
         "num-cores": threads,
         "opt-level": level,
     }
+    if fast_math:
+        description |= dict.fromkeys(_FREEDOMS, True)
     if attributes:
         description["mattr"] = list(attributes)
     target = tvm.target.Target(description)

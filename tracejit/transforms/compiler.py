@@ -10,6 +10,10 @@ import numpy as np
 from tracejit.graph import Module
 
 
+FAST_CPU = "cpu,fast-math"
+"""The target that reorders arithmetic and takes quicker functions."""
+
+
 class Executable(Protocol):
     """A compiled module: takes one array for each parameter and returns new arrays."""
 

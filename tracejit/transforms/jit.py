@@ -39,7 +39,7 @@ from tracejit.transforms.arguments import (
     static_key,
 )
 from tracejit.transforms.cache_report import REMEMBERED, CacheReport, Compilation, compilation
-from tracejit.transforms.compiler import Executable, compile_module, planned_bytes
+from tracejit.transforms.compiler import FAST_CPU, Executable, compile_module, planned_bytes
 from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.memory_order import Order, in_memory_order
 from tracejit.transforms.mutation import Mutated, MutatingFunction
@@ -390,6 +390,7 @@ def jit(
     donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
+    fast_math: bool = False,
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
@@ -406,6 +407,7 @@ def jit(
     donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
+    fast_math: bool = False,
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
@@ -423,6 +425,7 @@ def jit(
     donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
+    fast_math: bool = False,
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
@@ -439,6 +442,7 @@ def jit(
     donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
+    fast_math: bool = False,
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
@@ -455,6 +459,7 @@ def jit(
     donate_argnames: Names = None,
     target: str = "cpu",
     check: bool = False,
+    fast_math: bool = False,
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
@@ -468,7 +473,10 @@ def jit(
     that no memory is taken for these; what they hold afterwards is a result's value, or nothing in
     particular, and a warning names those that no result can use. ``check`` makes the compiled
     function raise where an index is out of range, an integer is divided by zero, or an operation
-    makes the first NaN or infinity; nothing is written over then. ``autograph`` rewrites the
+    makes the first NaN or infinity; nothing is written over then. ``fast_math`` lets the compiler
+    reorder and contract sums and products, divide by multiplying with a reciprocal and ignore the
+    sign of zero, and takes quicker functions: powers are within 2 + 3 |y log(x)| ulp. NaN
+    and infinity stay what they are. ``autograph`` rewrites the
     function so that its ``if``, ``while`` and ``for`` may depend on traced values.
     ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced value, to NumPy.
     ``memory_budget`` is how many bytes arguments, results and everything between them may take, as
@@ -489,7 +497,7 @@ def jit(
             static_argnames,
             donate_argnums,
             donate_argnames,
-            target,
+            FAST_CPU if fast_math and target == "cpu" else target,
             check,
             record_numpy,
             memory_budget,

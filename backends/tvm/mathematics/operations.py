@@ -36,12 +36,16 @@ _PURE = 1  # tvm::tirx::CallEffectKind::kPure
 
 @dataclass(frozen=True)
 class Operation:
-    """A function that is applied lane by lane: a formula, and the TVM op that stands for it."""
+    """A function that is applied lane by lane: a formula, and the TVM op that stands for it.
+
+    ``fast`` is the formula for those who asked for speed before accuracy.
+    """
 
     name: str
     formula: Formula
     arity: int
     returns: str | None
+    fast: Formula | None = None
 
     @property
     def op(self) -> Any:
@@ -49,10 +53,11 @@ class Operation:
 
 
 @functools.cache
-def _text(made: Operation, name: str, kind: Kind, lanes: int) -> str:
+def _text(made: Operation, name: str, kind: Kind, lanes: int, fast: bool) -> str:
     """The LLVM function ``name`` that applies the formula to ``lanes`` elements of ``kind``."""
     function = Function(name, [kind] * made.arity, lanes)
-    return function.text(made.formula(*function.arguments))
+    formula = (made.fast if fast else None) or made.formula
+    return function.text(formula(*function.arguments))
 
 
 _OPERATIONS: dict[str, Operation] = {}
@@ -77,13 +82,14 @@ def operation(
     arity: int = 1,
     returns: str | None = None,
     kinds: Mapping[str, Kind] = KINDS,
+    fast: Formula | None = None,
 ) -> Callable[..., Expr]:
     """A function of TIR expressions and their TVM element type that stands for ``formula``.
 
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
     element type ``returns``. The function raises ValueError for a dtype not among ``kinds``.
     """
-    made = register(Operation(name, formula, arity, returns))
+    made = register(Operation(name, formula, arity, returns, fast))
 
     def apply(*arguments: Expr, dtype: str) -> Expr:
         if dtype not in kinds:
@@ -104,10 +110,13 @@ def unary(
 
 
 def binary(
-    name: str, formula: Formula, kinds: Mapping[str, Kind] = KINDS
+    name: str,
+    formula: Formula,
+    kinds: Mapping[str, Kind] = KINDS,
+    fast: Formula | None = None,
 ) -> Callable[[Expr, Expr, str], Expr]:
     """``formula`` as a function of two TIR expressions and their TVM element type."""
-    apply = operation(name, formula, arity=2, kinds=kinds)
+    apply = operation(name, formula, arity=2, kinds=kinds, fast=fast)
     return _documented(lambda x, y, dtype: apply(x, y, dtype=dtype), apply)
 
 
@@ -169,8 +178,10 @@ def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
     return function
 
 
-def link(module: Any) -> Any:
+def link(module: Any, fast: bool = False) -> Any:
     """Replace the operations in an IRModule by LLVM functions, and import those.
+
+    With ``fast`` they are the quick ones, where there are any.
 
     To be run after loops are vectorised and before code generation; a module that uses no
     operation comes back as it is.
@@ -185,7 +196,7 @@ def link(module: Any) -> Any:
         kind, lanes = MOVED[str(element.with_lanes(1))], element.lanes
         name = f"tracejit_{made.name}_{kind.name}x{lanes}"
         if name not in texts:
-            texts[name] = _text(made, name, kind, lanes)
+            texts[name] = _text(made, name, kind, lanes, fast)
         return tirx.call_pure_extern(str(call.ty), name, *call.args)
 
     bodies = {

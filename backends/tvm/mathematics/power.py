@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.mathematics.exponential import NORMAL, Exponent
+from tracejit.backends.tvm.mathematics.exponential import NORMAL, Exponent, exp
 from tracejit.backends.tvm.mathematics.exponential import reduced as exponent_of
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, FLOAT64, KINDS
 from tracejit.backends.tvm.mathematics.llvm import Value
-from tracejit.backends.tvm.mathematics.logarithm import exponent_as_float, is_unusual, split
+from tracejit.backends.tvm.mathematics.logarithm import exponent_as_float, is_unusual, log, split
 from tracejit.backends.tvm.mathematics.vocabulary import (
     absolute,
     clamp,
@@ -71,6 +71,19 @@ def pow_(x: Value, y: Value) -> Value:
     if not x.kind.is_float:
         return _integer_pow(x, y)
     return _pow_f32(x, y) if x.kind is FLOAT32 else _pow_f64(x, y)
+
+
+def fast_pow(x: Value, y: Value) -> Value:
+    """x**y, the product of y and the logarithm rounded: within 2 + 3 |y log(x)| ulp.
+
+    C's results at zeros, infinities, NaN and for negative x all the same.
+    """
+    if not x.kind.is_float:
+        return pow_(x, y)
+    t = y * log(x)
+    value = exp(t)
+    rare = ~((x > 0.0) & (x < math.inf) & (absolute(t) < math.inf))
+    return unlikely(rare, lambda: [pow_(x, y)], [value])[0]
 
 
 def _pow_f32(x: Value, y: Value) -> Value:
