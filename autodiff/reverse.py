@@ -8,6 +8,7 @@ differentiated again.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -44,6 +45,20 @@ def is_differentiable(instruction: Instruction) -> bool:
     return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
+_active: contextvars.ContextVar[set[Instruction] | None] = contextvars.ContextVar(
+    "active", default=None
+)
+
+
+def is_wanted(operand: Instruction) -> bool:
+    """Whether the pass that asks a rule needs this operand's cotangent.
+
+    Rules whose results are computed together, in a loop or a branch, leave out what is not.
+    """
+    active = _active.get()
+    return active is None or operand in active
+
+
 def zero_cotangent(shape: Shape) -> Instruction:
     """A cotangent of zeros, for rules that need every element of a tuple's."""
     return full(shape, 0)
@@ -72,6 +87,22 @@ def pullback(
     if not any(output in active for output in outputs):
         return [None] * len(inputs)
 
+    token = _active.set(active)
+    try:
+        return _walked(order, outputs, inputs, cotangents, active, observe)
+    finally:
+        _active.reset(token)
+
+
+def _walked(
+    order: Sequence[Instruction],
+    outputs: Sequence[Instruction],
+    inputs: Sequence[Instruction],
+    cotangents: Sequence[Cotangent],
+    active: set[Instruction],
+    observe: Callable[[Instruction, Nested, Sequence[Found]], None] | None,
+) -> list[Cotangent]:
+    wanted = set(inputs)
     sums: dict[Instruction, Nested | Pieces] = {}
     masks: dict[Instruction, Mask] = {}
 

@@ -40,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--benchmark", action="store_true", help="run the timings marked 'benchmark' as well"
     )
+    parser.addoption("--update-golden", action="store_true", help="write the golden graphs anew")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,13 +12,14 @@ from tracejit.autodiff.reverse import (
     Found,
     Nested,
     differentiate,
+    is_wanted,
     pullback,
     zero_cotangent,
 )
 from tracejit.autodiff.while_loops import while_cotangent
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import elements_of, parameter, tuple_
+from tracejit.ops.constants import TUPLE, elements_of, parameter, tuple_
 from tracejit.ops.control import (
     CALL,
     CONDITIONAL,
@@ -41,6 +42,17 @@ def _backward(
     left = iter(inputs)
     root = inline(computation, [assembled(p.shape, left) for p in computation.parameters])
     return pullback(leaves(root), inputs, arriving)
+
+
+def _wanted(operand: Instruction) -> list[bool]:
+    """For each leaf of an operand whether its cotangent is needed."""
+    if operand.op is TUPLE:
+        return [wanted for element in operand.operands for wanted in _wanted(element)]
+    return [is_wanted(operand)] * len(leaves(operand))
+
+
+def _only(results: Sequence[Cotangent], wanted: Sequence[bool]) -> list[Cotangent]:
+    return [r if w else None for r, w in zip(results, wanted, strict=True)]
 
 
 def _require_no_effect(instruction: Instruction, results: Sequence[Cotangent]) -> None:
@@ -70,9 +82,10 @@ def pullback_of_call(
     arguments = [*[leaf for o in instruction.operands for leaf in leaves(o)], *given]
     parameters = tuple(parameter(i, a.shape) for i, a in enumerate(arguments))
     count = len(arguments) - len(given)
-    results = _backward(
+    made_of = _backward(
         computation, parameters[:count], refilled(arriving, iter(parameters[count:]))
     )
+    results = _only(made_of, [w for o in instruction.operands for w in _wanted(o)])
     _require_no_effect(instruction, results)
     reached = [r for r in results if r is not None]
     if not reached:
@@ -94,10 +107,13 @@ def conditional_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Ne
     arguments = [tuple_([*leaves(operand), *given]) for operand in operands]
     parameters = [parameter(0, argument.shape) for argument in arguments]
     results = []
-    for branch, argument in zip(instruction.computations, parameters, strict=True):
+    for branch, operand, argument in zip(
+        instruction.computations, operands, parameters, strict=True
+    ):
         parts = elements_of(argument)
         count = len(parts) - len(given)
-        results.append(_backward(branch, parts[:count], refilled(arriving, iter(parts[count:]))))
+        found = _backward(branch, parts[:count], refilled(arriving, iter(parts[count:])))
+        results.append(_only(found, _wanted(operand)))
     _require_no_effect(instruction, [r for part in results for r in part])
     if all(r is None for part in results for r in part):
         return [None] * len(instruction.operands)

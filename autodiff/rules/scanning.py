@@ -19,12 +19,20 @@ from tracejit.autodiff.reverse import (
     Cotangents,
     differentiate,
     is_differentiable,
+    is_wanted,
     pullback,
     zero_cotangent,
 )
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import GET_TUPLE_ELEMENT, elements_of, parameter, tuple_
+from tracejit.ops.constants import (
+    GET_TUPLE_ELEMENT,
+    PARAMETER,
+    elements_of,
+    parameter,
+    tuple_,
+)
+from tracejit.ops.control import OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.dimensions import moved
 from tracejit.ops.scanning import SCAN, scan, scan_length
 from tracejit.shapes import Shape
@@ -165,9 +173,15 @@ class _Reversed:
 
     def _fixpoint(self) -> _Backward:
         """One step back, with a cotangent for every carry that one can reach."""
-        active = [c is not None for c in self.of_finals]
+        # The cotangent of a carry that no step changes goes nowhere else.
+        useful = [
+            before is not after or is_wanted(init)
+            for before, after, init in zip(self.carries, self.next, self.inits, strict=True)
+        ]
+        given = zip(self.of_finals, useful, strict=True)
+        active = [c is not None and use for c, use in given]
         while True:
-            back = self._backward(active)
+            back = self._backward(active, useful)
             reached = [
                 known or c is not None for known, c in zip(active, back.of_carries, strict=True)
             ]
@@ -175,7 +189,7 @@ class _Reversed:
                 return back
             active = reached
 
-    def _backward(self, active: Sequence[bool]) -> _Backward:
+    def _backward(self, active: Sequence[bool], useful: Sequence[bool]) -> _Backward:
         outputs: list[Cotangent] = [
             None if c is None else _like(o)
             for c, o in zip(self.of_outputs, self.outputs, strict=True)
@@ -184,10 +198,18 @@ class _Reversed:
             _like(c) if carries_on and is_differentiable(c) else None
             for carries_on, c in zip(active, self.carries, strict=True)
         ]
-        results = pullback(
-            [*self.outputs, *self.next], [*self.slices, *self.carries], [*outputs, *carries]
+        asked = [
+            *(s for s, operand in zip(self.slices, self.inputs, strict=True) if is_wanted(operand)),
+            *(c for c, use in zip(self.carries, useful, strict=True) if use),
+        ]
+        found = pullback([*self.outputs, *self.next], asked, [*outputs, *carries])
+        results = dict(zip(asked, found, strict=True))
+        return _Backward(
+            outputs,
+            carries,
+            [results.get(s) for s in self.slices],
+            [results.get(c) for c in self.carries],
         )
-        return _Backward(outputs, carries, results[: self.count], results[self.count :])
 
     def _history(self, kept: Sequence[Instruction]) -> Iterator[Instruction]:
         """What each of these carries was at every step, stacked."""
@@ -214,7 +236,7 @@ def _worth_keeping(
 
     What does not depend on the parameters that are ``moving`` is the same in all steps.
     """
-    forward = set(in_order([step.root]))
+    forward = {*in_order([step.root]), *_forward_loops(step, wanted)}
     read: dict[Instruction, None] = {}
     for instruction in in_order(wanted):
         if instruction.op is GET_TUPLE_ELEMENT and instruction.operands[0] in forward:
@@ -229,6 +251,24 @@ def _worth_keeping(
         if instruction.op.family in _COSTLY or any(o in costly for o in instruction.operands):
             costly.add(instruction)
     return [v for v in read if v in costly and isinstance(v.shape, Shape) and not v.reaches_effect]
+
+
+def _forward_loops(step: Computation, wanted: Sequence[Instruction]) -> list[Instruction]:
+    """Loops of the derivative that no cotangent goes into, and all that they need.
+
+    Not what stands behind a barrier, which is there to have it computed again.
+    """
+    late: set[Instruction] = set()
+    found = []
+    for instruction in in_order(wanted):
+        is_cotangent = instruction.op is PARAMETER and instruction not in step.parameters
+        if is_cotangent or instruction.op is OPTIMIZATION_BARRIER:
+            late.add(instruction)
+        elif not late.isdisjoint(instruction.operands):
+            late.add(instruction)
+        elif instruction.op is WHILE:
+            found.append(instruction)
+    return in_order(found)
 
 
 def _like(value: Instruction) -> Instruction:
