@@ -9,6 +9,8 @@ keeping up to K of its states in the same manner, and then differentiated step b
 With two times K states in memory, each step is computed three times (forward, to store, to
 differentiate) as long as N <= K * K / 2; beyond that a step back runs about N / K**2 steps again.
 K follows from the memory budget.
+
+Of a state of few numbers the Jacobian is carried along instead; see `small_loops`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tracejit.autodiff.reverse import (
     pullback,
     zero_cotangent,
 )
+from tracejit.autodiff.small_loops import Carried, is_small
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise
@@ -151,7 +154,18 @@ class _Reversed:
         active = self._active(arriving)
         if not any(active):
             return None
-        return nested(self.shape, iter(self._way_back(arriving, active)))
+        carried = self._carried(active)
+        found = carried.cotangents(arriving) if carried else self._way_back(arriving, active)
+        return nested(self.shape, iter(found))
+
+    def _carried(self, active: Sequence[bool]) -> Carried | None:
+        """The loop with its Jacobian, where the state has few numbers."""
+        after, before = self._back_step(active)
+        moving = [n for n in self.varying if after[n] is not None]
+        fixed = [n for n in self.fixed if active[n] and before[n] is not None]
+        if not is_small([*self.next, self.test], self.state, moving, [*moving, *fixed]):
+            return None
+        return Carried(self.state, self.next, self.test, self.init, moving, fixed)
 
     def _active(self, arriving: Sequence[Cotangent]) -> list[bool]:
         """Which parts of the state have a cotangent at some step."""

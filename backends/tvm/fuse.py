@@ -29,7 +29,7 @@ from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER
-from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
+from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import SELECT_AND_SCATTER
@@ -55,7 +55,9 @@ class Kernel:
 
     @property
     def dimensions(self) -> tuple[int, ...]:
-        return self.results[0].array_shape.dimensions
+        """Of the space that a pointwise kernel runs over: each result's, or none if gathered."""
+        first = self.results[0]
+        return () if gathered(first) else first.array_shape.dimensions
 
 
 @dataclass
@@ -80,7 +82,21 @@ def is_heart(instruction: Instruction) -> bool:
         pointwise.get(instruction.op) is None
         and indexed.get(instruction.op) is None
         and instruction.op not in (PARAMETER, CONSTANT, GET_TUPLE_ELEMENT, TUPLE)
+        and not gathered(instruction)
     )
+
+
+def gathered(instruction: Instruction) -> list[Instruction]:
+    """The scalars that a short vector is made of, one after the other; nothing for all others.
+
+    The kernel that computes the scalars stores them where the vector is to be.
+    """
+    parts = instruction.operands
+    if instruction.op is not CONCATENATE or len(parts) > MOST_GATHERED:
+        return []
+    scalars = [part.operands[0] for part in parts if part.op is RESHAPE]
+    all_scalars = len(scalars) == len(parts) and not any(s.array_shape.rank for s in scalars)
+    return scalars if all_scalars else []
 
 
 def is_given(instruction: Instruction) -> bool:
@@ -154,7 +170,7 @@ class _Fusion:
     def _place(self, instruction: Instruction) -> None:
         """Gives memory or a home to an instruction whose users are placed already."""
         made_whole = isinstance(instruction.shape, TupleShape) and instruction.op is not TUPLE
-        if made_whole or instruction.op is GET_TUPLE_ELEMENT:
+        if made_whole or gathered(instruction) or instruction.op is GET_TUPLE_ELEMENT:
             self.memory.add(instruction)
         homes: set[Instruction] = set()
         for user in self.users[instruction]:
@@ -172,6 +188,9 @@ class _Fusion:
             return False
         if any(self._wants_memory(user, instruction) for user in self.users[instruction]):
             return True
+        if _are_scalars((instruction, *homes)):
+            # They come together in one kernel, which holds what several of them need.
+            return False
         return len(homes) > 1 and self.cost[instruction] >= SHARED_COST
 
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
@@ -266,7 +285,7 @@ def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]
             merged.append(kernel)
         else:
             host.results.extend(kernel.results)
-            host.size += kernel.size
+            host.size = _joint_size(host, kernel, memory)
     return merged
 
 
@@ -279,8 +298,8 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
         if (
             other.heart is None
             and other.dimensions == kernel.dimensions
-            and len(other.results) < MERGE_LIMIT
-            and other.size + kernel.size <= SIZE_LIMIT
+            and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
+            and _joint_size(other, kernel, memory) <= _size_limit(kernel)
             and reads_at_own_element(kernel, set(other.results), memory)
         ):
             return other
@@ -290,6 +309,38 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
 
 
 MERGE_LIMIT = 8
+# Scalars stay in registers.
+SCALAR_MERGE_LIMIT = 32
+SCALAR_SIZE_LIMIT = 500
+# Longer vectors have a kernel of their own.
+MOST_GATHERED = 8
+
+
+def _are_scalars(instructions: Iterable[Instruction]) -> bool:
+    """Whether all are scalars that are computed, with nothing that needs a schedule of its own."""
+    return all(
+        isinstance(i.shape, Shape) and (not i.shape.rank or gathered(i)) and not is_heart(i)
+        for i in instructions
+    )
+
+
+def _size_limit(kernel: Kernel) -> int:
+    return SIZE_LIMIT if kernel.dimensions else SCALAR_SIZE_LIMIT
+
+
+def _joint_size(one: Kernel, other: Kernel, memory: set[Instruction]) -> int:
+    """How many ops two kernels hold together; of scalars those that both need are counted once."""
+    if one.dimensions:
+        return one.size + other.size
+    inside: set[Instruction] = set()
+    results = [*one.results, *other.results]
+    stack = list(results)
+    while stack:
+        instruction = stack.pop()
+        if instruction not in inside:
+            inside.add(instruction)
+            stack.extend(o for o in instruction.operands if o not in memory)
+    return len(inside)
 
 
 def tuple_of(instruction: Instruction) -> Instruction:
@@ -321,6 +372,12 @@ def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instr
     return found
 
 
+def _keeps_places(instruction: Instruction) -> bool:
+    """Whether an element of the instruction is made of the same element of each operand."""
+    is_scalar = instruction.op is RESHAPE and not instruction.operands[0].array_shape.rank
+    return pointwise.get(instruction.op) is not None or is_scalar or bool(gathered(instruction))
+
+
 def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
     """Whether a kernel reads the hosts' results only at the element it computes."""
     # Each instruction is asked for straight, at that element, or somewhere else, or both.
@@ -336,7 +393,7 @@ def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[In
             return False
         if instruction in memory and instruction not in kernel.results:
             continue
-        keeps = straight and pointwise.get(instruction.op) is not None
+        keeps = straight and _keeps_places(instruction)
         stack.extend((operand, keeps) for operand in instruction.operands)
     return True
 

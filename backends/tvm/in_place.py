@@ -147,6 +147,9 @@ def _stores_after_loading(kernel: Kernel, operand: Instruction, memory: set[Inst
     """
     if isinstance(kernel, RowKernel):
         return False
+    if kernel.heart is None and not kernel.dimensions:
+        # There is one element, and all that it is made of is held.
+        return True
     if kernel.heart is not None:
         if kernel.heart.op not in (DOT_GENERAL, CONV_GENERAL_DILATED) or len(kernel.results) > 1:
             return False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm import emit
+from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.aliases import usable
 from tracejit.backends.tvm.control import (
     BranchStep,
@@ -18,16 +20,19 @@ from tracejit.backends.tvm.control import (
     leaf_shapes,
 )
 from tracejit.backends.tvm.cost import cost_of
+from tracejit.backends.tvm.dead_state import without_dead_state
 from tracejit.backends.tvm.facts import counted, moved
 from tracejit.backends.tvm.fuse import Kernel as Fused
-from tracejit.backends.tvm.fuse import fuse, is_given, stripped
+from tracejit.backends.tvm.fuse import fuse, gathered, is_given, stripped
 from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
+from tracejit.backends.tvm.merge_loops import merge_loops
 from tracejit.backends.tvm.program import Argument, Program
 from tracejit.backends.tvm.rolling import rolled
 from tracejit.backends.tvm.rows import RowKernel, joined
+from tracejit.backends.tvm.scalars import in_scalars
 from tracejit.backends.tvm.scans import merge_scans
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
@@ -102,7 +107,11 @@ def lower_fragment(
     when all is done, each with the number of the output that comes in its place; ``donated`` the
     numbers of those whose memory is that output's.
     """
-    simple = without_barriers(simplify(legalise(merge_scans(simplify([*outputs, *effects])))))
+    legal = without_dead_state(merge_loops(legalise(merge_scans(simplify([*outputs, *effects])))))
+    simple = without_barriers(simplify(legal))
+    if prefix:
+        # A loop's body or a branch.
+        simple = simplify(in_scalars(simple))
     made, done = simple[: len(outputs)], []
     if effects:
         done = [instruction for instruction in in_order(simple) if instruction.has_effect]
@@ -183,7 +192,7 @@ class _Lowering:
             heart = kernel.heart
             if heart is None or heart.op is not WHILE:
                 found.add_kernel(number, kernel)
-                if self.donated:
+                if replaced:
                     found.add_results(number, kernel)
                 continue
             parameters, root, _ = flat(heart.attributes["body"])
@@ -282,7 +291,7 @@ class _Lowering:
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)
         elif fused.heart is None:
-            stores = [Store(result, target) for result, target in pairs]
+            stores = [store for pair in pairs for store in _stores(*pair)]
             body = pointwise(frame, fused.dimensions, stores, frame.cost)
         else:
             rule = emit.rooted.get(fused.heart.op)
@@ -465,6 +474,19 @@ class _Lowering:
         offsets, total = pack(lifetimes)
         # Even an empty array needs an address.
         return dict(zip(first, offsets, strict=True)), max(total, min(len(lifetimes), 1))
+
+
+def _stores(result: Instruction, target: Buffer) -> list[Store]:
+    """How a pointwise kernel stores a result, whole or number by number."""
+    scalars = gathered(result)
+    if not scalars:
+        return [Store(result, target)]
+    return [Store(s, target, partial(_at, place), compute=False) for place, s in enumerate(scalars)]
+
+
+def _at(place: int, _: Sequence[Index]) -> Affine:
+    """The address of a number in a short vector."""
+    return Affine() + place
 
 
 def _branch_number(selector: Instruction) -> Instruction:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.affine import Affine, Index, split_row_major
-from tracejit.backends.tvm.fuse import Kernel, inputs_of, tuple_of
+from tracejit.backends.tvm.fuse import Kernel, gathered, inputs_of, tuple_of
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.backends.tvm.schedule.loops import Space, settle
 from tracejit.backends.tvm.scope import Accesses
@@ -139,7 +139,7 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
     """The position of the earlier kernel that ``kernel`` can be a phase of."""
     wanted = inputs_of(kernel, memory)
     own = rows_of(kernel)
-    if kernel.heart is not None and own is None:
+    if (kernel.heart is not None and own is None) or any(map(gathered, kernel.results)):
         return None
     for position in range(len(earlier) - 1, -1, -1):
         other = earlier[position]

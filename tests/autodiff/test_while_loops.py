@@ -136,3 +136,57 @@ def test_side_effects_are_not_repeated(capsys: pytest.CaptureFixture[str]) -> No
     for gradient in (tj.grad(f), tj.jit(tj.grad(f)), tj.value_and_grad(f)):
         gradient(1.0)
         assert capsys.readouterr().out.split() == ["1.0", "2.0", "4.0", "8.0"]
+
+
+def swinging(p: Any, y: Any, n: Any) -> Any:
+    """A few numbers, which have their Jacobian carried along; the step's length depends on them."""
+
+    def step(state: Any) -> Any:
+        y, time, count = state
+        length = np.minimum(0.1 + 0.01 * y[0] ** 2, 1.0 - 0.01 * time)
+        force = np.stack([y[1], -p[0] * y[1] - p[1] ** 2 * y[0]])
+        return y + length * force, time + length, count + 1
+
+    y, time, _ = lax.while_loop(lambda state: state[2] < n, step, (y, np.float64(0.2), 0))
+    return np.sum(y**2) * time
+
+
+def swinging_unrolled(p: Any, y: Any, n: int) -> Any:
+    time = 0.2
+    for _ in range(n):
+        length = np.minimum(0.1 + 0.01 * y[0] ** 2, 1.0 - 0.01 * time)
+        y = y + length * np.stack([y[1], -p[0] * y[1] - p[1] ** 2 * y[0]])
+        time = time + length
+    return np.sum(y**2) * time
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_a_few_numbers(steps: int) -> None:
+    p, y = np.array([0.4, 1.9]), np.array([1.0, -0.3])
+    expected = tj.grad(swinging_unrolled, argnums=(0, 1))(p, y, steps)
+    for gradient in (
+        tj.grad(swinging, argnums=(0, 1)),
+        tj.jit(tj.grad(swinging, argnums=(0, 1))),
+    ):
+        actual = gradient(p, y, steps)
+        np.testing.assert_allclose(actual[0], expected[0], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(actual[1], expected[1], rtol=1e-12, atol=1e-15)
+
+
+def test_a_few_numbers_keep_nothing() -> None:
+    p, y = np.array([0.4, 1.9]), np.array([1.0, -0.3])
+    text = tj.jit(tj.grad(swinging)).lower(p, y, 7).as_text("hlo")
+    assert "dynamic-update-slice" not in text
+    # Of five numbers and more the states are kept.
+    text = tj.jit(tj.grad(looped)).lower(np.ones(5), np.eye(5), 7).as_text("hlo")
+    assert "dynamic-update-slice" in text
+
+
+def test_second_derivatives_and_batches_of_a_few_numbers() -> None:
+    p, y = np.array([0.4, 1.9]), np.array([1.0, -0.3])
+    expected = tj.hessian(swinging_unrolled)(p, y, 6)
+    np.testing.assert_allclose(tj.hessian(swinging)(p, y, 6), expected, rtol=1e-9)
+    many = np.stack([p, p * 1.1, p * 0.7])
+    found = tj.jit(tj.vmap(tj.grad(swinging), (0, None, None)))(many, y, 6)
+    for one, row in zip(many, found, strict=True):
+        np.testing.assert_allclose(row, tj.grad(swinging_unrolled)(one, y, 6), rtol=1e-10)
