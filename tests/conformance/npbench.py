@@ -1,23 +1,25 @@
 """Runs NPBench's NumPy programs (spcl/npbench), unmodified, under `jit`, and times them.
 
     python -m tests.conformance.npbench PATH [--preset small|S|M|L|paper] [--only NAME ...]
-                                             [--limit SECONDS] [--peers jax numba]
+                                             [--limit SECONDS] [--peers jax numba] [--jobs N]
 
-PATH is a checkout. Each program runs in a process of its own; integers and strings among its
-arguments are static, all numbers where that is refused, else `autograph=True` is tried (the table
-says so); arrays that NumPy's run changes are `mutates`. Prints a table: what came of each program,
-milliseconds of a call, and the counts.
+PATH is a checkout. Each program runs in a process of its own, ``--jobs`` of them at a time;
+integers and strings among its arguments are static, all numbers where that is refused, else
+`autograph=True` is tried (the table says so); arrays that NumPy's run changes are `mutates`. Prints
+a table: what came of each program, milliseconds of a call, and the counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.conformance.npbench_program import ENGINES, Finding
@@ -36,6 +38,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=120, help="seconds that a process may take")
     parser.add_argument("--seconds", type=float, default=0.5, help="for timing one function")
     peers = [engine for engine in ENGINES if engine not in ("tracejit", "numpy")]
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time; times get worse")
     parser.add_argument("--peers", nargs="*", default=[], choices=peers, help="to time as well")
     return parser.parse_args(given)
 
@@ -68,6 +71,14 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3f}" if seconds else ""
 
 
+def compared(given: argparse.Namespace, name: str) -> tuple[Finding, list[float]]:
+    """What came of a program, and the seconds that NumPy and the peers take for it."""
+    ours = find(given, name, "tracejit")
+    # In processes of their own: two thread pools in one process stall each other.
+    others = [find(given, name, peer).seconds for peer in ("numpy", *given.peers)]
+    return ours, others
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Runs the programs and prints the table; 0 if all of them are equal."""
     options = arguments(given)
@@ -76,17 +87,16 @@ def main(given: Sequence[str] | None = None) -> int:
     columns = ["ours", "NumPy", *options.peers, "first call"]
     print(f"{'program':26} {'outcome':9}" + "".join(f"{c:>12}" for c in columns) + "  (ms)")
     found, slower = [], []
-    for name in names:
-        ours = find(options, name, "tracejit")
-        # In processes of their own: two thread pools in one process stall each other.
-        others = [find(options, name, peer).seconds for peer in ("numpy", *options.peers)]
-        if ours.seconds > max(others[0], TRIFLE_SECONDS):
-            slower.append(name)
-        times = [ours.seconds, *others, ours.first_seconds]
-        note = "with autograph " if ours.how == "autograph" else ""
-        row = "".join(f"{milliseconds(t):>12}" for t in times)
-        print(f"{name:26} {ours.outcome:9}{row}  {note}{ours.reason[:200]}", flush=True)
-        found.append(ours)
+    with ThreadPoolExecutor(options.jobs) as jobs:
+        rows = jobs.map(functools.partial(compared, options), names)
+        for name, (ours, others) in zip(names, rows, strict=True):
+            if ours.seconds > max(others[0], TRIFLE_SECONDS):
+                slower.append(name)
+            times = [ours.seconds, *others, ours.first_seconds]
+            note = "with autograph " if ours.how == "autograph" else ""
+            row = "".join(f"{milliseconds(t):>12}" for t in times)
+            print(f"{name:26} {ours.outcome:9}{row}  {note}{ours.reason[:200]}", flush=True)
+            found.append(ours)
     counts = Counter(one.outcome for one in found)
     print(f"{len(found)} programs: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     print(f"slower than NumPy: {' '.join(slower) or 'none'}")
