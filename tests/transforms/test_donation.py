@@ -110,6 +110,13 @@ def test_while_it_is_still_read(name: str) -> None:
     assert check(STILL_READ[name], [numbers(24, 24)], 0) == [True]
 
 
+@pytest.mark.parametrize("shape", [(64, 128), (77, 131), (333, 100), (17, 1023), (1000, 5)])
+def test_beside_what_is_read_turned(shape: tuple[int, int]) -> None:
+    """Tiles must not overlap, and what they leave over must be made as well."""
+    w, g = numbers(*shape), numbers(*shape[::-1], seed=1)
+    assert check(lambda w, g: (w * w - g.T, w + g.T * 3), [w, g], 0) == [True]
+
+
 def test_each_in_the_place_of_another() -> None:
     x, y, z = (numbers(40, seed=n) for n in range(3))
     assert check(lambda x, y: (y, x), [x, y], 0, 1) == [True, True]

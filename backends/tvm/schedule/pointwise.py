@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
-from tracejit.backends.tvm.schedule.transposing import in_tiles, turned
+from tracejit.backends.tvm.schedule.transposing import Turned, in_tiles, turned
 from tracejit.backends.tvm.scope import Accesses, Emitter
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
@@ -119,8 +119,13 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         return emitter, [*emitter.statements, *written]
 
     tile = turned(accesses.loads, axes, work // max(cost, 1))
-    if tile is not None and not frame.apart:
-        return in_tiles(
+
+    def scalar() -> list[Stmt]:
+        emitter, statements = element(None, 1)
+        return [*emitter.allocations, *statements]
+
+    if tile is not None:
+        main = in_tiles(
             frame,
             tile,
             axes,
@@ -128,10 +133,9 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             parallel,
             lambda count, lane, places: element(lane, count, places),
         )
-
-    def scalar() -> list[Stmt]:
-        emitter, statements = element(None, 1)
-        return [*emitter.allocations, *statements]
+        if not frame.apart:
+            return main
+        return seq(main, *_strips(frame, tile, axes, positions, scalar))
 
     if inner is None or lanes == 1:
         if inner is not None:
@@ -181,6 +185,33 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     counts.append(Count(blocks, place))
     outermost = parallel if outer > 1 else 1
     return seq(nest(counts, vector, parallel=outermost, dtype=frame.index_dtype), *rest)
+
+
+def _strips(
+    frame: Frame,
+    tile: Turned,
+    axes: Sequence[Axis],
+    positions: dict[LoopVariable, Expr],
+    body: Callable[[], list[Stmt]],
+) -> list[Stmt]:
+    """What whole tiles leave over, element by element: the last lines, and the ends of others."""
+    across, along = tile.covered(frame)
+
+    def between(axis: Axis, begin: int, end: int) -> Count:
+        def place(number: Expr) -> None:
+            positions[axis.last] = number + const(begin, frame.index_dtype) if begin else number
+
+        return Count(end - begin, place)
+
+    made = []
+    for begins, ends in (
+        ({tile.across: across}, {}),
+        ({tile.inner: along}, {tile.across: across}),
+    ):
+        counts = [between(a, begins.get(a, 0), ends.get(a, a.extent)) for a in axes]
+        if all(count.extent for count in counts):
+            made.append(nest(counts, body, dtype=frame.index_dtype))
+    return made
 
 
 def _count(axis: Axis, positions: dict[LoopVariable, Expr]) -> Count:

@@ -102,6 +102,25 @@ class Turned:
         most = min(vector_bytes // self.item_bytes, self.inner.extent, self.across.extent)
         return 1 << (most.bit_length() - 1)
 
+    def tile(self, frame: Frame) -> tuple[int, int, int]:
+        """The side of a square, and how many lie in a tile along ``inner`` and ``across``.
+
+        Where no element may be computed twice, tiles are of a size that leaves least over.
+        """
+        side = self.square(frame.machine.vector_bytes)
+        along, deep = self.inner.extent // side, self.across.extent // side
+        if not frame.apart:
+            along = min(ALONG, along)
+            return side, along, min(SQUARES // along, deep)
+        along = max(count for count in range(1, ALONG + 1) if along % count == 0)
+        return side, along, max(n for n in range(1, SQUARES // along + 1) if deep % n == 0)
+
+    def covered(self, frame: Frame) -> tuple[int, int]:
+        """How much of ``across`` and of ``inner`` whole tiles cover."""
+        side, along, deep = self.tile(frame)
+        across, inner = self.across.extent, self.inner.extent
+        return across - across % (deep * side), inner - inner % (along * side)
+
     @property
     def item_bytes(self) -> int:
         types = [load.instruction.array_shape.element_type for load in self.loads]
@@ -139,11 +158,9 @@ def in_tiles(
     parallel: int,
     make: Make,
 ) -> Stmt:
-    """The whole nest."""
+    """The whole nest; the whole tiles where no element may be computed twice."""
     dtype = frame.index_dtype
-    side = what.square(frame.machine.vector_bytes)
-    along = min(ALONG, what.inner.extent // side)
-    deep = min(SQUARES // along, what.across.extent // side)
+    side, along, deep = what.tile(frame)
     length, width = deep * side, along * side
     begin: dict[Axis, Expr] = {}
 
@@ -159,11 +176,13 @@ def in_tiles(
                 positions[axis.last] = at
                 return
             first = at * number(size)
-            if axis.extent % size:
+            if axis.extent % size and not frame.apart:
                 first = tirx.min(first, number(axis.extent - size))
             begin[axis] = first
 
-        return Count(axis.extent if size is None else -(-axis.extent // size), place)
+        if size is None:
+            return Count(axis.extent, place)
+        return Count(axis.extent // size if frame.apart else -(-axis.extent // size), place)
 
     def tile() -> list[Stmt]:
         held = {}
