@@ -66,6 +66,7 @@ class Compiled:
     def __init__(self, module: Module, target: str, seed: int, donate: bool) -> None:
         entry = module.entry
         self._stream = Stream(seed)
+        self._target = target
         self.module = module
         self._orders = [order_of(p.shape) for p in entry.parameters]
         wanted = [order_of(shape) for shape in entry.root.element_shapes]
@@ -137,6 +138,7 @@ class Compiled:
             name=name,
             gradients=gradients,
             threads=threads,
+            target=self._target,
         )
 
     def _flattened(self, arrays: Sequence[Any]) -> list[Any]:

@@ -312,6 +312,16 @@ def test_modules_and_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "only --output" in capsys.readouterr().err
 
 
+@needs_c
+def test_fast_mathematics_is_exported(tmp_path: Path) -> None:
+    x = np.abs(numbers(1000)).astype(np.float64) + 1
+    compiled = tj.jit(lambda x: x**0.3, fast_math=True).lower(x).compile()
+    compiled.export(tmp_path / "power.so")
+    made = np.empty_like(x)
+    assert library(tmp_path / "power.so").power(pointer(x), pointer(made)) == 0
+    np.testing.assert_array_equal(made, compiled(x))
+
+
 def refused(function: Callable[..., Any], *args: Any) -> None:
     tj.jit(function).lower(*args).compile().export("never.so")
 

@@ -16,6 +16,7 @@ from tracejit.graph import Module
 from tracejit.loading import load
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import AnyShape, TupleShape
+from tracejit.transforms.compiler import FAST_CPU
 from tracejit.transforms.of_module import gradient_of
 
 PathLike = str | os.PathLike[str]
@@ -39,6 +40,7 @@ def export(
     name: str | None = None,
     gradients: bool = False,
     threads: int | None = None,
+    target: str = "cpu",
 ) -> None:
     """Writes a shared library with one function for C, which needs nothing of Python or TVM.
 
@@ -46,7 +48,8 @@ def export(
     *result)`` in model.so. ``header`` is written for C and C++, ``python`` as a module that calls
     the library through ctypes. With ``gradients`` a second function, ``model_value_and_grad``, also
     returns the gradient of the result, one real number, with respect to every floating argument.
-    It uses ``threads`` threads at most, by default as many as there are here.
+    It uses ``threads`` threads at most, by default as many as there are here. ``target`` is what
+    the function is compiled for.
 
     Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only Python
     can compute, `DerivativeError` where there is no gradient, `CompilationError` without a C
@@ -70,14 +73,18 @@ def export(
         functions[f"{called}_value_and_grad"] = _with_gradient(function)
     with importing_tvm():
         made = load("tracejit.backends.tvm.export")
-        target = replace(load("tracejit.backends.tvm.cpu").host_target(), threads=count)
+        processor = replace(
+            load("tracejit.backends.tvm.cpu").host_target(),
+            threads=count,
+            fast_math=target == FAST_CPU,
+        )
         machine = load("tracejit.backends.tvm.kernels.machine").Machine
-    there = machine(target.vector_bytes, count, python=False)
+    there = machine(processor.vector_bytes, count, python=False)
     entries = [
         made.entry_of(title, f.module, f.arguments, f.results, there)
         for title, f in functions.items()
     ]
-    library.write_bytes(made.library(entries, called, target))
+    library.write_bytes(made.library(entries, called, processor))
     if header is not None:
         text = made.header(entries, called, library.name, count)
         Path(header).write_text(text, encoding="utf-8")

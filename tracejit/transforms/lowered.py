@@ -26,13 +26,19 @@ class Compiled:
     """A compiled function, for arguments like those it was lowered for."""
 
     def __init__(
-        self, staged: Staged, executable: Executable, flatten: Flatten, names: Sequence[str]
+        self,
+        staged: Staged,
+        executable: Executable,
+        flatten: Flatten,
+        names: Sequence[str],
+        target: str,
     ) -> None:
         self._staged = staged  # what it calls back lives as long as the graph
         self._finish = staged.finisher()
         self._executable = executable
         self._flatten = flatten
         self._names = names
+        self._target = target
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result. Raises `ArgumentError` for other shapes or types.
@@ -97,6 +103,7 @@ class Compiled:
             name=name,
             gradients=gradients,
             threads=threads,
+            target=self._target,
         )
 
 
@@ -151,4 +158,4 @@ class Lowered:
     def compile(self) -> Compiled:
         """The compiled function."""
         executable = compile_module(self.module, self._target, self._check)
-        return Compiled(self._staged, executable, self._flatten, self._names)
+        return Compiled(self._staged, executable, self._flatten, self._names, self._target)
