@@ -263,3 +263,15 @@ def test_limits_are_measured_once_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_
     file.write_text(json.dumps({"flops32": 1}))
     monkeypatch.setattr(roofline, "_measured", lambda: found)
     assert roofline.machine_limits.__wrapped__() == found
+
+
+def test_code_of_this_process_alone_is_counted_but_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled(lambda x: x + 1, PIECE)  # loads the compiler
+    monkeypatch.setattr("tracejit.backends.tvm.build.find_linker", lambda: None)
+    monkeypatch.setattr("tracejit.backends.tvm.build.warn_of_missing_linker", lambda: None)
+    made = compiled(lambda x: np.exp(x) * np.float32(0.3125), PIECE)
+    assert made.explain().transcendentals == PIECE.size
+    with pytest.raises(UnsupportedError, match="linker"):
+        made.explain(PIECE, measure=True)
