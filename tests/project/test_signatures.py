@@ -1,4 +1,4 @@
-"""Type checkers and editors see the signature of a function that `jit` and `vmap` wrap."""
+"""Type checkers and editors see the signature of a function that a transformation wraps."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ reveal_type(tj.jit(f, autograph=True)(1.0, n=3))
 reveal_type(tj.autograph(f))
 reveal_type(tj.vmap(f))
 reveal_type(tj.vmap(g)(2.0))
+reveal_type(tj.grad(f, has_aux=True))
+reveal_type(tj.grad(g))
+reveal_type(tj.value_and_grad(f, has_aux=True)(1.0, n=3))
+reveal_type(tj.jit(tj.value_and_grad(g))(1.0, n=3))
+reveal_type(tj.hessian(g))
+reveal_type(tj.jacfwd(g))
+reveal_type(tj.vjp(g, 1.0)[0])
+reveal_type(tj.jvp(g, (1.0,), (1.0,)))
+reveal_type(tj.linearize(f, 1.0))
+reveal_type(tj.checkpoint(f))
+reveal_type(tj.custom_vjp(f)(1.0, n=3))
+print(tj.grad(lambda x: x * 2)(3.0), tj.grad(lambda x: x * 2))
+tj.value_and_grad(f)(1.0, m=2)
+tj.grad(g)("text")
 g("text")
 tj.jit(f)(1.0, m=2)
 """
@@ -38,6 +52,17 @@ EXPECTED = [
     "def (x: float, *, n: int =) -> tuple[float, int]",
     "def (x: float, *, n: int =) -> tuple[float, int]",
     "float",
+    "Transformed[[x: float, *, n: int =], Any]",
+    "Transformed[[x: float, *, n: int =], Any]",
+    "tuple[tuple[float, int], Any]",
+    "tuple[float, Any]",
+    "Transformed[[x: float, *, n: int =], Any]",
+    "Transformed[[x: float, *, n: int =], Any]",
+    "float",
+    "tuple[float, float]",
+    "tuple[tuple[float, int], def (x: float, *, n: int =) -> tuple[float, int]]",
+    "def (x: float, *, n: int =) -> tuple[float, int]",
+    "tuple[float, int]",
 ]
 
 
@@ -52,8 +77,8 @@ def test_signatures(tmp_path: Path) -> None:
         check=False,
     )
     revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
-    shown = [re.sub(r"\b(builtins|[a-z_.]*\.jit)\.", "", text) for text in revealed]
+    shown = [re.sub(r"\b(builtins|[a-z_.]*\.jit|[a-z_.]*\.signature)\.", "", text) for text in revealed]
     assert shown == EXPECTED, done.stdout
     assert 'incompatible type "str"; expected "float"' in done.stdout
     assert 'Unexpected keyword argument "m"' in done.stdout
-    assert "Found 2 errors" in done.stdout
+    assert "Found 4 errors" in done.stdout

@@ -166,13 +166,20 @@ def test_checkpoint_saves_memory_of_the_compiled_program() -> None:
 
 
 def test_checkpoint_composes() -> None:
-    f = tj.checkpoint(lambda x: np.sin(np.sin(x)))
+    @tj.checkpoint
+    def f(x: Any) -> Any:
+        return np.sin(np.sin(x))
+
     xs = np.linspace(0, 1, 5)
     expected = np.cos(np.sin(xs)) * np.cos(xs)
     np.testing.assert_allclose(tj.vmap(tj.grad(f))(xs), expected)
     np.testing.assert_allclose(tj.grad(lambda x: tj.vmap(f)(x).sum())(xs), expected)
     np.testing.assert_allclose(tj.jvp(f, (xs,), (np.ones(5),))[1], expected)
-    chosen = tj.checkpoint(lambda x, kind: x**2 if kind else x, static_argnums=1)
+
+    def either(x: Any, kind: bool) -> Any:
+        return x**2 if kind else x
+
+    chosen = tj.checkpoint(either, static_argnums=1)
     assert tj.grad(lambda x: chosen(x, True))(3.0) == 6.0
 
 

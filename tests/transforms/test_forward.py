@@ -89,7 +89,7 @@ def test_tangents_that_do_not_fit() -> None:
     with pytest.raises(ArgumentError, match="tangents must be a tree like the primals"):
         tj.jvp(f, (X,), (T, T))
     with pytest.raises(ArgumentError, match="primals must be a tuple or list, not ndarray"):
-        tj.jvp(f, X, T)  # type: ignore[arg-type]
+        tj.jvp(f, X, T)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("jacobian", [tj.jacrev, tj.jacfwd])

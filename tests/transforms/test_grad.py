@@ -262,7 +262,7 @@ def test_an_operation_without_a_derivative_names_its_line() -> None:
 
 def test_wrong_calls() -> None:
     with pytest.raises(ArgumentError, match="called with 1 positional arguments, argnums asks for"):
-        tj.grad(loss, argnums=1)(W)
+        tj.grad(loss, argnums=1)(W)  # type: ignore[call-arg]
     with pytest.raises(ArgumentError, match=r"must return \(value, aux\) for has_aux=True"):
         tj.grad(loss, has_aux=True)(W, X)
     with pytest.raises(ArgumentError, match=r"argument p\['a'\] of <lambda>: a str is no array"):

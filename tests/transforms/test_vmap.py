@@ -46,7 +46,7 @@ def doubled_until_large(x: np.ndarray) -> Any:
     )[0]
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Any] = {
     "reductions": lambda x: np.sum(np.exp(x), axis=0) / x.max(),
     "sort": lambda x: np.sort(x),
     "cumulative": lambda x: np.cumsum(x),

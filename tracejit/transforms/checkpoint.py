@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from tracejit.autodiff.reverse import Cotangent, Nested, pullback
 from tracejit.graph import Instruction
@@ -20,6 +20,7 @@ from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title
 from tracejit.traversal import instructions, rebuild, substitute
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 Policy = Callable[[Instruction], bool]
 """Whether the value of an instruction is kept from the forward pass to the reverse pass."""
 
@@ -66,12 +67,12 @@ class checkpoint_policies:
 
 
 def checkpoint(
-    function: Function,
+    function: F,
     *,
     policy: Policy | None = None,
     prevent_cse: bool = True,
     static_argnums: Numbers = (),
-) -> Function:
+) -> F:
     """``function``, whose reverse pass computes again what it needs of the forward pass.
 
     That costs time and saves memory. ``policy`` says which values are kept all the same.
@@ -99,7 +100,7 @@ def checkpoint(
             of_passed, own, passed, kwargs, lambda signature: _recomputing(policy, prevent_cse)
         )
 
-    return checkpointed
+    return cast(F, checkpointed)
 
 
 remat = checkpoint

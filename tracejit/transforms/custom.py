@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -30,12 +30,14 @@ from tracejit.transforms.called import Signature, call_with, leaves_like, record
 from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class _Custom:
+class _Custom(Generic[P, R]):
     """What both kinds share: a function of which some arguments are no part of the derivative."""
 
-    def __init__(self, function: Function, nondiff_argnums: Numbers = ()) -> None:
+    def __init__(self, function: Callable[P, R], nondiff_argnums: Numbers = ()) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._parameters = Parameters(function, title_of(function))
@@ -44,7 +46,11 @@ class _Custom:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = self._call(args, kwargs)
+        return result
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs:
             names = self._parameters.names
             unknown = [name for name in kwargs if name not in names[len(args) :]]
@@ -85,7 +91,7 @@ class _Custom:
         raise NotImplementedError
 
 
-class custom_vjp(_Custom):
+class custom_vjp(_Custom[P, R]):
     """A function whose reverse-mode derivative is given by `defvjp`.
 
     ``nondiff_argnums`` are positions of arguments that are passed on as they are: functions,
@@ -146,7 +152,7 @@ class custom_vjp(_Custom):
         return derivative
 
 
-class custom_jvp(_Custom):
+class custom_jvp(_Custom[P, R]):
     """A function whose forward-mode derivative is given by `defjvp`; reverse mode follows from it.
 
     ``nondiff_argnums`` are as in `custom_vjp`; they come first in the call of the rule.
@@ -165,7 +171,7 @@ class custom_jvp(_Custom):
 
         def rule(*given: Any) -> Any:
             *held, primals, tangents = given
-            result = self(*_merged_arguments(held, primals, self._static))
+            result = self._call(tuple(_merged_arguments(held, primals, self._static)), {})
             terms = [
                 users(one)(tangent, result, *primals)
                 for one, tangent in zip(rules, tangents, strict=True)

@@ -11,7 +11,7 @@ the forward derivative. What only the reverse pass needed is not part of the res
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from tracejit import tree
 from tracejit.autodiff.reverse import is_differentiable, pullback
@@ -26,6 +26,23 @@ from tracejit.transforms.staging import Output, outputs_of
 from tracejit.traversal import substitute
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jvp(
+    function: Callable[P, R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+
+
+@overload
+def jvp(
+    function: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> Any: ...
 
 
 def jvp(
@@ -52,6 +69,16 @@ def jvp(
             pushed,
         )
     )
+
+
+@overload
+def linearize(
+    function: Callable[P, R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[P, R]]: ...
+
+
+@overload
+def linearize(function: Function, *primals: Any, has_aux: bool) -> Any: ...
 
 
 def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from tracejit import tree
 from tracejit.autodiff.masks import nan_safe as masked
@@ -26,21 +26,23 @@ from tracejit.ops.layout import full
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.recorded import Input, Run, run
-from tracejit.transforms.signature import Parameters, as_numbers, title_of
+from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
 from tracejit.transforms.staging import Output, outputs_of
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def grad(
-    function: Function,
+    function: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     memory_budget: int | None = None,
     nan_safe: bool = True,
-) -> Function:
+) -> Transformed[P, Any]:
     """The gradient of ``function``, which must return one real number.
 
     It has the structure of the argument ``argnums`` (a tuple of them for several). With
@@ -62,18 +64,18 @@ def grad(
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return gradient
+    return cast(Transformed[P, Any], gradient)
 
 
 def value_and_grad(
-    function: Function,
+    function: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     memory_budget: int | None = None,
     nan_safe: bool = True,
-) -> Function:
+) -> Transformed[P, tuple[R, Any]]:
     """Like `grad`, but returns (value, gradient), or ((value, aux), gradient)."""
     parameters = Parameters(function, title_of(function))
     numbers = as_numbers(argnums)
@@ -101,7 +103,27 @@ def value_and_grad(
             (gradient,) = gradient
         return ((value, aux.refilled(rest[len(gradients) :])) if has_aux else value), gradient
 
-    return value_and_gradient
+    return cast(Transformed[P, tuple[R, Any]], value_and_gradient)
+
+
+@overload
+def vjp(
+    function: Callable[P, R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    memory_budget: int | None = None,
+    nan_safe: bool = True,
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+
+
+@overload
+def vjp(
+    function: Function,
+    *primals: Any,
+    has_aux: bool,
+    memory_budget: int | None = None,
+    nan_safe: bool = True,
+) -> Any: ...
 
 
 def vjp(

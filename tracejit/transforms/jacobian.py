@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
@@ -23,20 +23,21 @@ from tracejit.trace.body import Abstract
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.forward import jvp, linearize
 from tracejit.transforms.gradient import grad, positions_of, vjp
-from tracejit.transforms.signature import Parameters, as_numbers, title_of
+from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
 from tracejit.transforms.vmap import vmap
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
 
 
 def jacrev(
-    function: Function,
+    function: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     sparse: bool = False,
-) -> Function:
+) -> Transformed[P, Any]:
     """The Jacobian of ``function``, by reverse mode: for many arguments and few results.
 
     It is a tree of the result's structure, each leaf a tree of the argument's structure (a tuple
@@ -48,42 +49,45 @@ def jacrev(
     does.
     """
     if sparse:
-        return _sparse(function, argnums, has_aux, holomorphic)
-    return _jacobian(function, argnums, has_aux, holomorphic, allow_int, _by_rows)
+        return cast(Transformed[P, Any], _sparse(function, argnums, has_aux, holomorphic))
+    made = _jacobian(function, argnums, has_aux, holomorphic, allow_int, _by_rows)
+    return cast(Transformed[P, Any], made)
 
 
 jacobian = jacrev
 
 
 def jacfwd(
-    function: Function,
+    function: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     sparse: bool = False,
-) -> Function:
+) -> Transformed[P, Any]:
     """The Jacobian of ``function``, by forward mode: for few arguments and many results.
 
     The result is that of `jacrev`.
     """
     if sparse:
-        return _sparse(function, argnums, has_aux, holomorphic)
-    return _jacobian(function, argnums, has_aux, holomorphic, False, _by_columns)
+        return cast(Transformed[P, Any], _sparse(function, argnums, has_aux, holomorphic))
+    made = _jacobian(function, argnums, has_aux, holomorphic, False, _by_columns)
+    return cast(Transformed[P, Any], made)
 
 
 def hessian(
-    function: Function,
+    function: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     sparse: bool = False,
-) -> Function:
+) -> Transformed[P, Any]:
     """The second derivatives of ``function``, as the Jacobian of its Jacobian.
 
     With ``sparse`` a SciPy csr_array, as in `jacrev`, for a function that returns one number.
     """
     if sparse:
-        return _sparse(grad(function, argnums), argnums, has_aux, holomorphic)
+        made = _sparse(grad(function, argnums), argnums, has_aux, holomorphic)
+        return cast(Transformed[P, Any], made)
     inner = jacrev(function, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
 

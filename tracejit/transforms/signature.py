@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import optree
 
@@ -38,6 +38,23 @@ def positional_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
     return tuple(names), rest[0] if rest else None
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Transformed(Generic[P, R]):
+    """How type checkers know a transformed function: callable with the original's parameters.
+
+    For annotations only, as which it infers the types of lambdas where `Callable` does not; the
+    functions themselves are plain ones.
+    """
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        raise NotImplementedError
 
 
 class Parameters:
