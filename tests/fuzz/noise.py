@@ -14,8 +14,8 @@ is sorted among NaN of any sign.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -25,6 +25,7 @@ from tests.fuzz import known
 from tests.fuzz.comparing import apart, described, leaves, same, wide
 from tests.tolerances import RELATIVE
 from tracejit.backends.numpy import evaluate, evaluate_instruction
+from tracejit.backends.numpy.extents import Dynamic
 from tracejit.backends.numpy.interpreter import stepping
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
@@ -32,12 +33,12 @@ from tracejit.shapes import Shape, element_type_of
 from tracejit.traversal import instructions
 
 # Families whose results are exact copies of operands' elements.
-_EXACT = {"constants", "layout", "comparison", "tokens", "random"}
+_EXACT = {"constants", "layout", "comparison", "tokens", "random", "dynamic_sizes"}
 # Those that compute nothing with elements, so that denormal numbers stay what they are.
 _MOVING = _EXACT - {"comparison"}
 # Ops that add terms up: also the terms are off, all in the direction of their sign at once.
 _SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing"} | {
-    *("linalg", "scanning", "spectra", "grouped", "dynamic_sizes"),
+    *("linalg", "scanning", "spectra", "grouped"),
 }
 # Ops that return one of their operands' elements, or nothing that is rounded.
 _CHOOSING = {"Max", "Min", "And", "Or", "Xor", "Select", "Clamp"}
@@ -140,29 +141,34 @@ def _noisy(
     moves = instruction.op.family in _MOVING or instruction.op.name == "BitcastConvertType"
     flushes = by_xla and run.flushes and not moves
     if flushes:
-        operands = [_without_denormals(o) for o in operands]
+        operands = _each(known.without_denormals, tuple(operands))
     unknown = known.differing(instruction, operands, by_xla) | _is_bits_of_rounded(instruction)
     unknown = unknown | _is_sorted_by_signs(instruction, operands)
     if is_summing(instruction):
-        operands = [_off(o, rng, run) for o in operands]
+        operands = _each(lambda array: _off(array, rng, run), tuple(operands))
         unknown = unknown | (not run.flushes and _may_overflow(instruction, operands))
     made = evaluate_instruction(instruction, operands)
     if flushes:
-        made = _without_denormals(made)
+        made = _each(known.without_denormals, made)
     if np.any(unknown):
-        made = _replaced(made, run, unknown)
+        made = _each(lambda array: _replaced(array, run, unknown), made)
     if instruction.op.family in _EXACT:
         return made
-    return _off(made, rng, run, instruction.op.name if by_xla else "")
+    name = instruction.op.name if by_xla else ""
+    return _each(lambda array: _off(array, rng, run, name), made)
 
 
-def _off(value: Any, rng: np.random.Generator, run: Run, name: str = "") -> Any:
-    """Inexact numbers as far off as the run says, those that XLA's op of that name made further."""
+def _each(change: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
+    """The value with every array in it changed, also within tuples and of dynamic sizes."""
     if isinstance(value, tuple):
-        return tuple(_off(element, rng, run, name) for element in value)
-    array = np.asarray(value)
-    if array.dtype == object:  # a token, or an array with a dynamic size
-        return value
+        return tuple([_each(change, element) for element in value])
+    if isinstance(value, Dynamic):
+        return replace(value, padded=change(value.padded))
+    return change(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _off(array: np.ndarray, rng: np.random.Generator, run: Run, name: str = "") -> np.ndarray:
+    """Inexact numbers as far off as the run says, those that XLA's op of that name made further."""
     element_type = element_type_of(array.dtype)
     if not element_type.is_inexact:
         return array
@@ -183,7 +189,7 @@ def _off(value: Any, rng: np.random.Generator, run: Run, name: str = "") -> Any:
             signs = run.sign or rng.choice([-1, 1], array.shape)
             unsigned = np.isnan(moved) | (moved == 0)
             moved = np.where(unsigned, np.copysign(moved, signs), moved)
-        return moved.astype(array.dtype)
+        return np.asarray(moved.astype(array.dtype))
 
 
 def _is_bits_of_rounded(instruction: Instruction) -> bool:
@@ -206,23 +212,14 @@ def _is_sorted_by_signs(instruction: Instruction, operands: Sequence[Any]) -> bo
     return any((v != v).any() for v in computed)
 
 
-def _without_denormals(value: Any) -> Any:
-    """Denormal numbers as zeros, also within tuples."""
-    if isinstance(value, tuple):
-        return tuple(_without_denormals(element) for element in value)
-    array = np.asarray(value)
-    return value if array.dtype == object else known.without_denormals(array)
-
-
 def _may_overflow(instruction: Instruction, operands: Sequence[Any]) -> bool:
     """Whether products of a few elements, or means of many of them, can overflow."""
     factors = 6 if instruction.op.family == "normalisation" else 3
-    return any(_is_large(leaf, factors) for o in operands for leaf in leaves(o))
+    arrays = [o.padded if isinstance(o, Dynamic) else np.asarray(o) for o in operands]
+    return any(_is_large(array, factors) for array in arrays)
 
 
 def _is_large(array: np.ndarray, factors: int) -> bool:
-    if array.dtype == object:  # of a dynamic size, its elements unseen
-        return True
     element_type = element_type_of(array.dtype)
     if not element_type.is_inexact:
         return False
@@ -232,13 +229,8 @@ def _is_large(array: np.ndarray, factors: int) -> bool:
     return bool(np.any(np.isfinite(sizes) & (sizes > most ** (1 / factors))))
 
 
-def _replaced(value: Any, run: Run, where: np.ndarray | bool) -> Any:
+def _replaced(array: np.ndarray, run: Run, where: np.ndarray | bool) -> np.ndarray:
     """The run's unknown number in all those places."""
-    if isinstance(value, tuple):
-        return tuple(_replaced(element, run, where) for element in value)
-    array = np.asarray(value)
-    if array.dtype == object:
-        return value
     number = run.unknown if element_type_of(array.dtype).is_inexact else run.whole
     if array.dtype == bool:
         number = run.whole % 2

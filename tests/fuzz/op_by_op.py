@@ -6,14 +6,13 @@
 
 Each op is a module of its own, its operands parameters, so that XLA can neither fold nor rewrite
 it together with others. An op that calls computations is run whole; if XLA then disagrees, again
-with a barrier behind each op of those. Twice: on the interpreter's
-values, and on those that XLA made. Where the two agree on every op, but not on the whole, XLA
-contradicts itself.
+with a barrier behind each op of those. Twice: on the interpreter's values, and on those that XLA
+made. Where the two agree on every op, but not on the whole, XLA contradicts itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,19 +25,25 @@ from tests.fuzz.verdict import verdict
 from tests.judge import run_xla
 from tests.plain import plain
 from tracejit import ops
-from tracejit.backends.numpy import evaluate_instruction
+from tracejit.backends.numpy import evaluate, evaluate_instruction
 from tracejit.backends.numpy.extents import Dynamic
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.constants import CONSTANT, PARAMETER
-from tracejit.shapes import TOKEN, AnyShape, Shape, TupleShape, shape_of
+from tracejit.ops.constants import PARAMETER
+from tracejit.shapes import TOKEN, AnyShape, ElementType, Shape, TupleShape, shape_of
 from tracejit.traversal import instructions, rebuild, transform
 
-# Ops that compute nothing: what they make is taken from the interpreter.
-_STRUCTURE = {"Tuple", "GetTupleElement", "AfterAll", "AddDependency", "SetDimensionSize"}
+Value = Any
+
+# What ops that compute nothing make.
+_DEFINED: dict[str, Callable[..., Value]] = {
+    "Constant": lambda instruction: np.asarray(instruction.attributes["literal"]),
+    "Tuple": lambda instruction, *operands: operands,
+    "GetTupleElement": lambda instruction, operand: operand[instruction.attributes["index"]],
+    "AfterAll": lambda instruction, *tokens: TOKEN,
+    "AddDependency": lambda instruction, operand, token: operand,
+}
 # Ops inside of whose computations XLA can be kept from rewriting.
 _CONTROL = {"Call", "Conditional", "While"}
-
-Value = Any
 
 
 @dataclass(frozen=True)
@@ -74,40 +79,37 @@ def op_by_op(entry: Computation, given: Sequence[np.ndarray]) -> Asked:
 def _alone(instruction: Instruction, operands: Sequence[Value]) -> tuple[str, Value, Value]:
     """What is wrong with the op by itself, the interpreter's value of it, and XLA's."""
     ours = evaluate_instruction(instruction, operands)
-    if instruction.op is CONSTANT or instruction.op.name in _STRUCTURE:
-        return "", ours, ours
+    if defined := _DEFINED.get(instruction.op.name):
+        made = defined(instruction, *operands)
+        return "" if _same(ours, made) else "the interpreter makes something else", ours, made
     parameters: list[Instruction] = []
     arrays: list[np.ndarray] = []
     inputs = [
-        _input(value, operand.shape, parameters, arrays)
+        _input(value, operand, parameters, arrays)
         for value, operand in zip(operands, instruction.operands, strict=True)
     ]
     root = rebuild(instruction, inputs)
-    outputs = _arrays_of(root)
-    if outputs is None:
-        return "", ours, ours
-    made, wrong = _compared(root, outputs, parameters, arrays, leaves(ours))
+    made, wrong = _compared(root, parameters, arrays)
     if wrong and instruction.op.name in _CONTROL:
         (guarded,) = transform([root], _guarded)
-        outputs = _arrays_of(guarded) or []
-        made, wrong = _compared(guarded, outputs, parameters, arrays, leaves(ours))
+        made, wrong = _compared(guarded, parameters, arrays)
+    if _is_dynamic(instruction.shape):
+        return wrong, ours, ours
     return wrong, ours, _nested(iter(made), instruction.shape)
 
 
 def _compared(
-    root: Instruction,
-    outputs: Sequence[Instruction],
-    parameters: Sequence[Instruction],
-    arrays: Sequence[np.ndarray],
-    ours: list[np.ndarray],
+    root: Instruction, parameters: Sequence[Instruction], arrays: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], str]:
     """What XLA makes of the op, or ours where it refuses, and what is wrong with it."""
-    whole = Computation("alone", tuple(parameters), ops.tuple_(outputs))
+    outputs = ops.tuple_(_arrays_of(root))
+    whole = Computation("alone", tuple(parameters), outputs)
+    ours = leaves(evaluate(whole, arrays))
     try:
         made = leaves(run_xla(Module("alone", whole), *arrays))
     except JaxRuntimeError as error:
         return ours, "" if refused.reason(error) else str(error)[:300]
-    entry = Computation("alone", tuple(parameters), root)
+    entry = Computation("alone", tuple(parameters), outputs if _is_dynamic(root.shape) else root)
     return made, verdict(entry, root.op.name, arrays, made, ours, True)
 
 
@@ -138,39 +140,53 @@ def _behind(value: Any) -> Any:
 
 
 def _input(
-    value: Value, shape: AnyShape, parameters: list[Instruction], arrays: list[np.ndarray]
+    value: Value, operand: Instruction, parameters: list[Instruction], arrays: list[np.ndarray]
 ) -> Instruction:
     """An operand of that value, made of new parameters, to which ``arrays`` are given."""
+    shape = operand.shape
     if isinstance(shape, TupleShape):
-        pairs = zip(value, shape.elements, strict=True)
-        return ops.tuple_([_input(v, s, parameters, arrays) for v, s in pairs])
+        pairs = zip(value, ops.elements_of(operand), strict=True)
+        return ops.tuple_([_input(v, element, parameters, arrays) for v, element in pairs])
     if not isinstance(shape, Shape):
         assert value is TOKEN
         return ops.after_all([])
-    array = value.padded if isinstance(value, Dynamic) else np.asarray(value)
-    made = ops.parameter(len(parameters), Shape(shape.element_type, shape.dimensions))
-    parameters.append(made)
-    arrays.append(array)
-    if isinstance(value, Dynamic):
-        for dimension, is_dynamic in enumerate(shape.dynamic_dimensions):
-            if is_dynamic:
-                size = np.asarray(value.sizes[dimension], np.int32)
-                length = ops.parameter(len(parameters), shape_of(size))
-                parameters.append(length)
-                arrays.append(size)
-                made = ops.set_dimension_size(made, length, dimension)
+
+    def given(array: np.ndarray) -> Instruction:
+        parameters.append(ops.parameter(len(parameters), shape_of(array)))
+        arrays.append(array)
+        return parameters[-1]
+
+    if not isinstance(value, Dynamic):
+        return given(np.asarray(value))
+    made = given(value.padded)
+    for dimension in _dynamic_dimensions(shape):
+        size = given(np.asarray(value.sizes[dimension], np.int32))
+        made = ops.set_dimension_size(made, size, dimension)
     return made
 
 
-def _arrays_of(made: Instruction) -> list[Instruction] | None:
-    """The arrays that a value holds, tuples taken apart; None where one is of a dynamic size."""
-    if isinstance(made.shape, TupleShape):
-        parts = [_arrays_of(element) for element in ops.elements_of(made)]
-        if any(part is None for part in parts):
-            return None
-        return [leaf for part in parts for leaf in part or []]
+def _arrays_of(made: Instruction) -> list[Instruction]:
+    """The arrays that a value holds, tuples taken apart; of dynamic ones, what counts of them."""
     shape = made.shape
-    return [made] if isinstance(shape, Shape) and not shape.is_dynamic else None
+    if isinstance(shape, TupleShape):
+        return [leaf for element in ops.elements_of(made) for leaf in _arrays_of(element)]
+    assert isinstance(shape, Shape), "tokens are made by definition"
+    sizes = [ops.get_dimension_size(made, d) for d in _dynamic_dimensions(shape)]
+    for dimension, size in zip(_dynamic_dimensions(shape), sizes, strict=True):
+        places = ops.iota(Shape(ElementType.S32, shape.dimensions), dimension)
+        counts = ops.lt(places, ops.broadcast_in_dim(size, shape.dimensions, ()))
+        bound = ops.constant(shape.dimensions[dimension], ElementType.S32)
+        made = ops.set_dimension_size(made, bound, dimension)
+        made = ops.select(counts, made, ops.full_like(made, 0))
+    return [made, *sizes]
+
+
+def _is_dynamic(shape: AnyShape) -> bool:
+    return isinstance(shape, Shape) and shape.is_dynamic
+
+
+def _dynamic_dimensions(shape: Shape) -> list[int]:
+    return [d for d, is_dynamic in enumerate(shape.dynamic_dimensions) if is_dynamic]
 
 
 def _nested(made: Any, shape: AnyShape) -> Value:

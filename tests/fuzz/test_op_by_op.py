@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from tests.building import computation
 from tests.fuzz.judging import CONTRADICTED, Outcome, Single, judge_graph, judge_singles
 from tests.fuzz.op_by_op import op_by_op
 from tracejit import ops
+from tracejit.backends.numpy.dynamic_sizes import set_dimension_size
 from tracejit.backends.numpy.interpreter import interpret
-from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.control import WHILE
+from tracejit.graph import Instruction, Module, Op
+from tracejit.ops.constants import GET_TUPLE_ELEMENT
+from tracejit.ops.control import CALL, WHILE
+from tracejit.ops.dynamic_sizes import SET_DIMENSION_SIZE
 from tracejit.ops.elementwise import SUB
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
@@ -25,6 +29,7 @@ Build = Callable[[Instruction], Instruction]
 
 F32, S32, U8 = ElementType.F32, ElementType.S32, ElementType.U8
 X = Shape(F32, (5,))
+GIVEN = np.array([1.5, -2.0, 0.25, 8.0, 3.0], np.float32)
 
 
 def differences(x: Instruction) -> Instruction:
@@ -73,8 +78,7 @@ def judged(build: Build, seed: int = 1) -> Outcome:
 
 @pytest.mark.parametrize("build", [differences, counted, everything])
 def test_what_agrees_agrees_op_by_op(build: Build) -> None:
-    given = np.array([1.5, -2.0, 0.25, 8.0, 3.0], np.float32)
-    asked = op_by_op(computation("entry", build, X), [given])
+    asked = op_by_op(computation("entry", build, X), [GIVEN])
     assert not asked.wrong
     assert len(asked.results) == len(computation("entry", build, X).root.operands)
 
@@ -130,10 +134,29 @@ def test_a_wrong_kernel(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged(both).kind == "compiler"
 
 
-def test_results_that_no_op_explains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """XLA agrees op by op, but one after the other they would make something else."""
-    entry = computation("entry", differences, X)
-    given = [np.ones(5, np.float32)]
-    assert not op_by_op(entry, given).wrong
-    wrong = Computation("entry", entry.parameters, ops.tuple_(ops.elements_of(entry.root)))
-    assert op_by_op(wrong, given).results[0].tolist() == [-1.0] * 5
+def one_more(instruction: Instruction, operand: Any, size: Any) -> Any:
+    """A size, where it is not the whole, that is one too large."""
+    return set_dimension_size(instruction, operand, np.minimum(size + 1, 5))
+
+
+def first_alike(instruction: Instruction, operand: Any) -> Any:
+    """The first element of the right shape."""
+    wanted = operand[instruction.attributes["index"]]
+    return next(v for v in operand if np.shape(v) == np.shape(wanted))
+
+
+@pytest.mark.parametrize(
+    ("op", "rule"),
+    [
+        (SET_DIMENSION_SIZE, one_more),
+        (GET_TUPLE_ELEMENT, first_alike),
+        (CALL, lambda instruction, *operands: operands),
+    ],
+    ids=["SetDimensionSize", "GetTupleElement", "Call"],
+)
+def test_a_wrong_rule_of_what_computes_nothing(
+    op: Op, rule: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(interpret._rules, op, rule)
+    asked = op_by_op(computation("entry", everything, X), [GIVEN])
+    assert asked.wrong.startswith(f"{op.name} alone")
