@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tracejit.backends.artifact import Artifact, InProcess, pack
+from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.codegen import (
     MakeFunction,
     c_function,
@@ -31,7 +32,11 @@ from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.entry import entry_function
 from tracejit.backends.tvm.facts import NOTHING
-from tracejit.backends.tvm.in_process import imported, warn_of_missing_linker
+from tracejit.backends.tvm.in_process import (
+    imported,
+    warn_of_missing_linker,
+    warn_of_missing_room,
+)
 from tracejit.backends.tvm.program import Kernel, Program
 from tracejit.backends.tvm.twins import without_twins
 from tracejit.errors import CompilationError
@@ -54,19 +59,20 @@ _ALWAYS_HOT = frozenset({"convolution", "reduce-window", "select-and-scatter", "
 def build(
     program: Program, target: CpuTarget, progress: Progress | None = None
 ) -> bytes | InProcess:
-    """The artifact of a program; without a linker on the machine, code for this process alone.
+    """The artifact of a program; without a linker, or room for files, code for this process alone.
 
     Raises `CompilationError` if the program contradicts itself, if TVM refuses a kernel, or if the
-    linker fails. Warns, once, of a missing linker.
+    linker fails. Warns, once, of a missing linker and of missing room.
     """
     program.check()
     program = without_twins(program)
     linker = find_linker()
-    if linker is None:
-        warn_of_missing_linker()
+    room = next(roomy_folders(), None)
+    if linker is None or room is None:
+        (warn_of_missing_linker if linker is None else warn_of_missing_room)()
         modules = _on_threads(_jobs(program, target, packed_function), target.threads, progress)
         return InProcess(imported(modules), describe(program, target))
-    with tempfile.TemporaryDirectory(prefix="tracejit-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
         jobs = _jobs(program, target, c_function)
         files = [Path(folder, f"{index}.o") for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]

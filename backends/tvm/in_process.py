@@ -1,4 +1,4 @@
-"""Programs on a machine without a linker: machine code in this process, and nothing on disk."""
+"""Programs without a linker or room for its files: machine code in this process alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import tvm_ffi
 
 from tracejit.backends.abi import ENTRY
+from tracejit.backends.scratch import ROOM_BYTES
 
 
 @functools.cache
@@ -19,6 +20,17 @@ def warn_of_missing_linker() -> None:
     warnings.warn(
         "no linker found: every process compiles its programs anew, because none can be kept on "
         "disk. Install a C compiler, or set CC to one.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+@functools.cache
+def warn_of_missing_room() -> None:
+    """Warn on the first call in a process."""
+    warnings.warn(
+        f"no folder for temporary files has {ROOM_BYTES >> 20} MiB of room: programs are compiled "
+        "for this process alone. Make room, or set TMPDIR to a folder that has some.",
         RuntimeWarning,
         stacklevel=2,
     )

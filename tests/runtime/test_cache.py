@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -14,10 +16,16 @@ import pytest
 
 from tests.runtime.processes import finished, python, start
 from tests.runtime.programs import addition, built
-from tracejit.backends import abi, machine
-from tracejit.backends.artifact import pack, unpack
-from tracejit.runtime import DiskCache, Executable, cache_key
+from tracejit.backends import abi, machine, scratch
+from tracejit.backends.artifact import InProcess, pack, unpack
+from tracejit.errors import CompilationError
+from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime import cache as caching
+
+with importing_tvm():
+    from tracejit.backends.tvm import in_process
+    from tracejit.backends.tvm.build import build
+    from tracejit.backends.tvm.cpu import host_target
 
 X = np.ones(10, np.float32)
 
@@ -34,9 +42,9 @@ def cache(tmp_path: Path) -> DiskCache:
 
 @pytest.fixture(autouse=True)
 def forget_warnings() -> Iterator[None]:
-    caching._warn.cache_clear()
+    caching._warn_once.cache_clear()
     yield
-    caching._warn.cache_clear()
+    caching._warn_once.cache_clear()
 
 
 def folder(cache: DiskCache) -> Path:
@@ -176,6 +184,105 @@ def test_a_disk_that_is_full(
     assert works(cache.add("b", program))
 
 
+def test_a_temporary_folder_that_is_full(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A code generator that cannot write its file would end the process."""
+    in_process.warn_of_missing_room.cache_clear()
+    monkeypatch.setattr(scratch, "ROOM_BYTES", 1 << 60)
+    with pytest.warns(RuntimeWarning, match="TMPDIR"):
+        made = build(addition(), host_target())
+    assert isinstance(made, InProcess)
+    assert works(cache.add("a", made))
+    with pytest.raises(CompilationError, match="no temporary folder"):
+        DiskCache(None).add("a", program)
+    assert works(cache.add("a", program))  # an entry needs no other file
+    in_process.warn_of_missing_room.cache_clear()
+
+
+FILES_OF_4_KIB = """
+import resource, warnings
+import numpy as np
+import tracejit as tj
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for number in (1.0, 2.0):
+        assert tj.jit(lambda x: x + number)(np.ones(3)).tolist() == [1 + number] * 3
+print(*sorted({str(each.message).partition(":")[0] for each in caught}))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on files")
+def test_a_process_that_may_write_no_files(tmp_path: Path) -> None:
+    """It compiles for itself, and says why."""
+    said = python(FILES_OF_4_KIB, TRACEJIT_CACHE_DIR=str(tmp_path / "cache"))
+    assert said == "no folder for temporary files has 64 MiB of room"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_room_is_looked_for_in_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms = {Path(tempfile.gettempdir()): 0.0, scratch._MEMORY: 1e12}
+    monkeypatch.setattr(scratch, "_room", rooms.__getitem__)
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    assert [*scratch.roomy_folders()] == [scratch._MEMORY]
+
+
+def test_many_failures_one_warning(tmp_path: Path, program: bytes) -> None:
+    """Messages name the folder and the reason, not the file that differs each time."""
+    (tmp_path / "file").write_text("in the way")
+    cache = DiskCache(tmp_path / "file" / "cache")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for name in "abc":
+            assert works(cache.add(name, program))
+    assert len(caught) == 1
+
+
+def test_an_entry_that_cannot_be_read_is_made_anew(cache: DiskCache, program: bytes) -> None:
+    """A folder in its place, where nothing can be done; permissions would not stop root."""
+    (folder(cache) / "a.so").mkdir(parents=True)
+    folder(cache).chmod(0o700)
+    with pytest.warns(RuntimeWarning, match="cannot be read"):
+        assert cache.find("a") is None
+    with pytest.warns(RuntimeWarning, match="cannot be kept"):
+        assert works(cache.add("a", program))
+    assert [path.name for path in folder(cache).iterdir()] == ["a.so"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_folder_that_may_only_be_read(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that came with a container's image: entries are found, damaged ones are not."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EROFS, os.strerror(errno.EROFS))
+
+    path = entry(cache, program)
+    monkeypatch.setattr(os, "utime", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert works(cache.find("a"))
+    path.write_bytes(b"torn")
+    assert cache.find("a") is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_entry_removed_after_it_was_read(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process makes room just before this one loads the file."""
+    path = entry(cache, program)
+
+    def gone(path: Path, artifact: object) -> None:
+        path.unlink()
+        raise OSError("cannot open shared object file")
+
+    monkeypatch.setattr(caching, "load", gone)
+    assert cache.find("a") is None
+    assert not path.exists()
+
+
 def test_a_folder_that_others_can_write_is_not_trusted(cache: DiskCache, program: bytes) -> None:
     """Whoever can put a file there can run code as us."""
     entry(cache, program)
@@ -292,6 +399,19 @@ def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert DiskCache.default().folder is None
     monkeypatch.setenv("TRACEJIT_CACHE", "1")
     assert DiskCache.default().folder == tmp_path / "elsewhere"
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number that no user has."""
+    for name in ("TRACEJIT_CACHE", "TRACEJIT_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert DiskCache.default().folder is None
+
+
+def test_every_source_of_the_package_counts() -> None:
+    names = {Path(path).name for path in caching._sources()}
+    assert {"cache.py", "codegen.py", "elementwise.py", "interpreter.py", "__init__.py"} <= names
 
 
 def test_warnings_come_once(tmp_path: Path) -> None:

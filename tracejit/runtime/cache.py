@@ -21,16 +21,19 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from tracejit import backends
+from tracejit import errors
 from tracejit.backends import abi
 from tracejit.backends.artifact import Artifact, ArtifactError, InProcess, unpack
 from tracejit.backends.machine import host, thread_count
+from tracejit.backends.scratch import roomy_folders
+from tracejit.errors import CompilationError
 from tracejit.runtime.executable import Executable, load
-from tracejit.runtime.library import library_paths
+from tracejit.runtime.library import compiler_path, library_paths
 
 LIMIT_BYTES = 1 << 30
 
@@ -56,13 +59,26 @@ def cache_key(graph: str, options: str = "") -> str:
 def _surroundings() -> str:
     """What is the same for every program of a process; files count with their size and time."""
     python = (sys.implementation.name, sys.hexversion, abi.LAYOUT)
-    sources = [p for f in backends.__path__ for p in sorted(Path(f).rglob("*.py"))]
-    files = [(path.name, *_stamp(path)) for path in (*library_paths(), *sources)]
+    paths = [*map(str, (*library_paths(), compiler_path())), *_sources()]
+    files = [(os.path.basename(path), *_stamp(path)) for path in paths]
     return repr((host(), python, np.__version__, files))
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _sources() -> list[str]:
+    """The files of the package, all of which may have a say in what a program becomes.
+
+    The folders of a checkout are reached through links.
+    """
+    return sorted(
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(os.path.dirname(errors.__file__), followlinks=True)
+        for name in names
+        if name.endswith(".py")
+    )
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
 
@@ -80,13 +96,14 @@ class DiskCache:
             return DiskCache(None)
         chosen = os.environ.get("TRACEJIT_CACHE_DIR")
         limit = os.environ.get("TRACEJIT_CACHE_LIMIT", "").strip()
-        folder = Path(chosen).expanduser() if chosen else _user_folder()
+        folder = Path(os.path.expanduser(chosen)) if chosen else _user_folder()
         return DiskCache(folder, int(limit) if limit.isdigit() else LIMIT_BYTES)
 
     def find(self, key: str) -> Executable | None:
         """The program of this key, loaded; None if there is none that can be.
 
-        A damaged entry is removed before any of its code is loaded.
+        A damaged entry is removed before any of its code is loaded. A folder that may only be read,
+        and one whose entries other processes remove at this moment, are as good as any.
         """
         if self.folder is None:
             return None
@@ -95,15 +112,18 @@ class DiskCache:
             _require_private(self.folder)
             artifact = unpack(path.read_bytes())
             executable = load(path, artifact)
-            os.utime(path)  # used last: removed last
         except FileNotFoundError:
             return None
         except ArtifactError:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             return None
         except OSError as error:
-            _warn(f"the compile cache in {self.folder} cannot be read: {error}")
+            if path.exists() or not self.folder.is_dir():  # else it was removed after it was read
+                _warn(f"the compile cache in {self.folder} cannot be read", error)
             return None
+        with suppress(OSError):
+            os.utime(path)  # used last: removed last
         return executable
 
     def add(self, key: str, built: bytes | InProcess) -> Executable:
@@ -117,7 +137,7 @@ class DiskCache:
                 executable = load(path, artifact)
                 self._evict(self.folder, path)
             except OSError as error:
-                _warn(f"compiled programs cannot be kept in {self.folder}: {error}")
+                _warn(f"compiled programs cannot be kept in {self.folder}", error)
             else:
                 return executable
         return _load_unkept(built, artifact)
@@ -140,37 +160,60 @@ class DiskCache:
     def _evict(self, folder: Path, newest: Path) -> None:
         """Remove what was used longest ago until the rest fits, and what crashes left behind."""
         entries = []
-        for path in folder.iterdir():
-            try:
-                status = path.stat()
-            except FileNotFoundError:  # another process removed it
-                continue
-            if path.suffix == _SUFFIX and path != newest:
-                entries.append((status.st_mtime, status.st_size, path))
-            elif path.suffix == _UNFINISHED and time.time() - status.st_mtime > _ABANDONED_SECONDS:
-                path.unlink(missing_ok=True)
-        total = newest.stat().st_size + sum(size for _, size, _ in entries)
+        total = 0
+        with os.scandir(folder) as found:
+            for entry in found:
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:  # another process removed it
+                    continue
+                if entry.name.endswith(_SUFFIX):
+                    total += status.st_size
+                    if entry.name != newest.name:
+                        entries.append((status.st_mtime, status.st_size, entry.path))
+                elif entry.name.endswith(_UNFINISHED):
+                    if time.time() - status.st_mtime > _ABANDONED_SECONDS:
+                        Path(entry.path).unlink(missing_ok=True)
+        if total <= self.limit:
+            return
         for _, size, path in sorted(entries):
+            Path(path).unlink(missing_ok=True)
+            total -= size
             if total <= self.limit:
                 return
-            path.unlink(missing_ok=True)
-            total -= size
 
 
 def _load_unkept(data: bytes, artifact: Artifact) -> Executable:
-    """Through a file that is gone once it is loaded."""
-    with tempfile.TemporaryDirectory(prefix="tracejit-") as folder:
-        path = Path(folder, "program" + _SUFFIX)
-        path.write_bytes(data)
-        return load(path, artifact)
+    """Through a file that is gone once it is loaded.
+
+    Raises `CompilationError` where no folder has room, and `OSError` if none of those that have
+    can hold code, or the system cannot load it.
+    """
+    failure: OSError | None = None
+    for room in roomy_folders():
+        with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
+            path = Path(folder, "program" + _SUFFIX)
+            path.write_bytes(data)
+            try:
+                return load(path, artifact)
+            except OSError as error:  # a folder that holds no code, perhaps
+                failure = error
+    if failure is not None:
+        raise failure
+    raise CompilationError("no temporary folder has room for a compiled program; see TMPDIR")
 
 
-def _user_folder() -> Path:
-    """Where this system keeps what can be made again."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "tracejit"
+def _user_folder() -> Path | None:
+    """Where this system keeps what can be made again; None for a user without a home."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tracejit"
+    if base and sys.platform != "darwin":
+        return Path(base) / "tracejit"
+    home = Path(os.path.expanduser("~"))
+    if not home.is_absolute():
+        return None
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "tracejit"
+    return home / ".cache" / "tracejit"
 
 
 def _require_private(folder: Path) -> None:
@@ -182,7 +225,11 @@ def _require_private(folder: Path) -> None:
         raise PermissionError(f"{folder} belongs to, or can be written by, other users")
 
 
+def _warn(what: str, error: OSError) -> None:
+    """Once for each kind of failure, whichever file it concerns."""
+    _warn_once(f"{what}: {error.strerror or error}")
+
+
 @functools.cache
-def _warn(message: str) -> None:
-    """Once for each message."""
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
+def _warn_once(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -133,6 +133,11 @@ def library_paths() -> tuple[Path, Path]:
     return _library_path("tvm_ffi", "libtvm_ffi"), _library_path("tvm", "libtvm_runtime")
 
 
+def compiler_path() -> Path:
+    """``libtvm_compiler``, which makes the code. Raises `CompilationError` without it."""
+    return _library_path("tvm", "libtvm_compiler")
+
+
 def _library_path(package: str, name: str) -> Path:
     spec = importlib.util.find_spec(package)
     folders = spec.submodule_search_locations if spec is not None else None
