@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.project import checkout
 from tracejit.errors import ArgumentError, ReadOnlyError
 
 F32 = np.float32
@@ -308,3 +310,13 @@ def test_module_with_aliases() -> None:
     np.testing.assert_allclose(x, descend(before, g), rtol=1e-6)
     with pytest.raises(ArgumentError, match="argument 0 is donated"):
         tj.compile(module, donate=True)(x, x)
+
+
+def test_the_page_s_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (checkout.ROOT / "docs" / "speed_and_memory.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert "48.0 M" in printed
+    assert "row by row, bound by" in printed
