@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracejit.autodiff.reverse import Cotangent, Nested
+from tracejit.autodiff.reverse import Cotangent, Nested, is_wanted
 from tracejit.graph import Instruction
-from tracejit.ops.constants import elements_of, tuple_
+from tracejit.ops.constants import TUPLE, elements_of, tuple_
 from tracejit.shapes import AnyShape, TupleShape
 
 
@@ -52,3 +52,10 @@ def nested(shape: AnyShape, parts: Iterator[Cotangent]) -> Nested:
 def refilled(pattern: Sequence[Cotangent], values: Iterator[Instruction]) -> list[Cotangent]:
     """``values`` where the pattern is not None."""
     return [None if entry is None else next(values) for entry in pattern]
+
+
+def wanted_leaves(operand: Instruction) -> list[bool]:
+    """For each leaf of a rule's operand whether its cotangent is needed."""
+    if operand.op is TUPLE:
+        return [wanted for element in operand.operands for wanted in wanted_leaves(element)]
+    return [is_wanted(operand)] * len(leaves(operand))

@@ -19,7 +19,7 @@ import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tracejit.autodiff.leaves import assembled, flat, leaves, nested
+from tracejit.autodiff.leaves import assembled, flat, leaves, nested, wanted_leaves
 from tracejit.autodiff.reverse import (
     Cotangent,
     Nested,
@@ -143,6 +143,10 @@ class _Reversed:
                 instruction.source,
             )
         self.slots = self._slots()
+        # The cotangent of a part that no step changes goes nowhere else.
+        pairs = zip(wanted_leaves(init), self.state, self.next, strict=True)
+        self.asked = [s for wanted, s, after in pairs if wanted or s is not after]
+        self._back_steps: dict[tuple[bool, ...], tuple[list[Cotangent], list[Cotangent]]] = {}
 
     def _slots(self) -> int:
         nbytes = sum(self.state[n].array_shape.nbytes for n in self.varying)
@@ -169,7 +173,9 @@ class _Reversed:
 
     def _active(self, arriving: Sequence[Cotangent]) -> list[bool]:
         """Which parts of the state have a cotangent at some step."""
-        active = [c is not None for c in arriving]
+        active = [
+            c is not None and s in self.asked for c, s in zip(arriving, self.state, strict=True)
+        ]
         while True:
             results = self._back_step(active)[1]
             found = [a or r is not None for a, r in zip(active, results, strict=True)]
@@ -182,12 +188,19 @@ class _Reversed:
 
         Of the fixed parts, only what the step adds.
         """
+        known = self._back_steps.get(tuple(active))
+        if known is not None:
+            return known
         after: list[Cotangent] = [
             parameter(0, s.shape) if active[n] and s is not self.next[n] else None
             for n, s in enumerate(self.state)
         ]
         outputs = [self.next[n] for n in self.varying]
-        return after, pullback(outputs, self.state, [after[n] for n in self.varying])
+        found = pullback(outputs, self.asked, [after[n] for n in self.varying])
+        of_asked = dict(zip(self.asked, found, strict=True))
+        made = after, [of_asked.get(s) for s in self.state]
+        self._back_steps[tuple(active)] = made
+        return made
 
     # The parts of the state as they pass through loops: varying ones first, then the fixed.
 

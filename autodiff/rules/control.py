@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.autodiff.composition import pullback_through
-from tracejit.autodiff.leaves import assembled, flat, leaves, nested, refilled
+from tracejit.autodiff.leaves import assembled, flat, leaves, nested, refilled, wanted_leaves
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,
     Found,
     Nested,
     differentiate,
-    is_wanted,
     pullback,
     zero_cotangent,
 )
 from tracejit.autodiff.while_loops import while_cotangent
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import TUPLE, elements_of, parameter, tuple_
+from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.control import (
     CALL,
     CONDITIONAL,
@@ -42,13 +41,6 @@ def _backward(
     left = iter(inputs)
     root = inline(computation, [assembled(p.shape, left) for p in computation.parameters])
     return pullback(leaves(root), inputs, arriving)
-
-
-def _wanted(operand: Instruction) -> list[bool]:
-    """For each leaf of an operand whether its cotangent is needed."""
-    if operand.op is TUPLE:
-        return [wanted for element in operand.operands for wanted in _wanted(element)]
-    return [is_wanted(operand)] * len(leaves(operand))
 
 
 def _only(results: Sequence[Cotangent], wanted: Sequence[bool]) -> list[Cotangent]:
@@ -85,7 +77,7 @@ def pullback_of_call(
     made_of = _backward(
         computation, parameters[:count], refilled(arriving, iter(parameters[count:]))
     )
-    results = _only(made_of, [w for o in instruction.operands for w in _wanted(o)])
+    results = _only(made_of, [w for o in instruction.operands for w in wanted_leaves(o)])
     _require_no_effect(instruction, results)
     reached = [r for r in results if r is not None]
     if not reached:
@@ -113,7 +105,7 @@ def conditional_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Ne
         parts = elements_of(argument)
         count = len(parts) - len(given)
         found = _backward(branch, parts[:count], refilled(arriving, iter(parts[count:])))
-        results.append(_only(found, _wanted(operand)))
+        results.append(_only(found, wanted_leaves(operand)))
     _require_no_effect(instruction, [r for part in results for r in part])
     if all(r is None for part in results for r in part):
         return [None] * len(instruction.operands)

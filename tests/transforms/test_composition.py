@@ -51,6 +51,36 @@ def looped(x: Any) -> Any:
     )[1]
 
 
+def unequal(x: Any) -> Any:
+    """A loop for each element, as many steps as its place says, one after the other in a map."""
+
+    def one(x: Any, count: Any) -> Any:
+        return tj.lax.while_loop(
+            lambda s: s[0] < count, lambda s: (s[0] + 1, np.cos(s[1]) + 0.3 * x), (0, x)
+        )[1]
+
+    return tj.vmap(one)(x, np.arange(SIZE))
+
+
+def nested(x: Any) -> Any:
+    """A branch in a loop of unknown length in a scan."""
+
+    def halved(s: Any) -> Any:
+        turned = tj.lax.cond(s[1][0] > -100, np.sin, np.cos, s[1])
+        return s[0] + 1, turned + 0.2 * x
+
+    def step(carry: Any, count: Any) -> Any:
+        carry = tj.lax.while_loop(lambda s: s[0] < count, halved, (0, carry))[1]
+        return carry, None
+
+    return tj.lax.scan(step, x, np.array([1, 0, 2]))[0]
+
+
+def repeated(x: Any) -> Any:
+    """Steps that nothing counts but their number."""
+    return tj.lax.scan(lambda c, _: (np.tanh(MATRIX @ c) * x, None), x, None, length=3)[0]
+
+
 def branched(x: Any) -> Any:
     return tj.lax.cond(x.sum() > -100, lambda x: x**3, lambda x: np.sqrt(x), x)
 
@@ -102,6 +132,7 @@ FUNCTIONS: list[Function] = [
     scanned,
     counted,
     looped,
+    repeated,
     branched,
     selected,
     normalised,
@@ -205,6 +236,24 @@ STEPS = [
         lambda f: lambda x: bounded(f(bounded(f(x + POINTS[0])) + POINTS[1])),
     ),
     Step(
+        "while",
+        lambda f: (
+            lambda x: tj.lax.while_loop(
+                lambda s: s[0] < 2 + (x[0] > -100), lambda s: (s[0] + 1, bounded(f(s[1]))), (1, x)
+            )[1]
+        ),
+        lambda f: lambda x: bounded(f(bounded(f(x)))),
+    ),
+    Step(
+        "map of cond",
+        lambda f: (
+            lambda x: tj.vmap(
+                lambda p: tj.lax.cond(p[0] > 0.05, lambda p: f(p + x), lambda p: p * x, p)
+            )(POINTS).sum(0)
+        ),
+        lambda f: lambda x: f(POINTS[0] + x) + POINTS[1] * x,
+    ),
+    Step(
         "cond",
         lambda f: lambda x: tj.lax.cond(x[0] > -100, f, lambda x: x, x),
         same,
@@ -254,6 +303,12 @@ def test_stacks_compiled(function: Function, stack: list[Step]) -> None:
     ids="-".join,
 )
 def test_each_function(function: Function, names: tuple[str, ...]) -> None:
+    check(function, [BY_NAME[name] for name in names], POINT, compiled=False)
+
+
+@pytest.mark.parametrize("function", [unequal, nested])
+@pytest.mark.parametrize("names", [("grad",), ("jvp", "jit"), ("while", "vjp")], ids="-".join)
+def test_loops_in_loops(function: Function, names: tuple[str, ...]) -> None:
     check(function, [BY_NAME[name] for name in names], POINT, compiled=False)
 
 
