@@ -12,6 +12,9 @@ from numpy.lib.array_utils import byte_bounds
 
 from tracejit.errors import ArgumentError, ReadOnlyError
 
+_ARRAYS = {np.ndarray}
+_NO_BASE = {id(None)}
+
 
 def are_apart(arguments: Sequence[object], donated: Sequence[int]) -> bool:
     """Whether the ``donated`` arguments are surely writable and apart from all others.
@@ -19,20 +22,20 @@ def are_apart(arguments: Sequence[object], donated: Sequence[int]) -> bool:
     Quick: no for anything but arrays, each of which has memory of its own or is a view of an array
     that is not given, which settles it.
     """
-    owners = set()
-    for argument in arguments:
-        if type(argument) is not np.ndarray:
-            return False
-        base = argument.base
-        if base is None:
-            owners.add(id(argument))
-        elif type(base) is np.ndarray and base.base is None:
-            owners.add(id(base))
-        else:
-            return False
-    if len(owners) != len(arguments):
+    if {*map(type, arguments)} != _ARRAYS:
         return False
-    return all(arguments[n].flags.writeable for n in donated)  # type: ignore[attr-defined]
+    arrays: Sequence[np.ndarray] = arguments  # type: ignore[assignment]
+    bases = [array.base for array in arrays]
+    owners = arrays
+    if {*map(id, bases)} != _NO_BASE:
+        owners = [
+            array if base is None else base for array, base in zip(arrays, bases, strict=True)
+        ]
+        if any(type(owner) is not np.ndarray or owner.base is not None for owner in owners):
+            return False
+    if len({*map(id, owners)}) != len(arrays):
+        return False
+    return all([arrays[number].flags.writeable for number in donated])
 
 
 def overlapping(arguments: Sequence[object], donated: Sequence[int]) -> tuple[int, int] | None:
