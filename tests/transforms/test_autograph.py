@@ -554,3 +554,68 @@ def test_what_cannot_be_rewritten() -> None:
     pair = (lambda x: x + 1, lambda x: x + 2)
     with pytest.raises(UnsupportedError, match="one lambda to a line"):
         tj.autograph(pair[0])
+
+
+def list_in_a_branch(x: Any) -> Any:
+    pair = [x[0], x[1]]
+    tree = {"a": x[0], "b": [x[1]]}
+    if x[0] > 0:
+        pair[0] = pair[0] * 2
+        tree["a"] += 1
+        tree["b"][0] = tree["a"] * 2
+    else:
+        tree["b"][0] = 0.0
+    return pair, tree
+
+
+def list_in_a_loop(x: Any) -> Any:
+    pair, k = [x[0], x[1]], 0
+    while k < x[2]:
+        pair[0], pair[1] = pair[1], pair[0] + pair[1]
+        k += 1
+    return pair
+
+
+@pytest.mark.parametrize("function", [list_in_a_branch, list_in_a_loop])
+def test_lists_that_are_written_into(function: Any) -> None:
+    for sign in (1, -1):
+        x = sign * np.arange(1.0, 5.0)
+        got, expected = tj.jit(function, autograph=True)(x), function(x)
+        for one, other in zip(tj.tree.leaves(got), tj.tree.leaves(expected), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def appended_in_a_branch(x: Any) -> Any:
+    made = [x[0]]
+    for row in x:
+        if row > 1:
+            made.append(row)
+    return made
+
+
+def appended_in_a_loop(x: Any) -> Any:
+    made: list[Any] = []
+    while x[0] < 10:
+        made.append(x[0])
+        x = x * 2
+    return made
+
+
+def key_in_a_branch(x: Any) -> Any:
+    made: dict[str, Any] = {}
+    if x[0] > 0:
+        made["a"] = x[0]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (appended_in_a_branch, "if: the list made is changed, which would happen once"),
+        (appended_in_a_loop, "while: the list made is changed, which would happen once"),
+        (key_in_a_branch, "the variable made must be equal trees after both branches"),
+    ],
+)
+def test_lists_that_grow_behind_a_traced_condition(function: Any, text: str) -> None:
+    with pytest.raises((ConcretizationError, ArgumentError), match=text):
+        tj.jit(function, autograph=True)(np.arange(1.0, 5.0))

@@ -15,11 +15,13 @@ from tracejit.ops.layout import full
 from tracejit.statements.values import (
     NoValue,
     Undefined,
+    containers_of,
     dtype_kind,
     fresh,
     in_branch,
     is_numeric,
     is_same,
+    require_kept,
     written_back,
 )
 from tracejit.trace.body import Abstract, record_body
@@ -97,11 +99,14 @@ class _Loop:
     def step(self, state: dict[str, Any]) -> dict[str, Any]:
         """One step of the loop."""
         entered = self.enter(state)
+        carried = [self.names[number] for number in self.carried]
+        containers = containers_of(self.action, carried)
         with in_branch():
             if self.steps is None:
                 self.action()
             else:
                 self.action(state[COUNTER])
+        require_kept(self.statement, containers)
         left = self.get()
         made = {}
         for number, (name, start) in enumerate(self._named()):

@@ -30,6 +30,7 @@ from tracejit.statements.values import (
     NoValue,
     Place,
     Undefined,
+    containers_of,
     dtype_kind,
     fresh,
     in_branch,
@@ -38,6 +39,7 @@ from tracejit.statements.values import (
     is_same,
     is_unknown,
     leaf_of,
+    require_kept,
     use,
     written_back,
 )
@@ -105,7 +107,7 @@ def _record_branches(
     names: tuple[str, ...],
 ) -> None:
     before = get()
-    branches = [_Branch(action, get, put, before) for action in (body, orelse)]
+    branches = [_Branch(action, get, put, before, names) for action in (body, orelse)]
     bodies = [record_body(branch, "a branch of if", []) for branch in branches]
     merged = Merged()
     values: list[Any] = []
@@ -157,18 +159,25 @@ def _is_kind(value: Any) -> bool:
 class _Branch:
     """A branch as a function without arguments that returns the arrays it assigned."""
 
-    def __init__(self, action: Action, get: Get, put: Put, before: Sequence[Any]) -> None:
+    def __init__(
+        self, action: Action, get: Get, put: Put, before: Sequence[Any], names: Sequence[str]
+    ) -> None:
         self._action, self._get, self._put, self._before = action, get, put, before
+        self._names = names
         self.finals: list[Final] = []
 
     def __call__(self) -> list[Any]:
         copies = [fresh(value) for value in self._before]
+        # Lists that are written into are compared with what they held.
+        held = [tree.map(_itself, value) for value in copies]
         self._put(copies)
+        containers = containers_of(self._action, self._names)
         with in_branch():
             self._action()
+        require_kept("if", containers)
         results: list[Any] = []
-        for copy, value in zip(copies, self._get(), strict=True):
-            if is_same(copy, value):
+        for copy, before, value in zip(copies, held, self._get(), strict=True):
+            if is_same(before, value):
                 self.finals.append(Final(True, False, value))
                 continue
             in_place = value is copy and isinstance(value, Tracer)
@@ -182,6 +191,10 @@ class _Branch:
 
             self.finals.append(Final(False, in_place, tree.map(placed, value)))
         return results
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
 
 
 class _Result:

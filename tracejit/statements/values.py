@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +102,41 @@ def is_same(before: Any, after: Any) -> bool:
         x is y and not (isinstance(y, Tracer) and y.version)
         for x, y in zip(first, second, strict=True)
     )
+
+
+Containers = list[tuple[str, Any, list[Any]]]
+
+
+def containers_of(action: Any, names: Sequence[str]) -> Containers:
+    """The lists, dictionaries and sets that ``action`` sees, but for those of ``names``, and what
+    they hold."""
+    while isinstance(action, functools.partial):
+        action = action.func
+    seen: Containers = []
+    for name, cell in zip(action.__code__.co_freevars, action.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not assigned yet
+            value = cell.cell_contents
+            if name not in names and isinstance(value, list | dict | set):
+                seen.append((name, value, _held(value)))
+    return seen
+
+
+def require_kept(statement: str, containers: Containers) -> None:
+    """Raises `ConcretizationError` if one has changed: Python changes it once while tracing."""
+    for name, value, before in containers:
+        after = _held(value)
+        if len(after) != len(before) or any(x is not y for x, y in zip(before, after, strict=True)):
+            raise ConcretizationError(
+                f"{statement}: the {type(value).__name__} {name} is changed, which would happen "
+                f"once while tracing, whatever the traced values are; write to an array made before"
+            )
+
+
+def _held(container: Any) -> list[Any]:
+    """What a container holds, in order."""
+    if isinstance(container, dict):
+        return [one for pair in container.items() for one in pair]
+    return list(container)
 
 
 def written_back(before: Any, after: Any, in_place: bool) -> Any:
