@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 import tracejit as tj
 from tracejit.errors import ArgumentError, UnsupportedError
-from tracejit.transforms.sparse import colours_of, pattern_of
+from tracejit.transforms.sparse import colours_of
+from tracejit.transforms.sparsity import pattern_of
 
 X = np.random.default_rng(0).normal(size=12)
 MATRIX = np.random.default_rng(1).normal(size=(4, 3))
@@ -25,6 +26,19 @@ def stencil(x: Any) -> Any:
     y = np.zeros(12)
     y[1:-1] = x[2:] - 2 * x[1:-1] + x[:-2]
     return y * np.exp(x)
+
+
+def written(x: Any) -> Any:
+    y = np.zeros(12)
+    y[np.array([3, 5, 3])] = x[:3] * x[4]
+    return y + np.where(x > 9, x, x * 2)
+
+
+def scanned_columns(x: Any) -> Any:
+    def step(carry: Any, column: Any) -> Any:
+        return carry, column * column
+
+    return tj.lax.scan(step, 0.0, x.reshape(4, 3), reverse=True)[1] + np.roll(x, 1).reshape(4, 3)
 
 
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int]] = {
@@ -41,6 +55,15 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "chosen": (lambda x: np.where(x > 0, x, x[0]), 23),
     "stopped": (lambda x: tj.stop_gradient(x) * np.floor(x), 0),
     "rounded": (lambda x: np.round(x) * x, 12),
+    "written": (written, 17),
+    "scanned": (lambda x: tj.lax.scan(lambda c, a: (c, a * a * c), x[3], x)[1], 23),
+    "summed by a scan": (lambda x: tj.lax.scan(lambda c, a: (c + a * a, c), 0.0, x)[1], 66),
+    "scanned backwards over columns": (scanned_columns, 24),
+    "branched": (lambda x: tj.lax.cond(x[0] > 0, np.sin, lambda x: x[::-1] * 2, x), 24),
+    "looped": (lambda x: tj.lax.fori_loop(0, 2, lambda i, c: c * np.roll(c, 1), x), 144),
+    "looped by itself": (lambda x: tj.lax.while_loop(lambda c: c[0] < 9, lambda c: c + 5, x), 12),
+    "called": (tj.checkpoint(lambda x: np.sin(x) * x), 12),
+    "mapped": (lambda x: tj.vmap(lambda a: np.exp(-a * a))(x), 12),
     "unknown": (np.cumprod, 144),
 }
 
