@@ -1,4 +1,4 @@
-"""Ops of the compiler's own: Maps whose computation it knows, as one operation on vectors."""
+"""Ops of the compiler's own: what it knows a better way to compute."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ THREEFRY = Op("ThreeFry", "threefry", "random", "threefry", _like_key)
 
 def _same(operand: Shape) -> Shape:
     return operand
+
+
+def _first(operand: Shape, _: Shape) -> Shape:
+    return operand
+
+
+FOURIER = Op("Fourier", "fourier", "spectra", "fourier", _first)
+"""The transform of rows of complex numbers, given the factors of `schedule.fourier`."""
+INVERSE_FOURIER = Op("InverseFourier", "inverse-fourier", "spectra", "inverse_fourier", _first)
 
 
 ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)

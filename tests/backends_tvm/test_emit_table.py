@@ -12,6 +12,7 @@ from tracejit.graph import OPS
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.spectra import FFT
 from tracejit.ops.windows import REDUCE_WINDOW
 
 __all__ = ["single_device"]  # imported for the table it fills
@@ -34,6 +35,9 @@ def test_op_can_be_compiled(name: str) -> None:
         assert found == ["plain", "emit pointwise"]
     elif op is REDUCE_WINDOW:
         # Padding goes away first, then the window has a schedule.
+        assert found == ["emit rooted", "legalise"]
+    elif op is FFT:
+        # Rows of a power of two become an op of the compiler's own, the rest is called back.
         assert found == ["emit rooted", "legalise"]
     elif op in (CONDITIONAL, WHILE):
         # Their tuples are taken apart; then `lower` makes loops and branches of them.

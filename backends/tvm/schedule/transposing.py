@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import LoopVariable
-from tracejit.backends.tvm.mathematics.lanes import zip_high, zip_low
+from tracejit.backends.tvm.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
 from tracejit.backends.tvm.scope import Emitter, Load
@@ -81,7 +81,7 @@ def zipped(vectors: Sequence[Vector], side: int, dtype: str) -> tuple[list[Stmt]
     made = [held(vector) for vector in vectors]
     for _ in range(len(vectors).bit_length() - 1):
         pairs = zip(made[: len(made) // 2], made[len(made) // 2 :], strict=True)
-        made = [held(both(half, pair)) for pair in pairs for half in (zip_low, zip_high)]
+        made = [held(both(half, pair)) for pair in pairs for half in ZIPS[1]]
     return statements, made
 
 
