@@ -69,6 +69,10 @@ class ConcretizationError(TracejitError, TypeError):
     """Python asked a traced value for a number, a truth value or an array."""
 
 
+class MissingAttributeError(TracejitError, AttributeError):
+    """A traced array was asked for something of NumPy's arrays that only memory has."""
+
+
 class TracerLeakError(TracejitError, RuntimeError):
     """A traced value was used after its trace had ended."""
 

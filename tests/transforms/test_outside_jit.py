@@ -111,3 +111,55 @@ def test_other_functions_of_random_numbers_run_at_once() -> None:
     assert isinstance(drawn, np.ndarray)
     gradient = tj.grad(lambda s: (s * tj.random.normal(tj.random.key(0), (3,))).sum())(2.0)
     np.testing.assert_allclose(gradient, drawn.sum())
+
+
+def test_functions_at_once_write_to_arrays() -> None:
+    x = np.arange(4.0)
+    out = np.zeros(4)
+    assert tj.numpy.add(x, 1, out=out) is out
+    np.testing.assert_array_equal(out, [1, 2, 3, 4])
+    assert tj.numpy.cumsum(out, out=out) is out
+    np.testing.assert_array_equal(out, [1, 3, 6, 10])
+    parts = np.zeros(4), np.zeros(4)
+    assert tj.numpy.modf(x + 0.5, out=parts)[1] is parts[1]
+    np.testing.assert_array_equal(parts, [[0.5] * 4, x])
+    tj.numpy.add.at(out, [0, 0, 2], 1.5)
+    tj.numpy.put(out, [1], 7)
+    tj.numpy.copyto(out, -1.0, where=out > 9)
+    np.testing.assert_array_equal(out, [4, 7, 7.5, -1])
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        tj.numpy.put(out, [0], 1)
+
+
+def test_what_only_memory_has() -> None:
+    for wish in (lambda x: x.flags, lambda x: x.tobytes(), lambda x: x.resize(2)):
+        with pytest.raises(AttributeError, match="it has no memory until the compiled function"):
+            tj.jit(wish)(np.arange(4.0))
+    with pytest.raises(AttributeError, match="a traced array has no attribute 'height'"):
+        tj.jit(lambda x: x.height)(np.arange(4.0))
+
+    def strides(x: Any) -> Any:
+        assert (x.strides, x.T.strides, x[::2, 1].strides) == ((24, 8), (8, 24), (48,))
+        base = x[0].base
+        assert base is not None
+        assert x.base is None
+        return base
+
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(tj.jit(strides)(x), x)
+
+
+def test_names_that_a_function_does_not_have() -> None:
+    with pytest.raises(TypeError, match="static: <lambda> has no argument named m; it has n, x"):
+        tj.jit(lambda x, n: x, static_argnames="m")
+    with pytest.raises(TypeError, match="mutates: <lambda> has no argument named y"):
+        tj.jit(lambda x: None, mutates="y")
+    assert tj.jit(lambda x, **options: x * options["n"], static_argnames="n")(2.0, n=3) == 6
+
+
+def test_bfloat16_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    made = tj.jit(lambda x: x * 2)(torch.ones((2, 3), dtype=torch.bfloat16).T)
+    assert made.dtype.name == "bfloat16"
+    np.testing.assert_array_equal(made.astype(float), np.full((3, 2), 2.0))

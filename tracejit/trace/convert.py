@@ -6,9 +6,11 @@ operand(2.0).to(ElementType.F32)             a weak number, made an f32[] consta
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from tracejit.errors import ArgumentError, ConcretizationError, ShapeError, ValueRangeError
@@ -98,6 +100,9 @@ def plain_array(value: Any) -> np.ndarray:
     try:
         if hasattr(kind, "__dlpack__") and not hasattr(kind, "__array__"):
             array = np.from_dlpack(value)
+        elif str(getattr(value, "dtype", "")) == "torch.bfloat16":
+            # PyTorch makes no NumPy arrays of these.
+            array = np.asarray(value.view(sys.modules["torch"].int16)).view(ml_dtypes.bfloat16)
         else:
             array = np.asarray(value)
     except ConcretizationError:

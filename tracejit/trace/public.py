@@ -90,7 +90,48 @@ def run_now(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         with traced.owner.resumed():
             return function(*args, **kwargs)
     with Trace(function.__name__, eager=True):
-        return evaluated(function(*args, **kwargs))
+        targets = _Targets()
+        if kwargs.get("out") is not None:
+            kwargs["out"] = targets.lent(kwargs["out"])
+        if function.__name__ in WRITING and args:
+            args = (targets.lent(args[0]), *args[1:])  # type: ignore[assignment]
+        return targets.finished(function(*args, **kwargs))
+
+
+WRITING = frozenset({"_at", "copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
+"""The functions that write to their first argument."""
+
+
+class _Targets:
+    """The arrays that a call outside traces may write to, and what stands for them in it."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[np.ndarray, Tracer]] = []
+
+    def lent(self, value: Any) -> Any:
+        """A traced array in place of a plain one; the same for tuples of them."""
+        if isinstance(value, tuple):
+            return tuple(map(self.lent, value))
+        if not isinstance(value, np.ndarray):
+            return value
+        made = lift(as_instruction(value), False)
+        self._pairs.append((value, made))
+        return made
+
+    def finished(self, result: R) -> R:
+        """The values of a result; those that were written go into the arrays, which it names."""
+        if not self._pairs:
+            return evaluated(result)
+        written = [pair for pair in self._pairs if pair[1].version]
+        values = evaluate([tracer.instruction for _, tracer in written], {})
+        leaves, structure = flatten(result)
+        own_arrays = {id(tracer): array for array, tracer in self._pairs}
+        made = evaluated([None if id(leaf) in own_arrays else leaf for leaf in leaves])
+        for (array, _), value in zip(written, values, strict=True):
+            array[...] = value
+        kept = [own_arrays.get(id(old), new) for old, new in zip(leaves, made, strict=True)]
+        finished: R = unflatten(structure, kept)
+        return finished
 
 
 def evaluated(result: R) -> R:

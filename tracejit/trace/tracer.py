@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, TracerLeakError, UnsupportedError
+from tracejit.errors import ArgumentError, MissingAttributeError, TracerLeakError, UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.loading import load
 from tracejit.ops.layout import full
@@ -204,6 +204,17 @@ class Tracer(Operators, Indexing, Methods):
         return self.dtype.itemsize
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """How NumPy would lay the array out, were it made as it is while tracing, in bytes."""
+        elements = self.strides_in_elements() or row_major_strides(self.shape)
+        return tuple(self.itemsize * step for step in elements)
+
+    @property
+    def base(self) -> Tracer | None:
+        """The array that this is a view of, if it is one."""
+        return None if self.root is self else self.root
+
+    @property
     def nbytes(self) -> int:
         return self._instruction.array_shape.nbytes
 
@@ -373,6 +384,14 @@ class Tracer(Operators, Indexing, Methods):
 
     def __hash__(self) -> int:
         return hash(concrete(self.instruction, "hash")[()])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced array has no attribute {name!r}")
+        raise MissingAttributeError(
+            f"a traced array {self._instruction.shape} has no {name}: it has no memory until the "
+            f"compiled function runs; use x.{name} outside, on the result"
+        )
 
     def __reduce__(self) -> Any:
         return concrete(self.instruction, "pickle").__reduce__()

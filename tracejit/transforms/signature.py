@@ -40,6 +40,17 @@ def positional_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str
     return tuple(names), rest[0] if rest else None
 
 
+def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names of a function's parameters, or None if it may take any."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters)
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -63,6 +74,7 @@ class Parameters:
     def __init__(self, function: Callable[..., Any], title: str) -> None:
         self.title = title
         self.names, self.rest = positional_names(function)
+        self.keywords = _keywords(function)
 
     def name_of(self, position: int) -> str:
         """What the argument at ``position`` is called."""
@@ -78,6 +90,12 @@ class Parameters:
         Raises `ArgumentError` for one that the function does not have.
         """
         numbers, names = as_numbers(argnums), set(as_names(argnames))
+        unknown = sorted(names - self.keywords) if self.keywords is not None else []
+        if unknown:
+            raise ArgumentError(
+                f"{what}: {self.title} has no argument named {unknown[0]}; it has "
+                f"{', '.join(sorted(self.keywords or ()))}"
+            )
         positions = set()
         for number in numbers:
             position = number + len(self.names) if number < 0 else number
