@@ -52,8 +52,16 @@ _LEAST = 3
 # A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
 # nothing there, and take up to nine tenths of the time to build.
 _HOT = 1 << 19
-# They save a tenth to a half where unrolled scalar code becomes vectors only then.
-_ALWAYS_HOT = frozenset({"convolution", "reduce-window", "select-and-scatter", "sort", "topk"})
+# They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
+# compute all of one of these.
+_ALWAYS_HOT = (
+    {"convolution"},
+    {"iota", "reduce"},  # where an extreme is
+    {"reduce-window"},
+    {"select-and-scatter"},
+    {"sort"},
+    {"topk"},
+)
 
 
 def build(
@@ -105,8 +113,11 @@ def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Calla
 
 
 def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:
-    """Object files in ``folder`` with a C function for every kernel of a checked program."""
-    jobs = _kernel_jobs(program, target, c_function)
+    """Object files in ``folder`` with a C function for every kernel of a checked program.
+
+    Nothing is left undone that could make them faster.
+    """
+    jobs = _kernel_jobs(program, target, c_function, thorough=True)
     files = [folder / f"{index}.o" for index in range(len(jobs))]
     writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
     _on_threads(writers, target.threads, None)
@@ -114,18 +125,19 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
 
 
 def _kernel_jobs(
-    program: Program, target: CpuTarget, make: MakeFunction
+    program: Program, target: CpuTarget, make: MakeFunction, thorough: bool = False
 ) -> list[Callable[[], Any]]:
-    """Functions that compile chunks of kernels, about equal.
+    """Functions that compile chunks of kernels.
 
     Kernels that call back need a pass that slows others down, and have a module of their own; so
-    have those that are not worth LLVM's slowest passes.
+    have, unless ``thorough``, those that are not worth LLVM's slowest passes.
     """
     groups: dict[tuple[bool, bool], list[Any]] = {}
     for kernel in program.kernels:
         held = contents(kernel.body)
         function = kernel_function(kernel, held, make)
-        groups.setdefault((bool(held.callbacks), _is_quick(kernel)), []).append(function)
+        how = bool(held.callbacks), not thorough and _is_quick(kernel)
+        groups.setdefault(how, []).append(function)
     return [
         partial(compile_kernels, chunk, target, *how)
         for how, functions in groups.items()
@@ -136,7 +148,7 @@ def _kernel_jobs(
 def _is_quick(kernel: Kernel) -> bool:
     """Whether a kernel is known to do little; of one written by hand nothing is known."""
     told = kernel.counted
-    if told is NOTHING or not _ALWAYS_HOT.isdisjoint(told.ops):
+    if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
         return False
     moved = (told.bytes_read + told.bytes_written) // 4
     return told.flops + 16 * told.transcendentals + moved < _HOT

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracejit.backends.machine import host
+from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.build import write_kernels
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.export.entries import Entry
@@ -55,10 +56,14 @@ def find_compiler() -> list[str]:
 def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
     """The shared library with all ``entries``, ``name``_message and ``name``_set_threads.
 
-    Raises `CompilationError` where there is no C compiler, or where it fails.
+    Raises `CompilationError` where there is no C compiler, or where it fails, and where no folder
+    has room for its files.
     """
     compiler = find_compiler()
-    with tempfile.TemporaryDirectory(prefix="tracejit-") as place:
+    room = next(roomy_folders(), None)
+    if room is None:
+        raise CompilationError("export: no folder for temporary files has room; see TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as place:
         folder = Path(place)
         objects: list[Path] = []
         for number, entry in enumerate(entries):

@@ -1,0 +1,66 @@
+"""Long programs are lowered in time that grows with their length, counted in calls of functions."""
+
+from __future__ import annotations
+
+import cProfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+import tracejit.numpy as tnp
+from tracejit.runtime import importing_tvm
+
+with importing_tvm():
+    from tracejit.backends.tvm.kernels.machine import Machine
+    from tracejit.backends.tvm.lower import lower
+    from tracejit.backends.tvm.twins import without_twins
+
+# All steps differ in a number, so that none can be rolled into a loop or share a kernel.
+
+
+def elementwise(x: Any, number: float) -> Any:
+    return tnp.sin(x * np.float32(number)) + x
+
+
+def mixed(x: Any, number: float) -> Any:
+    x = x - tnp.sum(x, axis=1, keepdims=True) * np.float32(number)
+    return tnp.tanh(tnp.transpose(x)) + tnp.max(x, axis=0)
+
+
+def products(x: Any, number: float) -> Any:
+    return x @ (x * np.float32(number))
+
+
+def windows(x: Any, number: float) -> Any:
+    return (tnp.roll(x, 1, 0) + tnp.roll(x, -1, 1)) * np.float32(number)
+
+
+def branching(x: Any, number: float) -> Any:
+    """Halves that are computed apart and put together."""
+    return tnp.concatenate([x[:4] * np.float32(number), tnp.exp(x[4:])])
+
+
+def calls(step: Callable[[Any, float], Any], length: int) -> int:
+    """How many functions are called to lower ``length`` steps."""
+
+    def program(x: Any) -> Any:
+        for number in range(length):
+            x = step(x, 1 + number / 7)
+        return x
+
+    module = tj.jit(program).lower(np.ones((8, 8), np.float32)).module
+    profile = cProfile.Profile()
+    profile.enable()
+    without_twins(lower(module.entry, Machine(32, 1)))
+    profile.disable()
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("step", [elementwise, mixed, products, windows, branching])
+def test_work_grows_with_length(step: Callable[[Any, float], Any]) -> None:
+    calls(step, 5)
+    short, long = calls(step, 20), calls(step, 80)
+    assert long < 4.5 * short
