@@ -6,8 +6,9 @@ A program is one C function, ``int32 tracejit_main(address)``. The address is th
 
 of NumPy arrays. The function reads the arrays' data pointers out of the objects themselves, after
 it has compared each input's and output's type, element type, shape, contiguity and alignment with
-``table``, which costs some two nanoseconds an array where asking Python would cost hundreds. It
-returns 0, or -1 when an argument does not fit or a kernel failed; in the first case nothing ran.
+``table``, and outputs are writable, which costs some two nanoseconds an array where asking Python
+would cost hundreds. It returns 0, or -1 when an argument does not fit or a kernel failed; in the
+first case nothing ran.
 
 ``table`` holds the facts of one process as 64-bit words: the address of the type ``numpy.ndarray``,
 the address of every constant, then for every input and output the address of its dtype, its rank
@@ -38,6 +39,9 @@ SORT_VALUES = "tracejit.sort_values"
 
 C_CONTIGUOUS_AND_ALIGNED = 0x0101
 """NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, of NumPy's C interface."""
+
+WRITEABLE = 0x0400
+"""NPY_ARRAY_WRITEABLE, which outputs must be as well."""
 
 STACK_BYTES = 16 << 10
 """A workspace up to this size lives on the stack and is not passed."""
@@ -103,6 +107,7 @@ def readable() -> bool:
         return False
     array = np.zeros((3, 5), np.float32)
     pair = (array, array[:, ::2])
+    pair[1].flags.writeable = False
     return _words_of(pair) == [_expected(item) for item in pair] and _length(pair) == len(pair)
 
 
@@ -123,7 +128,7 @@ def _words_of(arrays: tuple[np.ndarray, ...]) -> list[list[int]]:
         at = id(array)
         words = [_word(at + o) for o in (LAYOUT.type, LAYOUT.data, LAYOUT.dtype)]
         words += [_word(at + LAYOUT.rank) & _RANK_MASK]
-        words += [_word(at + LAYOUT.flags) & C_CONTIGUOUS_AND_ALIGNED]
+        words += [_word(at + LAYOUT.flags) & (C_CONTIGUOUS_AND_ALIGNED | WRITEABLE)]
         if words == _expected(array)[:-1]:
             dimensions = _word(at + LAYOUT.dimensions)
             words += [[_word(dimensions + d * _WORD) for d in range(array.ndim)] == [*array.shape]]
@@ -134,6 +139,7 @@ def _words_of(arrays: tuple[np.ndarray, ...]) -> list[list[int]]:
 def _expected(array: np.ndarray) -> list[int]:
     """The same words, asked of Python."""
     flags = array.flags.c_contiguous * 0x0001 + array.flags.aligned * 0x0100
+    flags += array.flags.writeable * WRITEABLE
     return [id(np.ndarray), array.ctypes.data, id(array.dtype), array.ndim, flags, True]
 
 

@@ -12,7 +12,14 @@ from tvm import DataType, tirx
 from tvm.ir import PointerType, PrimType
 from tvm.tirx import For
 
-from tracejit.backends.abi import ALIGNMENT, C_CONTIGUOUS_AND_ALIGNED, ENTRY, LAYOUT, STACK_BYTES
+from tracejit.backends.abi import (
+    ALIGNMENT,
+    C_CONTIGUOUS_AND_ALIGNED,
+    ENTRY,
+    LAYOUT,
+    STACK_BYTES,
+    WRITEABLE,
+)
 from tracejit.backends.tvm.codegen import MakeFunction, packed_function
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
 from tracejit.backends.tvm.tir import (
@@ -86,12 +93,19 @@ class _Entry:
         ]
 
     def _verify_one(self, index: Expr, position: Buffer) -> Stmt:
-        """Compare one array with its record: dtype, rank and dimensions, from ``position`` on."""
+        """Compare one array with its record: dtype, rank and dimensions, from ``position`` on.
+
+        Outputs must be writable as well.
+        """
         body: list[Stmt] = []
         array = _memory(self._items[index + i64(1)], "int64", body)
         record, table = position[0], self._table
         rank = table[record + i64(1)]
-        wanted = i64(C_CONTIGUOUS_AND_ALIGNED)
+        wanted = tirx.Select(
+            index < i64(len(self._program.inputs)),
+            i64(C_CONTIGUOUS_AND_ALIGNED),
+            i64(C_CONTIGUOUS_AND_ALIGNED | WRITEABLE),
+        )
         dimension = var("dimension")
         # The type comes first: only of an ndarray may the other fields be read.
         body.append(_fail_if(_field(array, LAYOUT.type) != table[i64(0)]))

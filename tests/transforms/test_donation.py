@@ -14,6 +14,7 @@ import pytest
 
 import tracejit as tj
 from tests.project import checkout
+from tracejit.api import executable
 from tracejit.errors import ArgumentError, ReadOnlyError
 
 F32 = np.float32
@@ -320,3 +321,17 @@ def test_the_page_s_examples(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "48.0 M" in printed
     assert "row by row, bound by" in printed
+
+
+def test_an_executable_copies_what_it_must_not_write_over() -> None:
+    module = tj.jit(descend, donate_argnums=0).lower(numbers(6), numbers(6)).module
+    program = executable(module)
+    x, g = numbers(6), numbers(6, seed=1)
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    for first, second in ((read_only, g), (x, x)):
+        before = first.copy()
+        assert program.run([first, second]) is None
+        (made,) = program([first, second])
+        np.testing.assert_allclose(made, descend(before, second), rtol=1e-6)
+        np.testing.assert_array_equal(first, before)

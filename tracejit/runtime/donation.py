@@ -6,6 +6,7 @@ An argument can be written over if it is a writable array that shares no memory 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -13,29 +14,30 @@ from numpy.lib.array_utils import byte_bounds
 from tracejit.errors import ArgumentError, ReadOnlyError
 
 _ARRAYS = {np.ndarray}
-_NO_BASE = {id(None)}
+_base = attrgetter("base")
 
 
-def are_apart(arguments: Sequence[object], donated: Sequence[int]) -> bool:
-    """Whether the ``donated`` arguments are surely writable and apart from all others.
+def are_apart(arguments: Sequence[object]) -> bool:
+    """Whether the arguments surely share no memory, which is quick to see of most.
 
-    Quick: no for anything but arrays, each of which has memory of its own or is a view of an array
-    that is not given, which settles it.
+    They do not if each is an array with memory of its own, or a view of an array that is not given,
+    which settles it.
     """
     if {*map(type, arguments)} != _ARRAYS:
         return False
     arrays: Sequence[np.ndarray] = arguments  # type: ignore[assignment]
-    bases = [array.base for array in arrays]
+    bases = [*map(_base, arrays)]
+    try:
+        # Compared by identity first: an array, which is no None, is never equal to it.
+        own = bases == [None] * len(bases)
+    except ValueError:
+        own = False
     owners = arrays
-    if {*map(id, bases)} != _NO_BASE:
-        owners = [
-            array if base is None else base for array, base in zip(arrays, bases, strict=True)
-        ]
+    if not own:
+        owners = [a if b is None else b for a, b in zip(arrays, bases, strict=True)]
         if any(type(owner) is not np.ndarray or owner.base is not None for owner in owners):
             return False
-    if len({*map(id, owners)}) != len(arrays):
-        return False
-    return all([arrays[number].flags.writeable for number in donated])
+    return len({*map(id, owners)}) == len(arrays)
 
 
 def overlapping(arguments: Sequence[object], donated: Sequence[int]) -> tuple[int, int] | None:
@@ -58,13 +60,12 @@ def overlapping(arguments: Sequence[object], donated: Sequence[int]) -> tuple[in
 
 def are_donatable(arguments: Sequence[object], donated: Sequence[int]) -> bool:
     """Whether the ``donated`` arguments may be written over."""
-    if are_apart(arguments, donated):
-        return True
-    for number in donated:
-        argument = arguments[number]
-        if type(argument) is not np.ndarray or not argument.flags.writeable:
+    if not are_apart(arguments):
+        if any(type(arguments[number]) is not np.ndarray for number in donated):
             return False
-    return overlapping(arguments, donated) is None
+        if overlapping(arguments, donated) is not None:
+            return False
+    return all([arguments[n].flags.writeable for n in donated])  # type: ignore[attr-defined]
 
 
 def to_write_over(

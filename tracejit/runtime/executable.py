@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError
 from tracejit.runtime import workspace
 from tracejit.runtime.callbacks import raise_pending, require
-from tracejit.runtime.donation import are_donatable, to_write_over
+from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
 
 Run = Callable[[Sequence[object]], list[np.ndarray] | None]
@@ -141,24 +142,24 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
 def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
     """`Executable.run` where arguments become results."""
     shared = dict(artifact.aliases)
-    made = [
-        (number, spec.shape, spec.dtype)
-        for number, spec in enumerate(artifact.outputs)
-        if number not in shared
-    ]
     count, donated = len(artifact.inputs), tuple(shared.values())
-    blank: list[Any] = [None] * len(artifact.outputs)
+    fresh = [n for n in range(len(artifact.outputs)) if n not in shared]
+    shapes = [artifact.outputs[number].shape for number in fresh]
+    dtypes = [artifact.outputs[number].dtype for number in fresh]
+    # Where each output is found among the arguments and what is made beside them.
+    made = {number: count + place for place, number in enumerate(fresh)}
+    places = [{**shared, **made}[number] for number in range(len(artifact.outputs))]
+    pick = itemgetter(*places) if len(places) > 1 else lambda arrays: (arrays[places[0]],)
     nbytes = artifact.workspace_bytes
     empty, address = np.empty, address_of()
 
     def run(arguments: Sequence[object]) -> list[np.ndarray] | None:
-        if len(arguments) != count or not are_donatable(arguments, donated):
+        if len(arguments) != count:
             return None
-        outputs = blank.copy()
-        for number, given in shared.items():
-            outputs[number] = arguments[given]
-        for number, shape, dtype in made:
-            outputs[number] = empty(shape, dtype)
+        # The function itself sees whether they are writable.
+        if not are_apart(arguments) and not are_donatable(arguments, donated):
+            return None
+        outputs: list[Any] = [*pick((*arguments, *map(empty, shapes, dtypes)))]
         if nbytes <= STACK_BYTES:
             arrays = (facts, *arguments, *outputs)
             status = entry(address(arrays))
