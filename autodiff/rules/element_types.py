@@ -13,7 +13,7 @@ from tracejit.ops.element_types import (
 )
 from tracejit.ops.elementwise_unary import real
 
-differentiate.decline(BITCAST_CONVERT_TYPE, "reads bits, not values")
+differentiate.decline(BITCAST_CONVERT_TYPE, "reads bits, not values, as stop_gradient does")
 
 
 @differentiate.attach(CONVERT_ELEMENT_TYPE)

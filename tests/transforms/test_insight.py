@@ -106,3 +106,21 @@ def test_a_missing_rule_names_op_and_line_before_anything_runs() -> None:
 
     with pytest.raises(DerivativeError, match=r"custom_call: .*\(test_insight.py:\d+\)"):
         tj.jit(tj.grad(f)).lower(X)
+
+
+def floored(x: Any) -> Any:
+    return np.floor(x) + 4
+
+
+@pytest.mark.parametrize(
+    ("function", "where"),
+    [
+        (lambda x: tj.lax.scan(lambda c, a: (c + np.floor(a), None), 0.0, x)[0], "scan"),
+        (lambda x: tj.lax.while_loop(lambda s: s[0] < 9, floored, x).sum(), "while"),
+        (lambda x: tj.lax.cond(x[0] > -9, lambda x: np.floor(x).sum(), np.sum, x), "conditional"),
+        (tj.checkpoint(lambda x: np.floor(x).sum()), "call"),
+    ],
+)
+def test_paths_that_end_in_loops_and_branches(function: Any, where: str) -> None:
+    found = tj.why_zero(function, np.array([0.3, 0.7]))
+    assert f"floor: is piecewise constant, in {where}" in str(found)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.autodiff.reverse import differentiate, is_differentiable, pullback
 from tracejit.graph import Instruction
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.layout import full_like
 from tracejit.shapes import Shape
 from tracejit.sources import Source
@@ -126,12 +127,19 @@ def _walked(
     for root in roots:
         if root in above and not is_differentiable(root):
             endings[Ending(root.op.function, f"makes {root.shape}", root.source)] = None
+    reader: dict[Instruction, Instruction] = {}
     for instruction, pairs in steps:
         if instruction in reached and dead(reached[instruction]):
             continue
+        # What a tuple holds belongs to the loop or branch that takes it.
+        taker = reader.get(instruction, instruction)
         for operand, result in pairs:
+            if operand.op is TUPLE:
+                reader[operand] = taker
+                if result is not None:
+                    continue
             if result is None or (dead(result) and isinstance(operand.shape, Shape)):
-                endings[_ending(instruction, operand, result)] = None
+                endings.update(dict.fromkeys(_endings(taker, operand, result)))
     return WhyZero(name, True, tuple(endings))
 
 
@@ -142,6 +150,27 @@ def _first(result: Any) -> Instruction | None:
     if isinstance(result, Exception):
         raise result
     return next((found for one in result if (found := _first(one)) is not None), None)
+
+
+def _endings(
+    instruction: Instruction, operand: Instruction, result: Instruction | None
+) -> list[Ending]:
+    """Where the path ends in what a loop, a branch or a call does, or else there itself."""
+    is_number = not isinstance(operand.shape, Shape) or is_differentiable(operand)
+    within = _within(instruction, instruction.op.function) if is_number else []
+    return within or [_ending(instruction, operand, result)]
+
+
+def _within(instruction: Instruction, name: str) -> list[Ending]:
+    found: list[Ending] = []
+    for computation in instruction.computations:
+        for step in in_order([computation.root]):
+            said = differentiate.reason(step.op)
+            if said is not None and any(is_differentiable(o) for o in step.operands):
+                if step.op not in (GET_TUPLE_ELEMENT, TUPLE):
+                    found.append(Ending(step.op.function, f"{said}, in {name}", step.source))
+            found += _within(step, name)
+    return found
 
 
 def _ending(instruction: Instruction, operand: Instruction, result: Instruction | None) -> Ending:
