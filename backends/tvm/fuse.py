@@ -100,6 +100,11 @@ def gathered(instruction: Instruction) -> list[Instruction]:
     return scalars if all_scalars else []
 
 
+def read_by(instruction: Instruction) -> Sequence[Instruction]:
+    """What computing an instruction asks for."""
+    return gathered(instruction) or instruction.operands
+
+
 def is_given(instruction: Instruction) -> bool:
     """Whether memory for the instruction exists before anything runs."""
     if instruction.op is CONSTANT:
@@ -153,7 +158,7 @@ class _Fusion:
                     if operand not in self.memory:
                         members |= inside[operand]
                 members.add(instruction)
-            if len(members) > SIZE_LIMIT:
+            if len(members) > _size_limit(instruction):
                 self.memory.add(instruction)
             inside[instruction] = frozenset(members)
             cost[instruction] = sum(map(cost_of, members))
@@ -300,7 +305,7 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             other.heart is None
             and other.dimensions == kernel.dimensions
             and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
-            and _joint_size(other, kernel, memory) <= _size_limit(kernel)
+            and _joint_size(other, kernel, memory) <= _size_limit(kernel.results[0])
             and reads_at_own_element(kernel, set(other.results), memory)
         ):
             return other
@@ -325,8 +330,10 @@ def _are_scalars(instructions: Iterable[Instruction]) -> bool:
     )
 
 
-def _size_limit(kernel: Kernel) -> int:
-    return SIZE_LIMIT if kernel.dimensions else SCALAR_SIZE_LIMIT
+def _size_limit(instruction: Instruction) -> int:
+    """How many ops may come together in a kernel that makes ``instruction``."""
+    is_part = instruction.op is RESHAPE and not instruction.operands[0].array_shape.rank
+    return SCALAR_SIZE_LIMIT if is_part or _are_scalars([instruction]) else SIZE_LIMIT
 
 
 def _joint_size(one: Kernel, other: Kernel, memory: set[Instruction]) -> int:
@@ -340,7 +347,7 @@ def _joint_size(one: Kernel, other: Kernel, memory: set[Instruction]) -> int:
         instruction = stack.pop()
         if instruction not in inside:
             inside.add(instruction)
-            stack.extend(o for o in instruction.operands if o not in memory)
+            stack.extend(o for o in read_by(instruction) if o not in memory)
     return len(inside)
 
 
@@ -353,7 +360,7 @@ def tuple_of(instruction: Instruction) -> Instruction:
 
 def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
     """What a kernel loads."""
-    return loaded([o for result in kernel.results for o in result.operands], memory)
+    return loaded([o for result in kernel.results for o in read_by(result)], memory)
 
 
 def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instruction]:
@@ -395,7 +402,7 @@ def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[In
         if instruction in memory and instruction not in kernel.results:
             continue
         keeps = straight and _keeps_places(instruction)
-        stack.extend((operand, keeps) for operand in instruction.operands)
+        stack.extend((operand, keeps) for operand in read_by(instruction))
     return True
 
 

@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.dead_state import without_dead_state
 from tracejit.backends.tvm.facts import counted, moved
 from tracejit.backends.tvm.fuse import Kernel as Fused
-from tracejit.backends.tvm.fuse import fuse, gathered, is_given, stripped
+from tracejit.backends.tvm.fuse import fuse, gathered, is_given, read_by, stripped
 from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
@@ -507,7 +507,7 @@ def _inside(results: Sequence[Instruction], memory: set[Instruction]) -> list[In
         if instruction in found:
             continue
         found.add(instruction)
-        stack.extend(o for o in instruction.operands if o not in memory)
+        stack.extend(o for o in read_by(instruction) if o not in memory)
     return sorted(found, key=lambda i: i.serial)
 
 

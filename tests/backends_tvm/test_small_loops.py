@@ -149,3 +149,25 @@ def test_a_scan_of_loops_takes_no_step_twice() -> None:
     found = kernels(tj.value_and_grad(total), p)
     # The two scans, and the loop within the first.
     assert sum("_condition_" in name for name in found) == 3, found
+
+
+def test_a_part_that_also_has_memory_of_its_own() -> None:
+    """The vector is made of the numbers; a sort wants one of them as an array."""
+
+    def step(y: Any) -> Any:
+        first = np.reshape(np.sin(y[0]) * np.exp(y[1]), (1,))
+        wide = np.sort(np.concatenate([np.broadcast_to(first, (70,)), first]))
+        return np.concatenate([first, np.reshape(y[0] + wide[3], (1,))]) * 1.0
+
+    agrees(lambda y: turned(step, y), np.array([0.3, -0.7]))
+
+
+def test_a_long_step() -> None:
+    """More ops than one kernel holds."""
+
+    def step(y: Any) -> Any:
+        for _ in range(60):
+            y = np.stack([np.sin(y[0]) + y[1] * 0.5, y[0] * y[1] + 0.1, y[2] - y[0]])
+        return y
+
+    agrees(lambda y: turned(step, y), np.array([0.3, -0.7, 0.2]))

@@ -117,13 +117,16 @@ class Session:
                 row[engine] = Starts(cold, cached)
 
     def measure_memory(self, case: Case) -> None:
-        """For each engine, in new processes: two in turn that share a folder if it compiles."""
+        """For each engine, in new processes: two in turn that share a folder if it compiles.
+
+        On tiny inputs one is enough to see that it works.
+        """
         row: dict[str, Memories] = {}
         for engine, cell in self.report.cells[case.name].items():
             if cell.error:
                 continue
             with tempfile.TemporaryDirectory(dir=self.folder) as cache:
-                turns = 2 if self.process(engine).compiles else 1
+                turns = 2 if self.process(engine).compiles and not self.settings.tiny else 1
                 found = [self.memory_in_new(case, engine, cache) for _ in range(turns)]
             if None not in found:
                 cold, cached = found[0], found[-1]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import tables, tree
+from tests.benchmarks import machine, tables, tree
 from tests.benchmarks.case import Target
 from tests.benchmarks.compare import difference
-from tests.benchmarks.records import Cell, Report
+from tests.benchmarks.records import Cell, Memories, Memory, Report
 from tests.benchmarks.timing import Times, sample, summarise
 
 FAULTY = ("--table", "tests.benchmarks.faulty", "--rounds=1", "--seconds=0.001", "--threads=1")
@@ -181,6 +181,35 @@ def test_standings() -> None:
     found = [(s.case, s.peer, s.ratio, s.reached) for s in tables.standings(report)]
     assert found == [("near", "numpy", 2.0, False), ("far", "jax", 0.8, True)]
     assert "| far | jax | 0.80 | 0.90 of jax | yes |" in tables.targets(report)
+
+
+def test_memory() -> None:
+    """Of the whole process and of what calls add, cold and cached, against each peer."""
+
+    def memories(cold: int, cached: int) -> Memories:
+        return Memories(*(Memory(100_000_000, 100_000_000 + n) for n in (cold, cached)))
+
+    versions = dict.fromkeys(("tracejit", "jax", "torch"), "")
+    rows = {"step": {"tracejit": memories(50_000_000, 1_000_000), "jax": memories(100_000_000, 0)}}
+    lines = tables.memory(Report({}, versions, memories=rows)).splitlines()
+    assert lines[2:] == [
+        "| step, whole process | 150.0 MB | 200.0 MB (0.75) |  |",
+        "| step, added by the calls | 50.0 MB | 100.0 MB (0.50) |  |",
+        "| step, whole process, cached | 101.0 MB | 100.0 MB (1.01) |  |",
+        "| step, added by the calls, cached | 1.0 MB | 0.0 MB |  |",
+    ]
+
+
+def test_the_memory_of_this_process() -> None:
+    before, most = (machine.resident_bytes(most) for most in (False, True))
+    if before is None or most is None:
+        assert not Path("/proc/self/status").exists()
+        return
+    held = np.ones(1 << 23)
+    after = machine.resident_bytes(most=False)
+    assert after is not None
+    assert 10 << 20 < before <= most
+    assert after - before > held.nbytes // 2
 
 
 def test_compiling_is_what_the_first_call_takes_longer() -> None:
