@@ -44,22 +44,26 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def find(given: argparse.Namespace, name: str, engine: str) -> Finding:
-    """What came of a program, from a process that is ended at the limit."""
-    command = [sys.executable, "-m", "tests.conformance.npbench_program", str(given.path.resolve())]
-    command += [name, given.preset, engine, str(given.seconds)]
+    """What came of a program."""
+    what = [str(given.path.resolve()), name, given.preset, engine, str(given.seconds)]
+    return finding(["tests.conformance.npbench_program", *what], name, given.limit)
+
+
+def finding(module: Sequence[str], name: str, limit: float) -> Finding:
+    """What a module, which prints it, found; from a process that is ended at the limit."""
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     try:
         child = subprocess.run(
-            command,
+            [sys.executable, "-m", *module],
             cwd=ROOT,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=given.limit,
+            timeout=limit,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Finding(name, "too slow", f"more than {given.limit:.0f} s")
+        return Finding(name, "too slow", f"more than {limit:.0f} s")
     if child.returncode:
         lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
         return Finding(name, "failed", lines[-1])

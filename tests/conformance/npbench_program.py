@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -186,7 +186,14 @@ def compiled(
     return tj.jit(kernel, static_argnames=static, autograph=autograph)
 
 
-def timed(call: Callable[..., Any], program: Program, seconds: float) -> float:
+class WithArguments(Protocol):
+    """A program of any suite."""
+
+    def arguments(self) -> dict[str, Any]:
+        """A copy of the arguments, in order."""
+
+
+def timed(call: Callable[..., Any], program: WithArguments, seconds: float) -> float:
     """The median of the seconds of a call, with arguments of its own; three calls or more."""
     samples: list[float] = []
     end = time.perf_counter() + seconds

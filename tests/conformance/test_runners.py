@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import autograd, hlo, npbench
+from tests.conformance import autograd, hlo, npbench, pyhpc
 from tests.conformance.stablehlo import outcomes
 from tests.conformance.stablehlo_modules import modules
 
@@ -138,3 +138,28 @@ def test_autograd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "not applicable, 1 tests: autograd.extend.primitive",
         "1 passed, 1 failed, 1 not applicable",
     ]
+
+
+def test_pyhpc(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program whose NumPy file cannot be traced, and whose JAX file can."""
+    folder = tmp_path / "benchmarks" / "equation_of_state"
+    folder.mkdir(parents=True)
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    (folder / "__init__.py").write_text(
+        "import numpy\ndef generate_inputs(n):\n    return (numpy.arange(float(n)),)\n"
+    )
+    (folder / "eos_numpy.py").write_text(
+        "import numpy as np\ndef run(x, device='cpu'):\n"
+        "    return np.array([float(v) for v in x]) * 2\n"
+    )
+    (folder / "eos_jax.py").write_text(
+        "import jax\nimport jax.numpy as jnp\n"
+        "@jax.jit\ndef gsw_dHdT(x):\n    return jnp.zeros_like(x).at[:].set(x) * 2\n"
+    )
+    monkeypatch.setattr(pyhpc, "PROGRAMS", ["equation_of_state"])
+    assert pyhpc.main([str(tmp_path), "--size", "8", "--seconds", "0.01"]) == 0
+    printed = capsys.readouterr().out
+    assert "tracejit: refused" in printed
+    assert "as jax:" not in printed
