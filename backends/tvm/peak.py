@@ -36,64 +36,47 @@ SUMS = 8
 
 
 def arithmetic(dtype: str, turns: int) -> tuple[bytes | InProcess, int]:
-    """A program that computes in registers, and how many flops it does.
+    """A program that computes in the registers of one core, and how many flops it does.
 
     It takes one array of 2 numbers, x and y, and computes z = z * x + y again and again.
     """
     target = host_target()
     lanes = target.vector_bytes // np.dtype(dtype).itemsize
     width = CHAINS * lanes
-    given, made = (buffer(name, (n,), dtype) for name, n in (("given", 2), ("made", width * 64)))
+    given, made = (buffer(name, (n,), dtype) for name, n in (("given", 2), ("made", width)))
+    z = buffer("z", (width,), dtype, scope="local")
 
-    def work(worker: Expr) -> Stmt:
-        z = buffer("z", (width,), dtype, scope="local")
+    def vectors(body: Callable[[Expr], Stmt]) -> Stmt:
+        return _vectors(CHAINS, lanes, body)
 
-        def vectors(body: Callable[[Expr], Stmt]) -> Stmt:
-            return loop(
-                CHAINS,
-                lambda c: loop(lanes, lambda lane: body(c * i32(lanes) + lane), VECTORIZED),
-                UNROLLED,
-            )
-
-        def step(_: Expr) -> Stmt:
-            return vectors(lambda at: store(z, at, z[at] * given[0] + given[1]))
-
-        first = (worker % i32(64)) * i32(width)
-        return seq(
-            AllocBuffer(z),
-            vectors(lambda at: store(z, at, given[1])),
-            loop(turns, step),
-            vectors(lambda at: store(made, first + at, z[at])),
-        )
-
-    body = on_workers(target.threads, work)
-    specs = [ArraySpec(np.dtype(dtype), (n,)) for n in (2, width * 64)]
-    return _of_one_kernel("arithmetic", (given, made), body, specs, target), (
-        2 * width * turns * target.threads
+    body = seq(
+        AllocBuffer(z),
+        vectors(lambda at: store(z, at, given[1])),
+        loop(turns, lambda _: vectors(lambda at: store(z, at, z[at] * given[0] + given[1]))),
+        vectors(lambda at: store(made, at, z[at])),
     )
+    specs = [ArraySpec(np.dtype(dtype), (n,)) for n in (2, width)]
+    built = _of_one_kernel("arithmetic", (given, made), body, specs, target)
+    return built, 2 * width * turns
 
 
-def reading(nbytes: int, times: int) -> bytes | InProcess:
-    """A program that reads ``nbytes`` of float32 as often, each thread a part of its own.
+def reading(nbytes: int, times: int, threads: int) -> bytes | InProcess:
+    """A program that reads ``nbytes`` of float32 as often, each of the threads a part of its own.
 
     It takes the array and returns the sums, which depend on all of it.
     """
     target = host_target()
     lanes = target.vector_bytes // 4
     width = SUMS * lanes
-    blocks = max(nbytes // 4 // (target.threads * width), 1)
-    size = blocks * width * target.threads
+    blocks = max(nbytes // 4 // (threads * width), 1)
+    size = blocks * width * threads
     given, made = (buffer(n, (s,), "float32") for n, s in (("given", size), ("made", width * 64)))
 
     def work(worker: Expr) -> Stmt:
         total = buffer("total", (width,), "float32", scope="local")
 
         def vectors(body: Callable[[Expr], Stmt]) -> Stmt:
-            return loop(
-                SUMS,
-                lambda c: loop(lanes, lambda lane: body(c * i32(lanes) + lane), VECTORIZED),
-                UNROLLED,
-            )
+            return _vectors(SUMS, lanes, body)
 
         def block(number: Expr) -> Stmt:
             first = (worker * i32(blocks) + number) * i32(width)
@@ -107,9 +90,18 @@ def reading(nbytes: int, times: int) -> bytes | InProcess:
             vectors(lambda at: store(made, first + at, total[at])),
         )
 
-    body = on_workers(target.threads, work)
+    body = on_workers(threads, work)
     specs = [ArraySpec(np.dtype(np.float32), (n,)) for n in (size, width * 64)]
     return _of_one_kernel("reading", (given, made), body, specs, target)
+
+
+def _vectors(count: int, lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """``body`` for the elements of as many vectors side by side."""
+
+    def vector(number: Expr) -> Stmt:
+        return loop(lanes, lambda lane: body(number * i32(lanes) + lane), VECTORIZED)
+
+    return loop(count, vector, UNROLLED)
 
 
 def _of_one_kernel(

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tracejit.backends.machine import thread_count
 from tracejit.loading import load
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.executable import Executable
@@ -26,6 +27,8 @@ from tracejit.runtime.imports import importing_tvm
 
 # Bytes read by all threads together: within the first caches, the second, the last, and beyond.
 SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
+# Up to here a core has a cache of its own.
+OWN = 1 << 20
 # What a transcendental function counts in flops: the least that a polynomial takes.
 TRANSCENDENTAL_FLOPS = 16
 
@@ -95,26 +98,31 @@ def _write(path: Path, limits: Limits) -> None:
 def _measured() -> Limits:
     with importing_tvm():
         peak = load("tracejit.backends.tvm.peak")
+    cores = thread_count()
     rates = []
     for dtype in ("float32", "float64"):
         built, flops = peak.arithmetic(dtype, _TURNS)
         program = DiskCache(None).add("", built)
-        rates.append(flops / _fastest(program, [np.array([0.5, 0.25], dtype)]))
+        rates.append(cores * flops / _fastest(program, [np.array([0.5, 0.25], dtype)]))
     bandwidths: list[float] = []
     for size in SIZES:
+        # Caches that each core has for itself are measured on one, so that a second one that is
+        # busy does not count; what cores share, on all of them.
+        own = cores if size <= OWN else 1
         times = max(_READ_BYTES // size, 1)
-        program = DiskCache(None).add("", peak.reading(size, times))
+        program = DiskCache(None).add("", peak.reading(size // own, times, cores // own))
         given = np.zeros(program.inputs[0].shape, np.float32)
-        bandwidths.append(times * given.nbytes / _fastest(program, [given]))
+        seconds = _fastest(program, [given], _SECONDS if own > 1 else 4 * _SECONDS)
+        bandwidths.append(own * times * given.nbytes / seconds)
     # A larger memory is never the faster one.
     best = [max(bandwidths[n:]) for n in range(len(bandwidths))]
     return Limits(rates[0], rates[1], SIZES, tuple(best))
 
 
-def _fastest(program: Executable, arrays: list[np.ndarray]) -> float:
+def _fastest(program: Executable, arrays: list[np.ndarray], seconds: float = _SECONDS) -> float:
     """Seconds of the fastest of several runs."""
     program(arrays)
-    best, end = float("inf"), time.perf_counter() + _SECONDS
+    best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
         begin = time.perf_counter()
         program(arrays)
