@@ -48,10 +48,10 @@ FAMILIES: dict[str, Record] = {
     **{n: reduction(n, "a*", dtype=DTYPES) for n in ("nansum", "nanprod")},
     **{n: reduction(n, "a*#") for n in ("all", "any")},
     "count_nonzero": plain_reduction("count_nonzero", "a*#"),
-    "mean": reduction("mean", "a*", 1e-3, dtype=FLOAT_DTYPES),
-    "nanmean": reduction("nanmean", "r*!", 1e-3),
+    "mean": reduction("mean", "a+", 1e-3, dtype=FLOAT_DTYPES),
+    "nanmean": reduction("nanmean", "r+!", 1e-3),
     **{
-        n: reduction(n, "x*", 1e-3, ddof=one_of(0, 1, 0.5))
+        n: reduction(n, "x+", 1e-3, ddof=one_of(0, 1, 0.5))
         for n in ("std", "var", "nanstd", "nanvar")
     },
     **{n: extreme(n) for n in ("max", "min", "amax", "amin")},
@@ -119,7 +119,7 @@ FAMILIES: dict[str, Record] = {
     "where": drawn("where", "b*", "ab#", "ab#"),
     "take": Record(
         lambda np, x, i, axis, mode: np.take(x, i, axis=axis, mode=mode),
-        ("a+", "i*#"),
+        ("a+", "i*"),
         None,
         {"axis": lambda arrays: st.none() | axis(arrays), "mode": one_of("wrap", "clip")},
     ),
@@ -247,6 +247,17 @@ FAMILIES: dict[str, Record] = {
         n: Record(lambda np, x, z, n=n: (getattr(np, n)(x), getattr(np, n)(z)), ("r*#", "c*"), 1e-5)
         for n in ("exp2", "expm1")
     },
+    # Of complex numbers with NaN in one part quotients have no agreed values.
+    **{
+        n: Record(
+            lambda np, x, y, z, n=n: (getattr(np, n)(x, y), getattr(np, n)(z, 1.5 - 2j)),
+            ("r*#", "rb#", "c*"),
+            1e-5,
+        )
+        for n in ("divide", "true_divide")
+    },
+    # Of the integer 0 it has no agreed value.
+    "reciprocal": Record(lambda np, x: np.reciprocal(x + 20), ("n*",)),
     "arange": Record(
         lambda np, start, stop, step, dtype: np.arange(start, stop, step, dtype),
         (),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.numpy_api.compare import check, same
+from tests.numpy_api.compare import check, check_writes, same
 
 I8 = np.array([1, 2, 3], np.int8)
 U64 = np.array([1, 2, 2**64 - 1], np.uint64)
@@ -38,11 +38,15 @@ def test_where_numpy_makes_arrays_of_numbers() -> None:
     def function(np: Any, f: Any, x: Any, b: Any) -> Any:
         return (
             np.append(f, 0), np.append(x, 2.5), np.append(x[None], [[300, 1, 2]], 0),
-            np.dot(f, 2), np.inner(2, f), np.einsum("i,->i", f, 2), np.r_[f, 2], np.hstack([f, 2]),
+            np.dot(f, 2), np.inner(2, f), np.einsum("i,->i", f, 2), np.hstack([f, 2]),
             np.clip(x, -1000, 1000), np.clip(x, None, 2), b**2, f**2,
         )  # fmt: skip
 
     check(function, F32, I8, FLAGS)
+
+
+def test_joined_between_brackets() -> None:
+    check_writes(lambda np, f: (np.r_[f, 2], np.r_[0.5, f[::-1]], np.c_[f, f]), F32)
 
 
 def test_limits_beyond_the_range_of_unsigned_integers() -> None:

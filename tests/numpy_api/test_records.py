@@ -77,7 +77,8 @@ def compare(record: Record, arrays: list[numpy.ndarray], options: dict[str, Any]
         return
     if error is not None:
         raise error
-    narrow = any(array.dtype == numpy.float16 for array in arrays)
+    values = [*arrays, *map(numpy.asarray, tj.tree.leaves(expected))]
+    narrow = any(value.dtype == numpy.float16 for value in values)
     same(got, expected, "", 1e-2 if narrow else record.rtol)
     for array, before in zip(arrays, kept, strict=True):
         numpy.testing.assert_array_equal(array, before, "an argument was written to")

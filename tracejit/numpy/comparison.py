@@ -76,7 +76,9 @@ class Comparison(Ufunc):
         """By real parts, then by imaginary parts."""
         (a, b), (c, d) = both_parts(x), both_parts(y)
         strict = self.direction[0] + "T"
+        is_missing = elementwise.or_(is_nan(b), is_nan(d))
         by_real = comparison.compare(a, c, strict)
+        by_real = elementwise.and_(by_real, elementwise_unary.not_(is_missing))
         by_imaginary = comparison.compare(b, d, self.direction)
         return elementwise.or_(by_real, elementwise.and_(comparison.eq(a, c), by_imaginary))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.errors import AttributeValueError, DimensionError, ShapeError
 from tracejit.numpy.building import axes_of, canonical_axis
-from tracejit.numpy.reducing import NO_VALUE
+from tracejit.numpy.reducing import NO_VALUE, reduction_axes
 from tracejit.ops import layout
 from tracejit.trace.convert import broadcast_dimensions, operand
 from tracejit.trace.public import implements
@@ -196,7 +196,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         dropped = tuple(d for d, size in enumerate(x.shape) if size == 1)
     else:
-        dropped = axes_of("squeeze", axis, x.ndim)
+        dropped = reduction_axes("squeeze", axis, x.ndim)
     if any(x.shape[d] != 1 for d in dropped):
         raise ShapeError(f"squeeze: array {x.shape} has a size other than 1 in axis {axis}")
     kept = tuple(size for d, size in enumerate(x.shape) if d not in dropped)

@@ -191,9 +191,12 @@ def _nan_extreme(
 ) -> Any:
     x = operand(a).natural
     element_type = x.array_shape.element_type
-    if not element_type.is_floating:
+    if not element_type.is_inexact:
         return reduced(name, lift(x, False), axis, None, out, keepdims, initial, where)
-    worst = lowest(element_type) if name == "max" else highest(element_type)
+    extreme = lowest if name == "max" else highest
+    worst = extreme(element_type.real)
+    if element_type.is_complex:
+        worst = complex(worst, worst)
     made = reduced(name, without_nan(a, worst), axis, None, None, keepdims, initial, where)
     # Nothing but NaN: NaN.
     axes = reduction_axes(f"nan{name}", axis, x.array_shape.rank)

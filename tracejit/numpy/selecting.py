@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, AttributeValueError, DimensionError, ShapeError
+from tracejit.errors import (
+    ArgumentError,
+    AttributeValueError,
+    DimensionError,
+    ElementTypeError,
+    ShapeError,
+)
 from tracejit.graph import Instruction
 from tracejit.numpy import comparison
 from tracejit.numpy.building import along, axes_of, canonical_axis, fill
@@ -212,6 +218,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """For each element of ``a`` the element there of the choice it numbers."""
     given = [operand(c) for c in choices]
     element_type = common_element_type(o.type for o in given)
+    if operand(a).element_type is ElementType.U64:
+        raise ElementTypeError("choose: places of uint64 do not fit into int64")
     index = _places("choose", a, len(given), mode)
     arrays = broadcast_together("choose", index, *(o.to(element_type) for o in given))
     which = lift(arrays[0], False)
