@@ -53,7 +53,7 @@ ABSENT = {
     "from_dlpack": "arrays of others are arguments of the jitted function as they are",
     "random": "draws from a hidden state; use tracejit.random",
     "emath": "the result's dtype depends on the elements; convert to complex first",
-    "polynomial": "NumPy's own works: its functions are made of arithmetic that records",
+    "polynomial": "NumPy's own works: its functions (not its classes) are arithmetic that records",
     **_all(MODULE, "char core ctypeslib exceptions f2py lib ma rec strings test testing typing"),
     "LinAlgError": "an exception: nothing raises it while a graph runs",
 }
