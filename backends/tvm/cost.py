@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracejit.backends.tvm.known import ERF_INV, THREEFRY
+from tracejit.backends.tvm.repeats import ROUNDING
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
@@ -19,8 +20,10 @@ AMPLIFIED_COST = 8
 EPILOGUE_COST = 6
 # The same for how large its expression grows, in which rounding is written out.
 EPILOGUE_SIZE = 32
-# More ops than this in one kernel take longer to compile than to run apart.
-SIZE_LIMIT = 96
+# A kernel of more ops takes longer to compile than several that have as many.
+SIZE_LIMIT = 400
+# How deeply ops are written inside each other: as deeply, the writer recurses.
+NESTED = 96
 
 _COSTS = {
     binary.DIV: 4,
@@ -52,6 +55,23 @@ _COSTS = {
     ERF_INV: 40,
 }
 _FREE = frozenset({BROADCAST_IN_DIM, CONSTANT, IOTA, RESHAPE, REV, SLICE, TRANSPOSE})
+
+
+def longest_chain(size: int) -> int:
+    """How many ops of a kernel of ``size`` ops may wait for each other.
+
+    An op waits for some four cycles, in which a processor may do eight others: of this element, or
+    of the next ones, as far as it sees, which is about 320 ops.
+    """
+    return max(40, size // 8)
+
+
+def size_of(instruction: Instruction) -> int:
+    """How many simple ops one instruction is made of, roughly."""
+    if instruction.op in _FREE:
+        return 0
+    element_type = instruction.array_shape.element_type
+    return ROUNDING.get(element_type, 1) * (4 if element_type.is_complex else 1)
 
 
 def cost_of(instruction: Instruction) -> int:

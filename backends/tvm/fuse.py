@@ -16,9 +16,12 @@ from tracejit.backends.tvm.cost import (
     AMPLIFIED_COST,
     EPILOGUE_COST,
     EPILOGUE_SIZE,
+    NESTED,
     SHARED_COST,
     SIZE_LIMIT,
     cost_of,
+    longest_chain,
+    size_of,
 )
 from tracejit.backends.tvm.known import FOURIER, INVERSE_FOURIER
 from tracejit.backends.tvm.library import is_library_call
@@ -47,12 +50,14 @@ class Kernel:
 
     ``results`` get memory and share ``dimensions``. ``heart`` is the one instruction that needs a
     schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the heart
-    is not itself a result, the results are its epilogue. ``size`` counts a pointwise kernel's ops.
+    is not itself a result, the results are its epilogue. ``size`` counts a pointwise kernel's ops,
+    ``chains`` those before each result that wait for each other.
     """
 
     results: list[Instruction]
     heart: Instruction | None = None
     size: int = 0
+    chains: dict[Instruction, int] = field(default_factory=dict)
 
     @property
     def dimensions(self) -> tuple[int, ...]:
@@ -133,6 +138,7 @@ class _Fusion:
         self.memory.update(self.outputs)
         self.memory.update(effects)
         self.size: dict[Instruction, int] = {}
+        self.chain: dict[Instruction, int] = {}
         self.cost = self._accumulated()
         self.homes: dict[Instruction, frozenset[Instruction]] = {}
         self.hearts: dict[Instruction, Instruction] = {}
@@ -145,6 +151,9 @@ class _Fusion:
         """
         inside: dict[Instruction, frozenset[Instruction]] = {}
         cost: dict[Instruction, int] = {}
+        nested: dict[Instruction, int] = {}
+        sizes: dict[Instruction, int] = {}
+        costs: dict[Instruction, int] = {}
         for instruction in self.order:
             if instruction.op is BROADCAST_IN_DIM:
                 (operand,) = instruction.operands
@@ -158,11 +167,18 @@ class _Fusion:
                     if operand not in self.memory:
                         members |= inside[operand]
                 members.add(instruction)
-            if len(members) > _size_limit(instruction):
+            below = [o for o in instruction.operands if o in members]
+            sizes[instruction] = size_of(instruction) if isinstance(instruction.shape, Shape) else 0
+            costs[instruction] = cost_of(instruction)
+            size = sum(map(sizes.__getitem__, members))
+            chain = max((self.chain[o] for o in below), default=0) + (costs[instruction] > 0)
+            nested[instruction] = max((nested[o] for o in below), default=0) + 1
+            too_large = size > _size_limit(instruction) or nested[instruction] > NESTED
+            if too_large or (not _are_scalars([instruction]) and chain > longest_chain(size)):
                 self.memory.add(instruction)
             inside[instruction] = frozenset(members)
-            cost[instruction] = sum(map(cost_of, members))
-            self.size[instruction] = len(members)
+            cost[instruction] = sum(map(costs.__getitem__, members))
+            self.size[instruction], self.chain[instruction] = size, chain
         return cost
 
     def plan(self) -> Plan:
@@ -260,8 +276,8 @@ class _Fusion:
                 kernels.append(Kernel([instruction], instruction))
             else:
                 heart = self.hearts.get(instruction)
-                size = self.size[instruction]
-                kernels.append(Kernel([instruction], heart, size))
+                size, chains = self.size[instruction], {instruction: self.chain[instruction]}
+                kernels.append(Kernel([instruction], heart, size, chains))
         return kernels
 
 
@@ -290,6 +306,7 @@ def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]
         if host is None:
             merged.append(kernel)
         else:
+            host.chains |= _joint_chains(host, kernel, memory)
             host.results.extend(kernel.results)
             host.size = _joint_size(host, kernel, memory)
     return merged
@@ -306,6 +323,7 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             and other.dimensions == kernel.dimensions
             and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
             and _joint_size(other, kernel, memory) <= _size_limit(kernel.results[0])
+            and (not kernel.dimensions or _may_join(other, kernel, memory))
             and reads_at_own_element(kernel, set(other.results), memory)
         ):
             return other
@@ -314,7 +332,29 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
     return None
 
 
-MERGE_LIMIT = 8
+def _may_join(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> bool:
+    """Whether few enough ops wait for each other in both kernels together."""
+    longest = longest_chain(host.size + kernel.size)
+    return max(_joint_chains(host, kernel, memory).values()) <= longest
+
+
+def _joint_chains(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> dict[Instruction, int]:
+    """How many ops before each of the kernel's results wait for each other, joined to ``host``."""
+    found = dict(host.chains)
+    stack = list(kernel.results)
+    while stack:
+        instruction = stack[-1]
+        within = [o for o in instruction.operands if o not in memory or o in found]
+        waiting = [o for o in within if o not in found]
+        stack.extend(waiting)
+        if not waiting:
+            own = cost_of(instruction) > 0
+            found[instruction] = max((found[o] for o in within), default=0) + own
+            stack.pop()
+    return {result: found[result] for result in kernel.results}
+
+
+MERGE_LIMIT = 32
 # Scalars stay in registers.
 SCALAR_MERGE_LIMIT = 32
 SCALAR_SIZE_LIMIT = 500

@@ -29,7 +29,7 @@ _ONCE = frozenset(
     }
 )
 # How often rounding to a narrow type writes what it rounds.
-_ROUNDING = {ElementType.F8E4M3FN: 40, ElementType.F8E5M2: 40, ElementType.BF16: 5}
+ROUNDING = {ElementType.F8E4M3FN: 40, ElementType.F8E5M2: 40, ElementType.BF16: 5}
 _FUNCTIONS = frozenset({"elementwise", "elementwise_unary"})
 
 
@@ -50,5 +50,5 @@ def repeats(instruction: Instruction) -> bool:
 
 def growth(instruction: Instruction) -> int:
     """How much larger than those of its operands the expression of a result is, roughly."""
-    rounding = _ROUNDING.get(instruction.array_shape.element_type, 1)
+    rounding = ROUNDING.get(instruction.array_shape.element_type, 1)
     return rounding * (4 if repeats(instruction) else 1)
