@@ -28,7 +28,7 @@ from tracejit import ops
 from tracejit.backends.numpy import evaluate, evaluate_instruction
 from tracejit.backends.numpy.extents import Dynamic
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.constants import PARAMETER
+from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import TOKEN, AnyShape, ElementType, Shape, TupleShape, shape_of
 from tracejit.traversal import instructions, rebuild, transform
 
@@ -84,8 +84,12 @@ def _alone(instruction: Instruction, operands: Sequence[Value]) -> tuple[str, Va
         return "" if _same(ours, made) else "the interpreter makes something else", ours, made
     parameters: list[Instruction] = []
     arrays: list[np.ndarray] = []
+    # Only a constant, the whole of it, makes a dimension static again.
+    is_fixed = instruction.op.name == "SetDimensionSize" and not _is_dynamic(instruction.shape)
     inputs = [
-        _input(value, operand, parameters, arrays)
+        operand
+        if is_fixed and operand.op is CONSTANT
+        else _input(value, operand, parameters, arrays)
         for value, operand in zip(operands, instruction.operands, strict=True)
     ]
     root = rebuild(instruction, inputs)
