@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,27 @@ def test_functions_of_the_mathematics_library_are_found() -> None:
     kernel = elementwise("bessel", lambda x: tirx.call_extern("float64", "j0", x), 5, 1, "float64")
     (y,) = executable(of_one_kernel(kernel, [array], array))([np.zeros(5)])
     np.testing.assert_array_equal(y, np.ones(5))
+
+
+@pytest.mark.parametrize("by_instruction", [False, True])
+def test_halves_are_converted_with_and_without_an_instruction(by_instruction: bool) -> None:
+    """Where there is one, modules have no functions for it; kernels of both kinds are right."""
+    host = host_target()
+    target = replace(host, converts_halves=by_instruction and host.converts_halves)
+    size = 9
+    source, made = buffer("x", (size,), "float16"), buffer("y", (size,), "float16")
+
+    def doubled(i: Any) -> Any:
+        wide = tirx.Cast("float32", source[i])
+        return store(made, i, tirx.Cast("float16", wide + wide))
+
+    array = spec("float16", size)
+    kernel = Kernel("double", (source, made), loop(size, doubled, SERIAL))
+    program = of_one_kernel(kernel, [array], array)
+    data = building.build(program, target)
+    x = np.array([0, -0.0, 1, -1.5, 6e-8, 65504, np.inf, -np.inf, np.nan], np.float16)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(loaded(data)([x])[0], x + x)
 
 
 def test_a_symbol_that_does_not_exist_is_an_error() -> None:
