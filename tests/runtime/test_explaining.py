@@ -241,7 +241,7 @@ def test_module() -> None:
 
 def test_misuse() -> None:
     made = compiled(lambda x: x + 1, PIECE)
-    with pytest.raises(ArgumentError, match="measure=True"):
+    with pytest.raises(ArgumentError, match="explain: arguments are only used with measure=True"):
         made.explain(PIECE)
     with pytest.raises(ArgumentError, match="lowered for"):
         made.explain(PIECE[:3], measure=True)

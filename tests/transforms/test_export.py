@@ -351,7 +351,9 @@ def test_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled.export(tmp_path / "int.so")
     with pytest.raises(ArgumentError, match="cannot be the name"):
         compiled.export(tmp_path / "model.so", name="my model")
-    with pytest.raises(ArgumentError, match="another name"):
+    with pytest.raises(
+        ArgumentError, match="Python would import model.so in place of model.py; give one"
+    ):
         compiled.export(tmp_path / "model.so", python=tmp_path / "model.py")
     with pytest.raises(ArgumentError, match="threads"):
         compiled.export(tmp_path / "model.so", threads=0)

@@ -269,7 +269,7 @@ def test_wrong_calls() -> None:
         tj.grad(lambda p: 1.0)({"a": "text"})
     value, pull = tj.vjp(lambda x: x * 2, X)
     same(value, X * 2)
-    with pytest.raises(ArgumentError, match="cotangent of a result must be in a tree"):
+    with pytest.raises(ArgumentError, match="cotangent of a result must be in a tree "):
         pull([X])
     with pytest.raises(ShapeError, match=r"the cotangent of a result f64\[3\] is f64\[2\]"):
         pull(np.ones(2))
