@@ -1,4 +1,4 @@
-"""The report as a picture: peers against the first engine, and compiling against graph length."""
+"""The report as a picture: times, and compiling against graph length."""
 
 from __future__ import annotations
 
@@ -66,6 +66,36 @@ def draw_lengths(axes: Axes, report: Report) -> None:
     legend(axes)
 
 
+def draw_sizes(axes: Axes, report: Report) -> None:
+    """A call, over the number of elements: one line style for each computation."""
+    styles = dict(zip(computations(report), ("o-", "s--", "^:", "d-."), strict=False))
+    for engine in report.engines:
+        for name, style in styles.items():
+            points = [
+                (int(named[1]), cell.times.median)
+                for case, row in report.cells.items()
+                if (named := re.fullmatch(rf"{re.escape(name)}, (\d+) elements", case))
+                and (cell := row.get(engine))
+                and cell.times
+            ]
+            if points:
+                label = f"{engine}: {name}"
+                axes.plot(*zip(*points, strict=True), style, color=COLOURS[engine], label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    axes.set_xlabel("elements")
+    axes.set_ylabel("seconds of a call")
+    legend(axes)
+
+
+def computations(report: Report) -> list[str]:
+    """The names of what was measured for several numbers of elements."""
+    named = (re.fullmatch(r"(.*), \d+ elements", case) for case in report.cells)
+    found = [name[1] for name in named if name]
+    return sorted({name for name in found if found.count(name) > 1})
+
+
 def legend(axes: Axes) -> None:
     """A legend, if there is anything to name in it."""
     if axes.get_legend_handles_labels()[0]:
@@ -77,6 +107,6 @@ def draw(report: Report, path: Path) -> None:
     figure = Figure(figsize=(14, 7), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
-    draw_ratios(left, report)
+    (draw_sizes if computations(report) else draw_ratios)(left, report)
     draw_lengths(right, report)
     figure.savefig(path, dpi=120)

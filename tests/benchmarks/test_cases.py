@@ -13,6 +13,7 @@ from tests.benchmarks import machine
 from tests.benchmarks.case import ENGINES, Case
 from tests.benchmarks.cases import CASES
 
+CURVES = "tests.benchmarks.curves"
 LONG = {"graph of 300 operations", "graph of 1000 operations"}
 
 
@@ -65,3 +66,13 @@ def test_the_whole_table_on_tiny_inputs(
 def test_a_busy_machine_is_said() -> None:
     assert machine.other_work(0.1) == "load 0.10"
     assert machine.other_work(1.6) == "load 1.60, so that all times are doubtful"
+
+
+def test_curves_on_tiny_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--table", CURVES, "--tiny", "--rounds=1", "--seconds=0.001"]
+    chosen = ["sum, *", "graph of 12 operations", "--engines", "tracejit", "numpy"]
+    assert command.main([*chosen, *options, "--output", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "failed" not in printed
+    assert [f"| sum, {10**power} elements |" in printed for power in range(2, 9)] == [True] * 7
+    assert (tmp_path / "benchmarks.png").stat().st_size > 0
