@@ -276,10 +276,17 @@ class _Lowering:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
         dtype = _index_dtype([*inside, *results])
-        in_place = any(result in self.homes for result in results) and not shared
+        in_place = any(map(self._is_update, results)) and not shared
         return Frame(
             self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost, in_place, shared
         )
+
+    def _is_update(self, result: Instruction) -> bool:
+        """Whether a result lies where its first operand does, which it need not copy then.
+
+        It may also have come to lie in the place of a parameter that its kernel does not read.
+        """
+        return bool(result.operands) and self._is_at_home(result.operands[0], result)
 
     def _kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
@@ -303,7 +310,7 @@ class _Lowering:
             body = rule(frame, fused.heart, pairs)
         inputs = [pair for pair in frame.inputs.items() if pair[0] not in frame.shared]
         parameters = [*inputs, *pairs, *_scratch(frame)]
-        in_place = {r for r in results if r in self.homes}
+        in_place = {r for r in results if self._is_update(r)}
         schedule = frame.schedule or (fused.heart or results[-1]).op.opcode
         facts = counted(ordered, results, schedule, in_place)
         return KernelStep(name, body, parameters, len(inputs), facts)
