@@ -31,6 +31,7 @@ _KINDS = ("singles", "graphs", "repeats")
 # machine with much else to do.
 _PIECE = 60
 _HANG = 600
+_HUNG = f"did not end within {_HANG} s"
 
 
 def main() -> None:
@@ -66,31 +67,44 @@ def _line(row: Row) -> str:
 def run_piece(
     what: str, seed: int, seconds: float, names: str, save: Path
 ) -> tuple[int, list[Row]]:
-    """Outcomes of modules from ``seed`` on, and the seed after the last."""
+    """Outcomes of modules from ``seed`` on, and the seed after the last.
+
+    Where the process dies, another judges that seed without asking XLA about the whole: XLA may
+    have died of it. Our own code is run again, and would die again.
+    """
+    seed, rows, ended = _piece(what, seed, seconds, names, save)
+    if ended:
+        text = f"the process {ended}"
+        if ended != _HUNG:
+            _, again, ended = _piece(what, seed, 0, names, save, "ops")
+            rows += again
+        if ended:
+            rows.append({"name": what, "kind": "crash", "failed": "yes", "text": text})
+            rows[-1]["where"] = f"seed {seed}"
+        seed += 1
+    return seed, [{**row, "what": what} for row in rows]
+
+
+def _piece(
+    what: str, seed: int, seconds: float, names: str, save: Path, *options: str
+) -> tuple[int, list[Row], str]:
+    """The seed that was not judged, the outcomes before it, and how the process ended if badly."""
     command = [sys.executable, "-m", "tests.fuzz.piece", what, str(seed), str(seconds), names]
-    command.append(str(save))
-    rows: list[Row] = []
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+    process = subprocess.Popen([*command, str(save), *options], stdout=subprocess.PIPE, text=True)
     try:
         output, _ = process.communicate(timeout=seconds + _HANG)
-        ended = f"ended with {process.returncode}"
+        ended = f"ended with {process.returncode}" if process.returncode else ""
     except subprocess.TimeoutExpired:
         process.kill()
         output, _ = process.communicate()
-        ended = f"did not end within {_HANG} s"
+        ended = _HUNG
+    rows: list[Row] = []
     for line in output.splitlines():
         if line.startswith("{"):
             row = json.loads(line)
             seed = row["seed"] + 1
             rows += row["outcomes"]
-    if process.returncode:
-        text = f"the process {ended}"
-        rows.append(
-            {"name": what, "kind": "crash", "failed": "yes", "text": text, "where": f"seed {seed}"}
-        )
-        seed += 1
-    return seed, [{**row, "what": what} for row in rows]
+    return seed, rows, ended
 
 
 def report(rows: Sequence[Row], seconds: float, seed: int) -> None:

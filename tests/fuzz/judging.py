@@ -90,30 +90,39 @@ def drawn_singles(
     return made
 
 
-def judge_singles(cases: Sequence[Single], seed: int) -> list[Outcome]:
-    """The outcome of each case, on arguments that ``seed`` decides, wherever the case stands."""
+def judge_singles(cases: Sequence[Single], seed: int, whole: bool = True) -> list[Outcome]:
+    """The outcome of each case, on arguments that ``seed`` decides, wherever the case stands.
+
+    XLA is asked about the ``whole`` first, or op by op at once, because it dies of the whole.
+    """
     given = [_values(case, seed) for case in cases]
     flat = [x for arrays in given for x in arrays]
     module = _joined(cases)
-    kind, text = _judged(module, flat, _any_verdict(cases, given), seed, len(cases) > 1)
-    if kind != AGREED and len(cases) > 1:
-        return [outcome for case in cases for outcome in judge_singles([case], seed)]
+    together = len(cases) > 1
+    kind, text = _judged(module, flat, _any_verdict(cases, given), seed, whole, together)
+    if kind != AGREED and together:
+        return [outcome for case in cases for outcome in judge_singles([case], seed, whole)]
     return [Outcome(c.name, str(c.element_type), kind, text, module) for c in cases]
 
 
-def judge_graph(module: Module, seed: int) -> Outcome:
-    """The outcome of a whole graph, on arguments that ``seed`` decides."""
+def judge_graph(module: Module, seed: int, whole: bool = True) -> Outcome:
+    """The outcome of a graph, on arguments that ``seed`` decides; ``whole`` as above."""
     given = arguments(module.entry, seed)
 
     def judge(actual: list[np.ndarray], expected: list[np.ndarray], by_xla: bool) -> str:
         found = disagreements(module.entry, given, actual, expected, by_xla)
         return "; ".join(f"result {n}: {text}" for n, text in found.items())
 
-    return Outcome(module.name, "", *_judged(module, given, judge, seed), module)
+    return Outcome(module.name, "", *_judged(module, given, judge, seed, whole), module)
 
 
 def _judged(
-    module: Module, given: list[np.ndarray], judge: Judge, seed: int, together: bool = False
+    module: Module,
+    given: list[np.ndarray],
+    judge: Judge,
+    seed: int,
+    whole: bool,
+    together: bool = False,
 ) -> tuple[str, str]:
     """The kind of the outcome, and what is to be said about it.
 
@@ -123,7 +132,7 @@ def _judged(
         ours = leaves(evaluate(module.entry, given))
     except (TracejitError, ArithmeticError, ValueError, TypeError, IndexError) as error:
         return "interpreter", f"{type(error).__name__}: {error}"
-    kind, text = _by_xla(module, given, judge, ours, together)
+    kind, text = _by_xla(module, given, judge, ours, whole, together)
     if kind not in PASSED:
         return kind, text
     rng = np.random.default_rng(seed)
@@ -140,12 +149,17 @@ def _judged(
 
 
 def _by_xla(
-    module: Module, given: list[np.ndarray], judge: Judge, ours: list[np.ndarray], together: bool
+    module: Module,
+    given: list[np.ndarray],
+    judge: Judge,
+    ours: list[np.ndarray],
+    whole: bool,
+    together: bool,
 ) -> tuple[str, str]:
     """What XLA says: asked about the whole; where it differs or refuses, also op by op."""
     if refused.is_deadly(module):
         return REFUSED, refused.DEADLY
-    reason = refused.LONG if refused.is_long(module) else ""
+    reason = refused.LONG if refused.is_long(module) else "" if whole else refused.FATAL
     try:
         wrong = reason or judge(leaves(run_xla(module, *given)), ours, True)
     except JaxRuntimeError as error:

@@ -1,6 +1,8 @@
 """One piece of a long run of the fuzzers: prints a line of JSON for each seed.
 
 python -m tests.fuzz.piece singles 1000 60 Pad,Sort out/fuzz
+
+With ``ops`` at the end, it judges the first seed alone, and asks XLA about ops one by one only.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ _TOGETHER = 16
 _FEWEST, _MOST = 5, 50
 
 
-def outcomes(what: str, seed: int, names: list[str]) -> list[Outcome]:
-    """The outcomes of the modules that ``seed`` decides."""
+def outcomes(what: str, seed: int, names: list[str], whole: bool = True) -> list[Outcome]:
+    """The outcomes of the modules that ``seed`` decides; XLA is asked about the ``whole``."""
     choices = Choices(random.Random(seed).randint)
     try:
         if what == "singles":
-            return judge_singles(drawn_singles(choices, _TOGETHER, names), seed)
+            return judge_singles(drawn_singles(choices, _TOGETHER, names), seed, whole)
         if what == "repeats":
-            return [judge_graph(repeated(choices), seed)]
-        return [judge_graph(drawn(choices, 1, _MOST, least=_FEWEST), seed)]
+            return [judge_graph(repeated(choices), seed, whole)]
+        return [judge_graph(drawn(choices, 1, _MOST, least=_FEWEST), seed, whole)]
     except Exception:  # whatever goes wrong in any part is what a fuzzer is there to tell
         return [Outcome(what, "", "error", traceback.format_exc(limit=-4)[-1500:])]
 
@@ -48,12 +50,13 @@ def saved(outcome: Outcome, seed: int, folder: Path) -> str:
 
 
 def main() -> None:
-    what, start, seconds, names, save = sys.argv[1:]
+    what, start, seconds, names, save, *options = sys.argv[1:]
+    whole = "ops" not in options
     warnings.simplefilter("ignore")
     end = time.monotonic() + float(seconds)
     seed = int(start)
-    while time.monotonic() < end:
-        made = outcomes(what, seed, names.split(","))
+    while time.monotonic() < end if whole else seed == int(start):
+        made = outcomes(what, seed, names.split(","), whole)
         rows = [
             {
                 "name": outcome.name,

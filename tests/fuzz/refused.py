@@ -27,6 +27,7 @@ KNOWN = {
 # code may run for years. It is asked about the ops of longer graphs only.
 _MOST = 400
 LONG = "it is too long"
+FATAL = "the process dies of the whole, and of none of its ops one by one"
 DEADLY = "it divides integers by zero, or dies of complex numbers, while it compiles"
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.building import computation
-from tests.fuzz.judging import CONTRADICTED, Outcome, Single, judge_graph, judge_singles
+from tests.fuzz.judging import CONTRADICTED, REFUSED, Outcome, Single, judge_graph, judge_singles
 from tests.fuzz.op_by_op import op_by_op
+from tests.fuzz.refused import FATAL
 from tracejit import ops
 from tracejit.backends.numpy.dynamic_sizes import set_dimension_size
 from tracejit.backends.numpy.interpreter import interpret
@@ -82,6 +83,12 @@ def test_what_agrees_agrees_op_by_op(build: Build) -> None:
     asked = op_by_op(computation("entry", build, X), [GIVEN])
     assert not asked.wrong
     assert len(asked.results) == len(computation("entry", build, X).root.operands)
+
+
+def test_what_the_judge_dies_of_is_judged_op_by_op() -> None:
+    module = Module("graph", computation("entry", differences, X))
+    outcome = judge_graph(module, 1, whole=False)
+    assert (outcome.kind, outcome.text) == (REFUSED, FATAL)
 
 
 def test_a_constant_that_xla_folds_otherwise() -> None:

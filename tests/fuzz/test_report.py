@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.fuzz import __main__ as fuzz
 from tests.fuzz.__main__ import Row, report
 from tests.fuzz.judging import AGREED, CONTRADICTED, REFUSED
 
@@ -42,3 +45,28 @@ def test_report(capsys: pytest.CaptureFixture[str]) -> None:
         "seed 7: Sub compiler: 5 instead of 6",
         "1 failures",
     ]
+
+
+@pytest.mark.parametrize(("second", "failed"), [("", 0), ("ended with -11", 1)])
+def test_a_process_that_dies_is_asked_again_op_by_op(
+    second: str, failed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XLA died of the whole if the rest does not die as well."""
+    agreed, refused = row("", "graph", AGREED), row("", "graph", REFUSED)
+    asked = []
+
+    def piece(*arguments: object) -> tuple[int, list[Row], str]:
+        asked.append(arguments)
+        alone = "ops" in arguments
+        return (
+            8,
+            [refused] * (alone and not second) + [agreed] * (not alone),
+            (second if alone else "ended with -11"),
+        )
+
+    monkeypatch.setattr(fuzz, "_piece", piece)
+    seed, rows = fuzz.run_piece("graphs", 7, 60.0, "Pad", Path("out"))
+    assert seed == 9
+    assert [arguments[1] for arguments in asked] == [7, 8]
+    assert sum(bool(one["failed"]) for one in rows) == failed
+    assert len(rows) == 2
