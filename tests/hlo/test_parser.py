@@ -29,7 +29,8 @@ def entry(*lines: str, before: str = "", header: str = "HloModule m") -> str:
 # As a framework dumps it: layouts, sharding, metadata, shapes of operands, comments, tables.
 DUMP = r"""
 HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[2,3]{1,0}, s32[])->f32[2]},
-  input_output_alias={ }, buffer_donor={ (0, {}) }, frontend_attributes={a={b="c"}}, num_partitions=2
+  input_output_alias={ }, buffer_donor={ (0, {}) }, frontend_attributes={a={b="c"}},
+  num_partitions=2
 
 FileNames
 1 "train.py"

@@ -77,7 +77,8 @@ def test_signatures(tmp_path: Path) -> None:
         check=False,
     )
     revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
-    shown = [re.sub(r"\b(builtins|[a-z_.]*\.jit|[a-z_.]*\.signature)\.", "", text) for text in revealed]
+    places = re.compile(r"\b(builtins|[a-z_.]*\.jit|[a-z_.]*\.signature)\.")
+    shown = [places.sub("", text) for text in revealed]
     assert shown == EXPECTED, done.stdout
     assert 'incompatible type "str"; expected "float"' in done.stdout
     assert 'Unexpected keyword argument "m"' in done.stdout

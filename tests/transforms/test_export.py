@@ -352,7 +352,7 @@ def test_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="cannot be the name"):
         compiled.export(tmp_path / "model.so", name="my model")
     with pytest.raises(
-        ArgumentError, match="Python would import model.so in place of model.py; give one"
+        ArgumentError, match=r"Python would import model\.so in place of model\.py; give one"
     ):
         compiled.export(tmp_path / "model.so", python=tmp_path / "model.py")
     with pytest.raises(ArgumentError, match="threads"):

@@ -11,8 +11,8 @@ from tvm import DataType
 class Machine:
     """One processor: its vector registers, its threads, and its caches in bytes per core.
 
-    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON. Without ``python`` there is
-    no interpreter to call back, where its libraries would be quicker.
+    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON. Without ``python`` there
+    is no interpreter to call back, where its libraries would be quicker.
     """
 
     vector_bytes: int = 32
