@@ -183,6 +183,16 @@ def _large_exponent(
     return np.asarray(exponent.astype(holder) >= element_type.bits)
 
 
+def _large_turn(
+    instruction: Instruction, base: np.ndarray, exponent: np.ndarray
+) -> np.ndarray | bool:
+    if not element_type_of(base.dtype).is_complex:
+        return False
+    with np.errstate(all="ignore"):
+        power = exponent.astype(np.complex128) * np.log(base.astype(np.complex128))
+        return np.asarray(~(np.abs(power) < 64))
+
+
 def _negative_s4(instruction: Instruction, operand: np.ndarray) -> np.ndarray | bool:
     is_s4 = element_type_of(operand.dtype) is ElementType.S4
     return np.asarray(is_s4 & (operand.astype(np.int8) < 0))
@@ -335,6 +345,11 @@ KNOWN: list[Difference] = [
         ["Pow"],
         "XLA looks at the lowest bits of an integer's exponent only, those that count its width",
         _large_exponent,
+    ),
+    Difference(
+        ["Pow"],
+        "XLA turns complex numbers by an exponent times a logarithm, with the error of that",
+        _large_turn,
     ),
     Difference(
         ["PopulationCount"],
