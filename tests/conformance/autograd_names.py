@@ -26,6 +26,7 @@ import tracejit as tj
 import tracejit.numpy as tnp
 from tests.conformance.autograd_spaces import Space
 from tracejit import tree
+from tracejit.trace.scalar_class import ScalarClass, scalar_class
 from tracejit.trace.table import Traced
 
 Function = Callable[..., Any]
@@ -232,7 +233,10 @@ def install(path: Path) -> None:
     enter("autograd.extend", {"vspace": Space})
     enter("autograd.builtins", containers)
     enter("autograd.misc", {"flatten": flatten})
-    enter("autograd.numpy", {**vars(tnp), "__version__": np.__version__}, np)
+    # np.int64(x) records, as it does where NumPy's own name stands in a traced function.
+    classes = {name: scalar_class(own) for name, own in vars(np).items() if isinstance(own, type)}
+    records = {name: made for name, made in classes.items() if isinstance(made, ScalarClass)}
+    enter("autograd.numpy", {**vars(tnp), **records, "__version__": np.__version__}, np)
     enter("autograd.numpy.linalg", vars(importlib.import_module("tracejit.numpy.linalg")))
     enter("autograd.numpy.fft", vars(importlib.import_module("tracejit.numpy.fft")))
     enter("autograd.numpy.random", {}, np.random)
