@@ -1,48 +1,32 @@
 """Loops that Python has unrolled, rolled up again: repeated steps become one While.
 
-A function that writes ``for _ in range(1000): x = step(x)`` records a thousand copies of the step.
-They are found by what they look like, one after the other in the order of creation: the same op
-with the same attributes, whose operands lie one step further on or are the same for all steps.
+A function that writes ``for _ in range(1000): x = step(x)`` records a thousand copies of the step,
+which `repeated_steps` finds. Constants that change from step to step (``x * (1 + k * dt)``) are
+collected in tables, of which each turn of the loop reads one row.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tracejit.attributes import attribute_key
+from tracejit.backends.tvm.repeated_steps import Run, Sequenced
 from tracejit.graph import Instruction
-from tracejit.ops.comparison import lt
-from tracejit.ops.constants import CONSTANT, PARAMETER, constant
-from tracejit.ops.elementwise import add
-from tracejit.ops.layout import full
-from tracejit.ops.loops import loop
+from tracejit.ops.constants import CONSTANT, constant
+from tracejit.ops.layout import dynamic_slice, full, reshape
+from tracejit.ops.loops import Turn, counted
 from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import in_order, rebuild, substitute
 
 # Fewer steps, or fewer instructions in all, are left as they are: straight code runs faster.
 LEAST_STEPS = 16
 LEAST_INSTRUCTIONS = 512
-# How many different lengths of a step are tried.
-TRIALS = 8
 # Constants up to this many elements are repeated in the loop instead of handed in.
 SMALL = 16
 
-
-@dataclass(frozen=True)
-class Run:
-    """``steps`` times ``length`` instructions that look alike, from position ``start``."""
-
-    start: int
-    length: int
-    steps: int
-
-    @property
-    def end(self) -> int:
-        return self.start + self.length * self.steps
+Column = tuple[Instruction, ...]
+"""A constant of a step, in all steps."""
 
 
 def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -59,153 +43,164 @@ def _rolled_once(roots: Sequence[Instruction]) -> list[Instruction] | None:
     order = in_order(roots)
     if len(order) < LEAST_INSTRUCTIONS:
         return None
-    graph = _Graph(roots, order)
+    graph = Sequenced(order)
     for length in graph.lengths():
         run = graph.longest_run(length)
-        if run is None or run.steps < LEAST_STEPS or run.end - run.start < LEAST_INSTRUCTIONS:
+        if run is None or not _is_long(run):
             continue
-        replaced = graph.as_loop(run)
-        if replaced is not None:
-            return substitute(roots, replaced)
+        run, wanted = _without_kept_steps(graph, roots, run)
+        if not _is_long(run):
+            continue
+        step = _Step(graph, run, wanted)
+        if step.is_possible:
+            return substitute(roots, step.as_loop())
     return None
 
 
-class _Graph:
-    def __init__(self, roots: Sequence[Instruction], order: Sequence[Instruction]) -> None:
-        self.roots = roots
-        self.order = order
-        self.place = {instruction: n for n, instruction in enumerate(order)}
-        numbers: dict[Hashable, int] = {}
-        self.kinds = np.array([numbers.setdefault(_kind(i), len(numbers)) for i in order])
+def _is_long(run: Run) -> bool:
+    return run.steps >= LEAST_STEPS and run.end - run.start >= LEAST_INSTRUCTIONS
 
-    def lengths(self) -> Iterator[int]:
-        """How long a step may be, the likeliest first: the distances between alike instructions."""
-        last: dict[int, int] = {}
-        distances: Counter[int] = Counter()
-        for number, kind in enumerate(self.kinds.tolist()):
-            if kind in last:
-                distances[number - last[kind]] += 1
-            last[kind] = number
-        # A step may hold several of a kind, so that its length is a sum of distances.
-        likely = [d for d, count in distances.most_common(4 * TRIALS) if count >= LEAST_STEPS]
-        rare = Counter(self.kinds.tolist())
-        for kind, count in sorted(rare.items(), key=lambda item: item[1]):
-            if count >= LEAST_STEPS:
-                places = np.flatnonzero(self.kinds == kind)
-                likely.insert(0, int(np.median(np.diff(places))))
-                break
-        tried = list(dict.fromkeys(likely))[:TRIALS]
-        # A step that looks back over two of its kind is one of twice the length.
-        yield from dict.fromkeys(length * times for length in tried for times in (1, 2, 3))
 
-    def longest_run(self, length: int) -> Run | None:
-        """The longest run of steps of this length."""
-        count = len(self.order)
-        if 2 * length > count:
-            return None
-        alike = np.zeros(count - length + 1, bool)
-        for n in np.flatnonzero(self.kinds[length:] == self.kinds[:-length]).tolist():
-            alike[n] = self._follows(self.order[n], self.order[n + length], length)
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
-        starts, ends = edges[::2], edges[1::2]
-        if not len(starts):
-            return None
-        best = int(np.argmax(ends - starts))
-        start, end = int(starts[best]), int(ends[best])
-        return Run(start, length, (end - start) // length + 1)
+def _without_kept_steps(
+    graph: Sequenced, roots: Sequence[Instruction], run: Run
+) -> tuple[Run, list[Instruction]]:
+    """The longest part of ``run`` of whose steps only the last is needed after it.
 
-    def _follows(self, one: Instruction, other: Instruction, length: int) -> bool:
-        """Whether operands of ``other`` lie one step after those of ``one``, or are the same."""
-        if one.has_effect or one.op is PARAMETER:
-            return False
-        return all(
-            a is b or self.place[b] - self.place[a] == length
-            for a, b in zip(one.operands, other.operands, strict=True)
-        )
+    Also what of the last step is needed: instructions of earlier ones the loop would have to keep.
+    """
+    # What the steps before the run left behind may be used anywhere.
+    users = (*graph.order[: run.start], *graph.order[run.end :])
+    needed = dict.fromkeys([o for i in users for o in i.operands] + list(roots))
+    places = [graph.place[i] for i in needed if i in graph.place]
+    steps = {(p - run.start) // run.length for p in places if run.start <= p < run.end}
+    ends = sorted(steps | {run.steps - 1})
+    befores = [-1, *ends[:-1]]
+    before, last = max(zip(befores, ends, strict=True), key=lambda pair: pair[1] - pair[0])
+    part = run.part(before + 1, last - before)
+    if last == run.steps - 1:
+        begin = part.end - part.length
+        return part, [i for i in needed if begin <= graph.place.get(i, -1) < part.end]
+    # The next step goes on from this one.
+    following = graph.order[part.end : part.end + 2 * part.length]
+    needed |= dict.fromkeys(o for i in following for o in i.operands)
+    begin = part.end - part.length
+    return part, [i for i in needed if begin <= graph.place.get(i, -1) < part.end]
 
-    def as_loop(self, run: Run) -> dict[Instruction, Instruction] | None:
-        """What stands for the last step's instructions; None where a loop cannot do the same."""
+
+class _Step:
+    """One step of a run, and what it takes from the step before and from outside."""
+
+    def __init__(self, graph: Sequenced, run: Run, wanted: Sequence[Instruction]) -> None:
+        self.graph, self.run, self.wanted = graph, run, wanted
+        # The second step shows best what comes from the one before.
+        second = run.start + run.length
+        self.template = graph.order[second : second + run.length]
+        self.carried: dict[Instruction, Instruction] = {}
+        """What the first step leaves for the second, and what it had in its place itself."""
+        self.fixed: dict[Instruction, None] = {}
+        self.literals: dict[tuple[int, int], Column] = {}
+        """Of an operand, by the numbers of instruction and operand: the constants in all steps."""
+        self.is_possible = self._look()
+
+    def _look(self) -> bool:
+        """Whether a loop can do the same."""
+        graph, run = self.graph, self.run
         first, second = run.start, run.start + run.length
-        step = self.order[first:second]
-        moving: dict[Instruction, None] = {}
-        fixed: dict[Instruction, None] = {}
-        for one, next_one in zip(step, self.order[second : second + run.length], strict=True):
-            for operand, later in zip(one.operands, next_one.operands, strict=True):
-                place = self.place[operand]
-                if operand is later:
-                    if place >= first:
-                        return None
-                    fixed[operand] = None
-                elif place < first - run.length:
-                    return None
-                elif place < first:
-                    moving[operand] = None
-        wanted = self._needed_after(run)
-        if wanted is None:
-            return None
-        if any(not isinstance(i.shape, Shape) for i in (*moving, *fixed, *wanted)):
-            return None
-        return self._loop(run, list(moving), list(fixed), wanted)
+        for n, one in enumerate(self.template):
+            before = graph.order[first + n].operands
+            for slot, (start, operand) in enumerate(zip(before, one.operands, strict=True)):
+                where = graph.place.get(operand, -1)
+                if operand in graph.forms and start in graph.forms:
+                    steps = graph.order[first + n : run.end : run.length]
+                    self.literals[n, slot] = tuple([step.operands[slot] for step in steps])
+                elif first <= where < second and operand is not start:
+                    self.carried[operand] = start
+                elif where < first and operand is start:
+                    self.fixed[operand] = None
+                elif where < second:
+                    return False
+        arrays = (*self.carried.values(), *self.fixed, *self.wanted)
+        return all(isinstance(i.shape, Shape) and not i.shape.is_dynamic for i in arrays)
 
-    def _needed_after(self, run: Run) -> list[Instruction] | None:
-        """The last step's instructions that something after the run needs.
-
-        None when an earlier step's is needed too, which the loop would have to keep.
-        """
-        inside = set(self.order[run.start : run.end])
-        last = run.end - run.length
-        used = [o for i in self.order[run.end :] for o in i.operands]
-        # What the steps before the run left behind may be used anywhere.
-        outside = self.order[: run.start]
-        used += [o for i in outside for o in i.operands]
-        needed = dict.fromkeys(i for i in (*used, *self.roots) if i in inside)
-        if any(self.place[i] < last for i in needed):
-            return None
-        return list(needed)
-
-    def _loop(
-        self,
-        run: Run,
-        moving: Sequence[Instruction],
-        fixed: Sequence[Instruction],
-        wanted: Sequence[Instruction],
-    ) -> dict[Instruction, Instruction]:
-        step = self.order[run.start : run.start + run.length]
-        after = [self.order[self.place[m] + run.length] for m in moving]
-        distance = (run.steps - 1) * run.length
+    def as_loop(self) -> dict[Instruction, Instruction]:
+        """What stands for the wanted instructions of the last step."""
+        order, place, length = self.graph.order, self.graph.place, self.run.length
         # Of the last step's instructions, what they are in the first one.
-        results = [self.order[self.place[w] - distance] for w in wanted]
-        extra = [r for r in dict.fromkeys(results) if r not in after]
-        handed = [f for f in fixed if not _is_small(f)]
-        m, e = len(moving), len(extra)
-        zero = constant(0, ElementType.S32)
+        distance = (self.run.steps - 1) * length
+        results = [order[place[w] - distance] for w in self.wanted]
+        extra = [r for r in dict.fromkeys(results) if r not in self.carried]
+        made = (*self.carried, *extra)
+        literals = _Literals(self.literals.values())
+        c, f = len(made), len(self.fixed)
 
-        def more(*state: Instruction) -> Instruction:
-            return lt(state[0], constant(run.steps, ElementType.S32))
-
-        def body(*state: Instruction) -> list[Instruction]:
-            new = dict(zip(moving, state[1 : 1 + m], strict=True))
-            new |= dict(zip(handed, state[1 + m + e :], strict=True))
-            for f in fixed:
-                if f not in new:
-                    new[f] = rebuild(f, ())
-            for one in step:
-                new[one] = rebuild(one, [new[o] for o in one.operands])
-            count = add(state[0], constant(1, ElementType.S32))
-            made = [new[i] for i in (*after, *extra)]
-            return [count, *made, *state[1 + m + e :]]
+        def body(number: Instruction, *state: Instruction) -> Turn:
+            new = dict(zip(self.carried, state, strict=False))
+            new |= zip(self.fixed, state[c : c + f], strict=True)
+            constants = literals.read(number, state[c + f :])
+            for n, one in enumerate(self.template):
+                operands = [
+                    _dressed(self.literals[n, slot][0], constants[self.literals[n, slot]])
+                    if (n, slot) in self.literals
+                    else new[operand]
+                    for slot, operand in enumerate(one.operands)
+                ]
+                new[one] = rebuild(one, operands)
+            following = [new[order[place[i] + length]] for i in made]
+            return [*following, *state[c:]], ()
 
         empty = [full(x.array_shape, 0) for x in extra]
-        made = loop("rolled", [zero, *moving, *empty, *handed], more, body)
-        final = dict(zip((*after, *extra), made[1 : 1 + m + e], strict=True))
-        return {w: final[r] for w, r in zip(wanted, results, strict=True)}
+        state = [*self.carried.values(), *empty, *self.fixed, *literals.handed]
+        final = dict(zip(made, counted("rolled", self.run.steps, state, body), strict=False))
+        return {w: final[r] for w, r in zip(self.wanted, results, strict=True)}
 
 
-def _kind(instruction: Instruction) -> Hashable:
-    """Equal for instructions that may be the same one in two steps."""
-    attributes = tuple(attribute_key(value) for value in instruction.attributes.values())
-    return (instruction.op, attributes, str(instruction.shape), len(instruction.operands))
+class _Literals:
+    """The constants of all steps: of each column the one of the step is read from a table.
+
+    Columns of one shape are side by side in one table, ``[steps, columns, *dimensions]``. Those
+    that are the same in all steps stay constants, in the loop where they are small.
+    """
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        self._bare = {column: tuple([_undressed(leaf) for leaf in column]) for column in columns}
+        self._same = [c for c in dict.fromkeys(self._bare.values()) if len(set(c)) == 1]
+        self._large = [c for c in self._same if c[0].array_shape.size > SMALL]
+        self._tables: dict[Shape, dict[Column, int]] = {}
+        for column in self._bare.values():
+            if column not in self._same:
+                table = self._tables.setdefault(column[0].array_shape, {})
+                table.setdefault(column, len(table))
+        self.handed = [column[0] for column in self._large]
+        """What the loop must have in its state."""
+        for shape, table in self._tables.items():
+            values = [np.stack([i.attributes["literal"] for i in column]) for column in table]
+            self.handed.append(constant(np.stack(values, 1), shape.element_type))
+
+    def read(self, number: Instruction, handed: Sequence[Instruction]) -> dict[Column, Instruction]:
+        """The constants of step ``number`` (s32), out of what was handed in."""
+        found = dict(zip(self._large, handed, strict=False))
+        for column in self._same:
+            if column not in found:
+                found[column] = rebuild(column[0], ())
+        tables = handed[len(self._large) :]
+        for (shape, columns), table in zip(self._tables.items(), tables, strict=True):
+            sizes = (1, 1, *shape.dimensions)
+            for column, n in columns.items():
+                rest = [constant(m, ElementType.S32) for m in (n, *(0 for _ in shape.dimensions))]
+                row = dynamic_slice(table, [number, *rest], sizes)
+                found[column] = reshape(row, shape.dimensions)
+        return {column: found[bare] for column, bare in self._bare.items()}
 
 
-def _is_small(instruction: Instruction) -> bool:
-    return instruction.op is CONSTANT and instruction.array_shape.size <= SMALL
+def _undressed(leaf: Instruction) -> Instruction:
+    """The constant that a constant was before it was broadcast."""
+    while leaf.op is not CONSTANT:
+        (leaf,) = leaf.operands
+    return leaf
+
+
+def _dressed(leaf: Instruction, bare: Instruction) -> Instruction:
+    """``leaf`` with ``bare`` in the place of its constant."""
+    if leaf.op is CONSTANT:
+        return bare
+    return rebuild(leaf, (_dressed(leaf.operands[0], bare),))

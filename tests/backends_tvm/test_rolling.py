@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.numpy.interpreter import evaluate
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.rolling import rolled
 from tracejit.backends.tvm.simplify import simplify
-from tracejit.graph import Instruction
-from tracejit.ops.constants import elements_of
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.control import WHILE
 from tracejit.traversal import in_order
 
@@ -62,7 +64,92 @@ def several(x: Any) -> Any:
     return x
 
 
-ROLLED = [stencil, fibonacci, with_fixed_arrays, with_a_tail, several]
+def swapped(x: Any) -> Any:
+    """An odd number of steps, each pair of which puts the arrays back where they were."""
+    a, b = x.copy(), np.zeros_like(x)
+    for _ in range(101):
+        b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, 2:])
+        a, b = b, a
+    return a, b
+
+
+def passed_round(x: Any) -> Any:
+    """After three steps each array is in its old place."""
+    a, b, c = x, x * 2, np.cos(x)
+    for k in range(200):
+        a, b, c = b, np.sin(c) * 0.5 + k * 0.01, a * 0.9 - b * 0.1
+    return a, c
+
+
+def with_constants(x: Any) -> Any:
+    dt = 1e-2
+    for k in range(200):
+        t = k * dt
+        x = (np.sin(x) * 0.5 + 0.1 * x) * (1 + t) + np.cos(t * t) * np.tanh(X)
+    return x
+
+
+def with_constants_of_several_dtypes(x: Any) -> Any:
+    values = np.random.default_rng(3)
+    for k in range(100):
+        rows = values.normal(size=(3, 12)).astype(np.float32)
+        whole = values.integers(-9, 9, 12).astype(np.int16)
+        x = np.sin(x) * np.float32(values.normal()) + whole * 0.1
+        x[:3] += rows
+        x = np.where(values.random(12) < 0.5, x, x * 0.5) + ((1 + 2j * k) * x).imag * 1e-3
+    return x
+
+
+def with_a_source(x: Any) -> Any:
+    """What does not depend on the steps before is in its step as well."""
+    source, y = np.exp(-x * x), x * 0.5
+    for k in range(200):
+        y = np.tanh(np.maximum(y * 1.0, -3.0)) * 1.0 + source * np.sin(0.1 * k + 0.05)
+        y = np.abs(y) - 0.5
+    return y
+
+
+def first_and_last_differ(x: Any) -> Any:
+    for k in range(201):
+        x = np.cos(x) if k in (0, 200) else np.sin(x) * (0.5 + k * 1e-3)
+        x = np.abs(x) - 0.1 * k
+    return x
+
+
+def some_are_kept(x: Any) -> Any:
+    kept = []
+    for k in range(400):
+        x = np.abs(np.sin(x) * (0.5 + k * 1e-3) - 0.1)
+        if k % 150 == 0:
+            kept.append(x)
+    return (*kept, x)
+
+
+def lagging(x: Any) -> Any:
+    """The second step reads what the first one read, the later ones do not."""
+    one = two = x
+    for k in range(200):
+        one, two = np.sin(two) + k, np.cos(one) * 0.3
+        two = two - np.tanh(one)
+    return one
+
+
+ROLLED = [
+    stencil,
+    fibonacci,
+    with_fixed_arrays,
+    with_a_tail,
+    several,
+    swapped,
+    passed_round,
+    with_constants,
+    with_constants_of_several_dtypes,
+    with_a_source,
+    first_and_last_differ,
+    some_are_kept,
+    lagging,
+]
+TWICE = [several, some_are_kept]
 
 
 def every_step_is_needed(x: Any) -> Any:
@@ -74,14 +161,15 @@ def every_step_is_needed(x: Any) -> Any:
 
 
 def every_step_is_different(x: Any) -> Any:
-    for i in range(200):
-        x = np.sin(x) * (0.9 + i) + x[i % 12]
+    ops = np.random.default_rng(0).choice([np.sin, np.cos, np.tanh, np.arctan], 200)
+    for i, op in enumerate(ops):
+        x = op(x) * (0.9 + i) + x[i * i % 11]
     return x
 
 
 def few_steps(x: Any) -> Any:
-    for _ in range(10):
-        x = np.sin(x) * 0.9
+    for k in range(10):
+        x = np.sin(x) * (0.9 + k)
     return x
 
 
@@ -89,16 +177,23 @@ STRAIGHT = [every_step_is_needed, every_step_is_different, few_steps]
 
 
 def loops(function: Callable[..., Any]) -> tuple[int, list[Instruction]]:
-    module = tj.jit(function).lower(X).module
-    roots: Sequence[Instruction] = simplify(elements_of(module.entry.root))
+    """How many loops it has, and its results; the interpreter finds the same bits in them."""
+    computation = tj.jit(function).lower(X).module.entry
+    roots: Sequence[Instruction] = simplify(elements_of(computation.root))
     made = rolled(roots)
+    before, after = (
+        evaluate(Computation("results", computation.parameters, tuple_(list(results))), [X])
+        for results in (roots, made)
+    )
+    for expected, actual in zip(before, after, strict=True):
+        np.testing.assert_array_equal(actual, expected, strict=True)
     return sum(i.op is WHILE for i in in_order(made)), made
 
 
 @pytest.mark.parametrize("function", ROLLED, ids=lambda f: f.__name__)
 def test_equal_steps_become_a_loop(function: Callable[..., Any]) -> None:
     count, made = loops(function)
-    assert count == (2 if function is several else 1)
+    assert count == (2 if function in TWICE else 1)
     assert len(in_order(made)) < 150
 
 
@@ -130,3 +225,69 @@ def test_as_many_kernels_as_one_step_has() -> None:
         return len(lower(tj.jit(function).lower(X).module.entry, Machine(64, 2)).kernels)
 
     assert kernels(1000) < 30
+
+
+def random_steps(seed: int) -> Callable[..., Any]:
+    """Some steps of random ops on some arrays, which change places after each step."""
+    values = random.Random(seed)
+    arrays, steps = values.randint(1, 3), values.choice([60, 91])
+    places = values.sample(range(arrays), arrays)
+    ops = [tuple(values.randrange(n) for n in (7, arrays, arrays)) for _ in range(7)]
+    tables = []
+    for _ in ops:
+        linear, period = values.random() * 0.01, values.choice([1, 2, 3, steps])
+        table = [values.uniform(-0.9, 0.9) for _ in range(period)]
+        tables.append([table[k % period] + linear * (period == 1) * k for k in range(steps)])
+    odd = values.choice([None, 0, steps - 1])
+
+    def function(x: Any) -> Any:
+        s = [x * 0.3 if n else x for n in range(arrays)]
+        for k in range(steps):
+            if k == odd:
+                s[0] = np.cos(s[0]) * 0.7
+            for (op, a, b), table in zip(ops, tables, strict=True):
+                c = table[k]
+                if op == 0:
+                    s[a] = np.sin(s[b]) * 0.5 + s[a] * c
+                elif op == 1:
+                    s[a] = s[a] * 0.9
+                    s[a][:2] += np.array([[c], [c * c]])
+                elif op == 2:
+                    s[a] = s[a] * 0.8 + s[b] * np.float32(c)
+                elif op == 3:
+                    s[a][1:-1] = 0.3 * (s[b][1:-1] + s[b][2:] + s[b][:-2]) + int(100 * c)
+                elif op == 4:
+                    s[a] = np.where(s[b] > c, s[a] * 0.9, x)
+                elif op == 5:
+                    s[a] = np.tanh(s[b] + x * c)
+                else:
+                    s[a] = s[a] + np.full(x.shape, c) * np.arange(x.shape[1]) * 0.01
+            s = [s[place] for place in places]
+        return tuple(s)
+
+    return function
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_steps(seed: int) -> None:
+    loops(random_steps(seed))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_steps_compiled(seed: int) -> None:
+    module = tj.jit(random_steps(seed)).lower(X).module
+    for ours, theirs in zip(tj.compile(module)(X), tj.interpret(module, X), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [swapped, with_constants], ids=lambda f: f.__name__)
+def test_gradients(function: Callable[..., Any]) -> None:
+    def loss(x: Any) -> Any:
+        made = function(x)
+        return (made[0] if isinstance(made, tuple) else made).sum()
+
+    count, _ = loops(tj.grad(loss))
+    assert count == (function is swapped)
+    module = tj.jit(tj.grad(loss)).lower(X).module
+    if count:
+        np.testing.assert_allclose(tj.compile(module)(X), tj.interpret(module, X), rtol=1e-9)

@@ -1,0 +1,222 @@
+"""Where a graph repeats itself: equal steps, one after the other in the order of creation.
+
+Two instructions are alike when they are the same op with the same attributes on operands that lie
+one step apart, are the same for all steps, or are constants (of one shape, of any values).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracejit.attributes import attribute_key
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
+from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE, TRANSPOSE
+
+# How many different lengths of a step are tried, and after how many steps they may come back to
+# the same place: two for a pair of arrays that are swapped.
+TRIALS = 8
+PERIODS = (1, 2, 3, 4, 5, 6)
+# What a constant may have gone through and still count as one.
+DRESSES = (BROADCAST_IN_DIM, RESHAPE, TRANSPOSE, CONVERT_ELEMENT_TYPE)
+# What is made this many instructions before its first use, and used up within as many, is looked at
+# where it is used: rewriting a step leaves what does not depend on the steps before it behind.
+FAR = 32
+# How an operand moves from one step to the next; UNLIKE when it does not.
+UNLIKE, FIXED, MOVING, LITERAL = range(4)
+
+
+@dataclass(frozen=True)
+class Run:
+    """``steps`` times ``length`` instructions that look alike, from position ``start``."""
+
+    start: int
+    length: int
+    steps: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length * self.steps
+
+    def part(self, first: int, steps: int) -> Run:
+        """``steps`` of the steps, from the one with number ``first``."""
+        return Run(self.start + first * self.length, self.length, steps)
+
+
+class Sequenced:
+    """Instructions in order of creation without constants, which may differ from step to step."""
+
+    def __init__(self, order: Sequence[Instruction]) -> None:
+        self.forms: dict[Instruction, int] = {}
+        """Of constants, broadcast or not: equal numbers for those that differ in values only."""
+        numbers: dict[Hashable, int] = {}
+        self.order: list[Instruction] = []
+        for instruction in order:
+            form = self._form(instruction)
+            if form is None:
+                self.order.append(instruction)
+            else:
+                self.forms[instruction] = numbers.setdefault(form, len(numbers))
+        self.order = _as_used(self.order)
+        self.place = {instruction: n for n, instruction in enumerate(self.order)}
+        kinds: dict[Hashable, int] = {}
+        self.kinds = np.array(
+            [kinds.setdefault(_kind(i), len(kinds)) for i in self.order], np.int64
+        )
+        self._repeatable = np.array(
+            [not (i.has_effect or i.op is PARAMETER) for i in self.order], bool
+        )
+        # The operands of all instructions in one row: their places, below 0 for constants.
+        self._arity = np.array([len(i.operands) for i in self.order], np.int64)
+        self._first = np.concatenate([[0], np.cumsum(self._arity)])
+        operands = [o for i in self.order for o in i.operands]
+        self._where = np.array([self.place.get(o, -1) for o in operands], np.int64)
+        self._forms = np.array([self.forms.get(o, -1) for o in operands], np.int64)
+
+    def _form(self, instruction: Instruction) -> Hashable | None:
+        if instruction.op is CONSTANT:
+            return instruction.shape
+        if instruction.op in DRESSES and instruction.operands[0] in self.forms:
+            return (_kind(instruction), self.forms[instruction.operands[0]])
+        return None
+
+    def lengths(self) -> Iterator[int]:
+        """How long a step may be, the likeliest first: the distances between alike instructions."""
+        last: dict[int, int] = {}
+        distances: Counter[int] = Counter()
+        kinds = self.kinds.tolist()
+        for number, kind in enumerate(kinds):
+            if kind in last:
+                distances[number - last[kind]] += 1
+            last[kind] = number
+        # A step may hold several of a kind, so that its length is a sum of distances.
+        likely = [d for d, count in distances.most_common(4 * TRIALS) if count >= TRIALS]
+        for kind, count in sorted(Counter(kinds).items(), key=lambda item: item[1]):
+            if count >= 2 * TRIALS:
+                places = np.flatnonzero(self.kinds == kind)
+                likely.insert(0, int(np.median(np.diff(places))))
+                break
+        tried = list(dict.fromkeys(likely))[:TRIALS]
+        yield from dict.fromkeys(length * period for length in tried for period in PERIODS)
+
+    def longest_run(self, length: int) -> Run | None:
+        """The longest run of steps of this length."""
+        count = len(self.order)
+        if 2 * length > count:
+            return None
+        modes = self._modes(length)
+        alike = np.zeros(count - length, bool)
+        candidates = self._alike_kinds(length)
+        operands, owners = self._operands(candidates)
+        unlike = np.bincount(owners, modes[operands] == UNLIKE, len(candidates))
+        alike[candidates[unlike == 0]] = True
+        # Where an operand moved in one step and stays in the next, a run ends.
+        pairs = np.flatnonzero(alike[:-length] & alike[length:])
+        operands, owners = self._operands(pairs)
+        later = operands + np.repeat(
+            self._first[pairs + length] - self._first[pairs], self._arity[pairs]
+        )
+        changed = np.bincount(owners, modes[operands] != modes[later], len(pairs))
+        turns = pairs[changed != 0] + length
+        best = (0, 0)
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
+        for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            first = start
+            for turn in turns[np.searchsorted(turns, start) : np.searchsorted(turns, end)].tolist():
+                if turn - length >= first:
+                    best = max(best, (turn - first, first))
+                    first = turn - length + 1
+            best = max(best, (end - first, first))
+        size, start = best
+        if not size:
+            return None
+        return self._with_first_step(Run(start, length, size // length + 1))
+
+    def _alike_kinds(self, length: int) -> NDArray[np.int64]:
+        """The places of instructions whose kind comes again one step later."""
+        same = (self.kinds[length:] == self.kinds[:-length]) & self._repeatable[:-length]
+        return np.flatnonzero(same)
+
+    def _modes(self, length: int) -> NDArray[np.int64]:
+        """Of each operand in the row, how it moves from its instruction to one step later."""
+        modes = np.full(len(self._where), UNLIKE)
+        here, owners = self._operands(self._alike_kinds(length))
+        starts = self._alike_kinds(length)[owners]
+        there = here + self._first[starts + length] - self._first[starts]
+        one, other = self._where[here], self._where[there]
+        arrays = (one >= 0) & (other >= 0)
+        made = np.where(arrays & (one == other), FIXED, UNLIKE)
+        made = np.where(arrays & (other - one == length), MOVING, made)
+        literals = (self._forms[here] >= 0) & (self._forms[here] == self._forms[there])
+        modes[here] = np.where(literals, LITERAL, made)
+        return modes
+
+    def _operands(self, places: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where in the row the operands of some instructions are, and which of them has each."""
+        arity = self._arity[places]
+        owners = np.repeat(np.arange(len(places)), arity)
+        before = np.cumsum(arity) - arity
+        return np.arange(len(owners)) - before[owners] + self._first[places][owners], owners
+
+    def _with_first_step(self, run: Run) -> Run:
+        """With the step before ``run``, if it is alike but for what it starts from."""
+        begin = run.start - run.length
+        if run.steps < 2 or begin < 0:
+            return run
+        if not np.array_equal(self.kinds[begin : run.start], self.kinds[run.start :][: run.length]):
+            return run
+        longer = Run(begin, run.length, run.steps + 1)
+        if not self._repeatable[begin : run.start].all():
+            return run
+        starts: dict[Instruction, Instruction] = {}
+        for place in range(begin, run.start):
+            one, other = self.order[place], self.order[place + run.length]
+            then = self.order[place + 2 * run.length]
+            for first, second, third in zip(
+                one.operands, other.operands, then.operands, strict=True
+            ):
+                where = self.place.get(second, -1)
+                if second in self.forms and third in self.forms:
+                    fits = self.forms.get(first) == self.forms[second]
+                elif second is third:
+                    fits = first is second
+                elif where >= run.start:
+                    fits = self.place.get(first) == where - run.length
+                else:
+                    outside = self.place.get(first, -1) < begin
+                    same = starts.setdefault(second, first) is first
+                    fits = outside and same and first.shape == second.shape
+                if not fits:
+                    return run
+        return longer
+
+
+def _as_used(order: Sequence[Instruction]) -> list[Instruction]:
+    """The same order but for instructions made far from where they are used, which stand there."""
+    users: dict[Instruction, tuple[int, int]] = {}
+    keys: list[tuple[int, bool, int]] = []
+    for n in range(len(order) - 1, -1, -1):
+        instruction = order[n]
+        target = n
+        if instruction in users and instruction.operands and not instruction.has_effect:
+            first, last = users[instruction]
+            if first - n > FAR and last - first <= FAR:
+                target = first
+        for operand in instruction.operands:
+            first, last = users.get(operand, (target, target))
+            users[operand] = min(first, target), max(last, target)
+        keys.append((target, target == n, n))
+    return [order[n] for *_, n in sorted(keys)]
+
+
+def _kind(instruction: Instruction) -> Hashable:
+    """Equal for instructions that may be the same one in two steps."""
+    attributes = tuple([attribute_key(value) for value in instruction.attributes.values()])
+    return (instruction.op, attributes, instruction.shape, len(instruction.operands))
