@@ -30,6 +30,7 @@ from tracejit.backends.tvm.tir import (
     const,
     i32,
     real,
+    reinterpret,
     store,
     tirx,
 )
@@ -432,7 +433,11 @@ class Emitter:
         if element_type.is_complex:
             part = memory_dtype(element_type)
             return Complex(tirx.Cast(part, position), real(0, part))
-        made = tirx.Cast(register_dtype(element_type), position)
+        dtype = register_dtype(element_type)
+        if dtype.startswith("uint"):
+            # TVM would cast each part of the index on its own, and fail at those that count down.
+            position = reinterpret(f"u{self.index_dtype}", position)
+        made = tirx.Cast(dtype, position)
         return rounded(made, element_type) if needs_rounding(element_type) else made
 
     def start(self, instruction: Instruction, indices: Sequence[Index], limit: int) -> Opaque:

@@ -406,3 +406,16 @@ def test_every_nan_has_its_place_in_the_total_order(name: str) -> None:
     found, expected = compiled(entry)([x, y]), leaves(evaluate(entry, [x, y]))
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 67])
+def test_unsigned_numbers_of_indices_that_count_down(size: int) -> None:
+    """TVM casts the parts of an index, the -1 among them, one by one."""
+
+    def build(x: Instruction) -> Instruction:
+        parts = ops.rev(ops.bitcast_convert_type(x, ElementType.F8E4M3FN), [1])
+        number = ops.iota(Shape(ElementType.U16, (size, 2)), 1)
+        return ops.tuple_([ops.max(parts, parts), ops.add(ops.rev(number, [1]), number)])
+
+    x = np.random.default_rng(0).standard_normal(size).astype(np.float16)
+    check(computation(build, Shape(ElementType.F16, (size,))), [x])
