@@ -57,6 +57,8 @@ def test_hlo(tmp_path: Path) -> None:
     found = {name: hlo.refusal(text) for name, text in hlo.texts([tmp_path])}
     assert list(found) == ["one.hlo", "two_test.cc#0", "two_test.cc#1"]
     assert [bool(reason) for reason in found.values()] == [False, False, True]
+    assert hlo.xla_reads(f"HloModule m\n\n{body}")
+    assert not hlo.xla_reads("HloModule m\nf")
 
 
 PROGRAMS = {
