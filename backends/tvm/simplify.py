@@ -46,6 +46,7 @@ FOLD_LIMIT = 16
 def simplify(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, simpler. Instructions that are equal become one."""
     known: dict[Any, Instruction] = {}
+    first: set[Instruction] = set()
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
         if instruction.op is CALL:
@@ -61,10 +62,18 @@ def simplify(roots: Sequence[Instruction]) -> list[Instruction]:
             if simpler is None:
                 break
             new = simpler
-        if new.op is PARAMETER or new.has_effect:
-            return new
-        # A rewrite may have made operands of its own, which are looked up here as well.
-        return known.setdefault(_key(new), new)
+        return numbered(new)
+
+    def numbered(instruction: Instruction) -> Instruction:
+        """The first one that is equal, also of the operands that a rewrite has made."""
+        if instruction.op is PARAMETER or instruction.has_effect or instruction in first:
+            return instruction
+        operands = [numbered(operand) for operand in instruction.operands]
+        if any(a is not b for a, b in zip(operands, instruction.operands, strict=True)):
+            instruction = rebuild(instruction, operands)
+        found = known.setdefault(_key(instruction), instruction)
+        first.add(found)
+        return found
 
     return transform(roots, visit)
 

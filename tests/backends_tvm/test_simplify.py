@@ -183,6 +183,14 @@ def test_equal_instructions_become_one() -> None:
     ]
 
 
+def test_the_constants_that_rewrites_make_become_one() -> None:
+    def build(x: Instruction) -> Instruction:
+        return ops.sub(ops.div(x, full(x, 2)), ops.div(ops.exp(x), full(x, 2)))
+
+    left = opcodes(simplified(computation(build, Shape(F64))))
+    assert sorted(left) == ["constant", "exponential", "multiply", "multiply", "subtract"]
+
+
 def test_zeros_of_different_sign_stay_apart() -> None:
     def build(x: Instruction) -> Instruction:
         return ops.tuple_([ops.max(x, full(x, 0.0)), ops.max(x, full(x, -0.0))])

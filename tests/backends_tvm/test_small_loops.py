@@ -151,6 +151,21 @@ def test_a_scan_of_loops_takes_no_step_twice() -> None:
     assert sum("_condition_" in name for name in found) == 3, found
 
 
+def test_a_solver_that_halves_takes_no_step_twice() -> None:
+    def total(p: Any) -> Any:
+        after = tj.lax.while_loop(
+            lambda s: s[0] < 3.0,
+            lambda s: (s[0] + 0.5, s[1] + s[0] / 2 * (s[1] * p + s[1])),
+            (0.0, np.array([0.1, 0.2])),
+        )
+        return np.sum(after[1])
+
+    p = np.array([0.3, 0.2])
+    agrees(tj.value_and_grad(total), p)
+    loops = [name for name in kernels(tj.value_and_grad(total), p) if "_condition_" in name]
+    assert len(loops) == 1, loops
+
+
 def test_a_part_that_also_has_memory_of_its_own() -> None:
     """The vector is made of the numbers; a sort wants one of them as an array."""
 
