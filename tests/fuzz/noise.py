@@ -144,6 +144,7 @@ def _noisy(
         operands = _each(known.without_denormals, tuple(operands))
     unknown = known.differing(instruction, operands, by_xla) | _is_bits_of_rounded(instruction)
     unknown = unknown | _is_sorted_by_signs(instruction, operands)
+    unknown = unknown | _may_be_fused(instruction, operands)
     if is_summing(instruction):
         operands = _each(lambda array: _off(array, rng, run), tuple(operands))
         unknown = unknown | (not run.flushes and _may_overflow(instruction, operands))
@@ -210,6 +211,17 @@ def _is_sorted_by_signs(instruction: Instruction, operands: Sequence[Any]) -> bo
         v for o, v in pairs if o.op not in (PARAMETER, CONSTANT) and isinstance(v, np.ndarray)
     ]
     return any((v != v).any() for v in computed)
+
+
+def _may_be_fused(instruction: Instruction, operands: Sequence[Any]) -> np.ndarray | bool:
+    """Where a product overflows that is added to something: a fused operation does not round it."""
+    if instruction.op.name not in ("Add", "Sub"):
+        return False
+    pairs = zip(instruction.operands, operands, strict=True)
+    products = [
+        v for o, v in pairs if o.op.name == "Mul" and o.array_shape.element_type.is_floating
+    ]
+    return np.asarray(sum((np.isinf(wide(v)) for v in products), np.zeros((), bool)))
 
 
 def _may_overflow(instruction: Instruction, operands: Sequence[Any]) -> bool:

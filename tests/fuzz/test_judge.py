@@ -151,3 +151,12 @@ def test_computed_nan_have_any_place_in_an_order() -> None:
     roots = entry_of(ops.sort(ops.sqrt(x)), x)
     assert not found(roots, given, [np.nan, 2, np.nan], False)
     assert found(entry_of(ops.sort(x), x), numbers, [np.nan, 2, np.nan], False)
+
+
+def test_a_fused_product_does_not_overflow() -> None:
+    x = ops.parameter(0, Shape(ElementType.F32, (2,)))
+    given = np.array([-3e38, 2], np.float32)
+    two = ops.full_like(x, 2)
+    entry = entry_of(ops.sub(ops.mul(x, two), x), x)
+    assert not found(entry, given, [-3e38, 2], False)
+    assert found(entry, given, [-3e38, 3], False)
