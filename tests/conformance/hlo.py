@@ -24,7 +24,7 @@ from jax.errors import JaxRuntimeError
 from jaxlib import _hlo
 
 from tracejit.equality import same_graph
-from tracejit.errors import HloParseError, UnsupportedError
+from tracejit.errors import HloParseError, UnsupportedError, VerificationError
 from tracejit.hlo import parse, to_text
 from tracejit.verifier import verify
 
@@ -51,7 +51,7 @@ def refusal(text: str) -> str:
     """Why a module is refused; empty when it is read, and again from what is printed of it."""
     try:
         module = verify(parse(text))
-    except (HloParseError, UnsupportedError) as error:
+    except (HloParseError, UnsupportedError, VerificationError) as error:
         return error.message
     return "" if same_graph(parse(to_text(module)), module) else "is another module when printed"
 
