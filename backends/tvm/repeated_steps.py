@@ -24,6 +24,8 @@ from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE, TRANSPOSE
 # the same place: two for a pair of arrays that are swapped.
 TRIALS = 8
 PERIODS = (1, 2, 3, 4, 5, 6)
+# The longest step that is looked for by all of its instructions.
+FARTHEST = 2048
 # What a constant may have gone through and still count as one.
 DRESSES = (BROADCAST_IN_DIM, RESHAPE, TRANSPOSE, CONVERT_ELEMENT_TYPE)
 # What is made this many instructions before its first use, and used up within as many, is looked at
@@ -88,23 +90,21 @@ class Sequenced:
         return None
 
     def lengths(self) -> Iterator[int]:
-        """How long a step may be, the likeliest first: the distances between alike instructions."""
+        """How long a step may be, the likeliest first."""
+        kinds = self.kinds.astype(np.int32)
+        # How many instructions are of the kind that comes some places later.
+        most = min(len(kinds) // TRIALS, FARTHEST)
+        alike = [np.count_nonzero(kinds[n:] == kinds[:-n]) for n in range(1, most + 1)]
+        likely = (np.argsort(-np.array(alike, np.int64), kind="stable")[:TRIALS] + 1).tolist()
+        # Longer steps show in kinds that are in each of them once.
         last: dict[int, int] = {}
         distances: Counter[int] = Counter()
-        kinds = self.kinds.tolist()
-        for number, kind in enumerate(kinds):
+        for number, kind in enumerate(kinds.tolist()):
             if kind in last:
                 distances[number - last[kind]] += 1
             last[kind] = number
-        # A step may hold several of a kind, so that its length is a sum of distances.
-        likely = [d for d, count in distances.most_common(4 * TRIALS) if count >= TRIALS]
-        for kind, count in sorted(Counter(kinds).items(), key=lambda item: item[1]):
-            if count >= 2 * TRIALS:
-                places = np.flatnonzero(self.kinds == kind)
-                likely.insert(0, int(np.median(np.diff(places))))
-                break
-        tried = list(dict.fromkeys(likely))[:TRIALS]
-        yield from dict.fromkeys(length * period for length in tried for period in PERIODS)
+        likely += [d for d, count in distances.most_common(4 * TRIALS) if count >= TRIALS][:TRIALS]
+        yield from dict.fromkeys(length * period for period in PERIODS for length in likely)
 
     def longest_run(self, length: int) -> Run | None:
         """The longest run of steps of this length."""

@@ -118,7 +118,7 @@ def first_and_last_differ(x: Any) -> Any:
 
 def some_are_kept(x: Any) -> Any:
     kept = []
-    for k in range(400):
+    for k in range(450):
         x = np.abs(np.sin(x) * (0.5 + k * 1e-3) - 0.1)
         if k % 150 == 0:
             kept.append(x)
@@ -149,7 +149,7 @@ ROLLED = [
     some_are_kept,
     lagging,
 ]
-TWICE = [several, some_are_kept]
+COUNTS = {several: 2, some_are_kept: 3}
 
 
 def every_step_is_needed(x: Any) -> Any:
@@ -193,7 +193,7 @@ def loops(function: Callable[..., Any]) -> tuple[int, list[Instruction]]:
 @pytest.mark.parametrize("function", ROLLED, ids=lambda f: f.__name__)
 def test_equal_steps_become_a_loop(function: Callable[..., Any]) -> None:
     count, made = loops(function)
-    assert count == (2 if function in TWICE else 1)
+    assert count == COUNTS.get(function, 1)
     assert len(in_order(made)) < 150
 
 
@@ -230,12 +230,12 @@ def test_as_many_kernels_as_one_step_has() -> None:
 def random_steps(seed: int) -> Callable[..., Any]:
     """Some steps of random ops on some arrays, which change places after each step."""
     values = random.Random(seed)
-    arrays, steps = values.randint(1, 3), values.choice([60, 91])
+    arrays, steps = values.randint(1, 3), values.choice([120, 131])
     places = values.sample(range(arrays), arrays)
     ops = [tuple(values.randrange(n) for n in (7, arrays, arrays)) for _ in range(7)]
     tables = []
     for _ in ops:
-        linear, period = values.random() * 0.01, values.choice([1, 2, 3, steps])
+        linear, period = values.random() * 0.01, values.choice([1, 2, steps])
         table = [values.uniform(-0.9, 0.9) for _ in range(period)]
         tables.append([table[k % period] + linear * (period == 1) * k for k in range(steps)])
     odd = values.choice([None, 0, steps - 1])
@@ -268,9 +268,10 @@ def random_steps(seed: int) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_steps(seed: int) -> None:
-    loops(random_steps(seed))
+    count, _ = loops(random_steps(seed))
+    assert count
 
 
 @pytest.mark.parametrize("seed", [0, 1])
