@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.autodiff.reverse import Cotangent, pullback
 from tracejit.graph import Instruction
-from tracejit.ops.constants import CONSTANT, constant
+from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import add, mul
 from tracejit.ops.layout import broadcast_in_dim, full_like, reshape, slice_
 from tracejit.ops.loops import loop
@@ -61,8 +61,8 @@ class Carried:
     """A loop with its Jacobian.
 
     ``state`` are parameters for the parts of the state, ``following`` what a step makes of them,
-    ``moving`` those of the changing parts that have derivatives, ``fixed`` the constant parts whose
-    derivatives are wanted.
+    ``moving`` those of the changing parts that have derivatives, ``columns`` the parts, changing or
+    constant, whose derivatives are wanted.
     """
 
     def __init__(
@@ -72,13 +72,11 @@ class Carried:
         test: Instruction,
         init: Values,
         moving: Sequence[int],
-        fixed: Sequence[int],
+        columns: Sequence[int],
     ) -> None:
         self._state, self._following, self._test, self._init = state, following, test, init
-        self._moving, self._fixed = moving, fixed
-        # What begins as a constant has no use for a derivative.
-        begun = [n for n in moving if init[n].op is not CONSTANT]
-        self._columns = [*begun, *fixed]
+        self._moving, self._columns = moving, columns
+        self._fixed = [n for n in columns if n not in moving]
         self._step = self._jacobian()
         self._kept = self._nonzero()
 

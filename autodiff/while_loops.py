@@ -31,7 +31,7 @@ from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise
 from tracejit.ops.comparison import eq, lt
-from tracejit.ops.constants import constant, parameter
+from tracejit.ops.constants import CONSTANT, constant, parameter
 from tracejit.ops.elementwise import add, select, sub
 from tracejit.ops.layout import (
     concatenate,
@@ -144,7 +144,8 @@ class _Reversed:
             )
         self.slots = self._slots()
         # The cotangent of a part that no step changes goes nowhere else.
-        pairs = zip(wanted_leaves(init), self.state, self.next, strict=True)
+        self.wanted = wanted_leaves(init)
+        pairs = zip(self.wanted, self.state, self.next, strict=True)
         self.asked = [s for wanted, s, after in pairs if wanted or s is not after]
         self._back_steps: dict[tuple[bool, ...], tuple[list[Cotangent], list[Cotangent]]] = {}
 
@@ -167,9 +168,12 @@ class _Reversed:
         after, before = self._back_step(active)
         moving = [n for n in self.varying if after[n] is not None]
         fixed = [n for n in self.fixed if active[n] and before[n] is not None]
-        if not is_small([*self.next, self.test], self.state, moving, [*moving, *fixed]):
+        # What begins as a constant, or as what nothing is derived by, needs no derivative.
+        begun = [n for n in moving if self.wanted[n] and self.init[n].op is not CONSTANT]
+        columns = [*begun, *fixed]
+        if not is_small([*self.next, self.test], self.state, moving, columns):
             return None
-        return Carried(self.state, self.next, self.test, self.init, moving, fixed)
+        return Carried(self.state, self.next, self.test, self.init, moving, columns)
 
     def _active(self, arriving: Sequence[Cotangent]) -> list[bool]:
         """Which parts of the state have a cotangent at some step."""

@@ -10,6 +10,8 @@ import pytest
 import tracejit as tj
 from tracejit import lax
 from tracejit.autodiff.while_loops import memory_budget
+from tracejit.ops.control import WHILE
+from tracejit.traversal import in_order
 
 RNG = np.random.default_rng(3)
 X, W = RNG.normal(size=3), RNG.normal(size=(3, 3)) * 0.5
@@ -180,6 +182,26 @@ def test_a_few_numbers_keep_nothing() -> None:
     # Of five numbers and more the states are kept.
     text = tj.jit(tj.grad(looped)).lower(np.ones(5), np.eye(5), 7).as_text("hlo")
     assert "dynamic-update-slice" in text
+
+
+# Three numbers change, of which the time begins as a constant: three rows for each argument.
+@pytest.mark.parametrize(("argnums", "rows"), [((0,), 3), ((1,), 3), ((0, 1), 6)])
+def test_only_wanted_derivatives_are_carried(argnums: tuple[int, ...], rows: int) -> None:
+    p, y = np.array([0.4, 1.9]), np.array([1.0, -0.3])
+    entry = tj.jit(tj.grad(swinging, argnums=argnums)).lower(p, y, 7).module.entry
+    sizes = [len(i.operands[0].operands) for i in in_order([entry.root]) if i.op is WHILE]
+    assert max(sizes) == min(sizes) + rows
+    expected = tj.grad(swinging_unrolled, argnums=argnums)(p, y, 7)
+    for gradient in (tj.grad(swinging, argnums=argnums), tj.jit(tj.grad(swinging, argnums))):
+        for one, other in zip(gradient(p, y, 7), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+    second = tj.hessian(swinging, argnums=argnums)(p, y, 6)
+    for one, other in zip(
+        tj.tree.leaves(second),
+        tj.tree.leaves(tj.hessian(swinging_unrolled, argnums=argnums)(p, y, 6)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
 def test_second_derivatives_and_batches_of_a_few_numbers() -> None:
