@@ -319,5 +319,5 @@ def test_check() -> None:
 
 
 def test_unknown_target() -> None:
-    with pytest.raises(ValueError, match="target must be one of cpu, not 'tpu'"):
+    with pytest.raises(ValueError, match="one of cpu, cpu,fast-math, not 'tpu'"):
         tj.compile(tj.jit(lambda x: x).lower(X).module, target="tpu")
