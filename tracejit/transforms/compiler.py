@@ -9,7 +9,6 @@ import numpy as np
 
 from tracejit.graph import Module
 
-
 FAST_CPU = "cpu,fast-math"
 """The target that reorders arithmetic and takes quicker functions."""
 
