@@ -161,9 +161,9 @@ def every_step_is_needed(x: Any) -> Any:
 
 
 def every_step_is_different(x: Any) -> Any:
-    ops = np.random.default_rng(0).choice([np.sin, np.cos, np.tanh, np.arctan], 200)
-    for i, op in enumerate(ops):
-        x = op(x) * (0.9 + i) + x[i * i % 11]
+    functions = (np.sin, np.cos, np.tanh, np.arctan)
+    for i, which in enumerate(np.random.default_rng(0).integers(0, 4, 200)):
+        x = functions[which](x) * (0.9 + i) + x[i * i % 11]
     return x
 
 

@@ -204,7 +204,7 @@ def _cancelling(instruction: Instruction, operand: np.ndarray, *others: np.ndarr
     if not operand.size:
         return False
     with np.errstate(all="ignore"):
-        small = np.var(wide, axes) < 0.1 * np.mean(wide, axes) ** 2
+        small = np.var(wide, axes) < np.mean(wide, axes) ** 2
     return bool(np.any(small))
 
 
