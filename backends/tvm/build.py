@@ -136,7 +136,8 @@ def _kernel_jobs(
     for kernel in program.kernels:
         held = contents(kernel.body)
         function = kernel_function(kernel, held, make)
-        how = bool(held.callbacks), not thorough and _is_quick(kernel)
+        quick = held.guards_narrow_stores or (not thorough and _is_quick(kernel))
+        how = bool(held.callbacks), quick
         groups.setdefault(how, []).append(function)
     return [
         partial(compile_kernels, chunk, target, *how)

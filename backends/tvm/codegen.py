@@ -6,6 +6,7 @@ checks each to compile; here the entry checks the arguments once for all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,16 @@ from tvm_ffi import structural_walk
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.program import Kernel
-from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Expr, Stmt, nbytes, seq
+from tracejit.backends.tvm.tir import (
+    AllocBuffer,
+    BufferStore,
+    DeclBuffer,
+    Expr,
+    IfThenElse,
+    Stmt,
+    nbytes,
+    seq,
+)
 from tracejit.backends.tvm.wrapping import wrapping
 from tracejit.errors import CompilationError
 
@@ -31,26 +41,42 @@ _BUILD = tvm.get_global_func("target.build.llvm")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a body holds that decides how it is lowered."""
+    """What a body holds that decides how it is lowered.
+
+    With ``guards_narrow_stores`` it stores numbers of less than four bytes under a condition. LLVM
+    must not make vectors of such loops: of a masked store of one narrow number it makes a store
+    of four bytes, which overwrites the next one.
+    """
 
     stack_bytes: int
     callbacks: tuple[str, ...]
+    guards_narrow_stores: bool
 
 
 def contents(body: Stmt) -> Contents:
-    """Bytes that the body allocates, and the names of the functions it calls back."""
+    """Bytes that the body allocates, the names of the functions it calls back, and more."""
     sizes: list[int] = []
     names: dict[str, None] = {}
+    own: set[str] = set()
+    guarded: set[str] = set()
 
     def allocation(node: Any) -> None:
         sizes.append(nbytes(node.buffer))
+        own.add(str(node.buffer.name))
+
+    def branch(node: Any) -> None:
+        structural_walk(node, [(BufferStore, guard)])
+
+    def guard(node: Any) -> None:
+        if nbytes(node.buffer) < 4 * math.prod(map(int, node.buffer.shape)):
+            guarded.add(str(node.buffer.name))
 
     def call(node: Any) -> None:
         if _PACKED_CALL.same_as(node.op):
             names[str(node.args[0].value)] = None
 
-    structural_walk(body, [(AllocBuffer, allocation), (tvm.ir.Call, call)])
-    return Contents(sum(sizes), tuple(names))
+    structural_walk(body, [(AllocBuffer, allocation), (tvm.ir.Call, call), (IfThenElse, branch)])
+    return Contents(sum(sizes), tuple(names), bool(guarded - own))
 
 
 def c_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFunc:
@@ -147,7 +173,7 @@ def compile_kernels(
     """Machine code of some kernels, as a TVM module.
 
     ``callbacks`` if any of them calls back; ``quick`` if time to build counts more than the last
-    tenth of speed.
+    tenth of speed, or where LLVM's slowest passes are wrong.
 
     Python's lock is free most of the time, so modules compile side by side on threads. Raises
     `CompilationError` for TIR that TVM refuses.

@@ -141,6 +141,7 @@ __all__ = [
     "VECTORIZED",
     "AllocBuffer",
     "Buffer",
+    "BufferStore",
     "DeclBuffer",
     "Evaluate",
     "Expr",

@@ -14,6 +14,9 @@ from tests.fuzz.comparing import leaves
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.codegen import contents
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -419,3 +422,23 @@ def test_unsigned_numbers_of_indices_that_count_down(size: int) -> None:
 
     x = np.random.default_rng(0).standard_normal(size).astype(np.float16)
     check(computation(build, Shape(ElementType.F16, (size,))), [x])
+
+
+@pytest.mark.parametrize("name", ["bf16", "f16", "f8e5m2", "f32"])
+def test_stores_of_narrow_numbers_under_a_condition(name: str) -> None:
+    """LLVM makes a store of four bytes of a masked one of two, if it makes vectors of the loop."""
+    kind = Shape(ElementType(name), (16,))
+    a, b = (ops.parameter(n, Shape(kind.element_type)) for n in range(2))
+    above = Computation("above", (a, b), ops.gt(a, b))
+
+    def build(x: Instruction, initial: Instruction) -> Instruction:
+        source = ops.iota(Shape(kind.element_type, (21,)), 0)
+        add = ops.scalar_computation("add", kind.element_type)
+        made = ops.select_and_scatter(x, above, [1], [1], [(3, 2)], source, initial, add)
+        return ops.tuple_([made])
+
+    entry = computation(build, kind, Shape(kind.element_type))
+    for initial in range(-7, 2):
+        check(entry, [np.full(16, 0.5, kind.dtype), np.array(initial, kind.dtype)])
+    (kernel,) = lower(entry, Machine(64, 2)).kernels
+    assert contents(kernel.body).guards_narrow_stores == (name != "f32")
