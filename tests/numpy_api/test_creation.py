@@ -141,7 +141,7 @@ def test_what_is_known_stays_numpys() -> None:
     def function(x: Any) -> Any:
         n = np.prod(x.shape)
         assert isinstance(n, np.int64)
-        assert type(np.sqrt(4.0)) is np.float64
+        assert isinstance(np.sqrt(4.0), np.float64)
         table = {int(n): 1}
         return x.reshape(n) * table[12]
 
