@@ -44,6 +44,11 @@ def differences(
         wrong |= _apart(actual.imag, expected.imag, element_type, relative, scale, abs(expected))
     else:
         wrong = _apart(actual, expected, element_type, relative, scale, abs(expected))
+    return first_of(wrong, actual, expected)
+
+
+def first_of(wrong: np.ndarray, actual: np.ndarray, expected: np.ndarray) -> str:
+    """How many elements differ, and the first of them; '' where ``wrong`` nowhere is true."""
     places = np.argwhere(wrong)
     if not len(places):
         return ""

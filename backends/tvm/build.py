@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.codegen import (
+    Contents,
     MakeFunction,
     c_function,
     compile_entry,
@@ -74,25 +75,27 @@ def build(
     """
     program.check()
     program = without_twins(program)
+    held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
+    artifact = describe(program, held, target)
     linker = find_linker()
     room = next(roomy_folders(), None)
     if linker is None or room is None:
         (warn_of_missing_linker if linker is None else warn_of_missing_room)()
-        modules = _on_threads(_jobs(program, target, packed_function), target.threads, progress)
-        return InProcess(imported(modules), describe(program, target))
+        jobs = _jobs(program, held, target, packed_function)
+        modules = _on_threads(jobs, target.threads, progress)
+        return InProcess(imported(modules), artifact)
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
-        jobs = _jobs(program, target, c_function)
+        jobs = _jobs(program, held, target, c_function)
         files = [Path(folder, f"{index}.o") for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
         _on_threads(writers, target.threads, progress)
         library = Path(folder, "program.so")
         _link(linker, files, library)
-        return pack(library.read_bytes(), describe(program, target))
+        return pack(library.read_bytes(), artifact)
 
 
-def describe(program: Program, target: CpuTarget) -> Artifact:
-    """What the runtime must know of a program besides its code."""
-    held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
+def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
+    """What the runtime must know of a program besides its code; ``held`` is in its kernels."""
     called = {name: None for each in held.values() for name in each.callbacks}
     return Artifact(
         program.inputs,
@@ -105,11 +108,13 @@ def describe(program: Program, target: CpuTarget) -> Artifact:
     )
 
 
-def _jobs(program: Program, target: CpuTarget, make: MakeFunction) -> list[Callable[[], Any]]:
+def _jobs(
+    program: Program, held: Mapping[str, Contents], target: CpuTarget, make: MakeFunction
+) -> list[Callable[[], Any]]:
     """Functions that compile one module each: the kernels' and the entry's."""
     entry = entry_function(program, make)
     last = partial(compile_entry, entry, target, make is packed_function)
-    return [*_kernel_jobs(program, target, make), last]
+    return [*_kernel_jobs(program, held, target, make), last]
 
 
 def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:
@@ -117,7 +122,8 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
 
     Nothing is left undone that could make them faster.
     """
-    jobs = _kernel_jobs(program, target, c_function, thorough=True)
+    held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
+    jobs = _kernel_jobs(program, held, target, c_function, thorough=True)
     files = [folder / f"{index}.o" for index in range(len(jobs))]
     writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
     _on_threads(writers, target.threads, None)
@@ -125,7 +131,11 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
 
 
 def _kernel_jobs(
-    program: Program, target: CpuTarget, make: MakeFunction, thorough: bool = False
+    program: Program,
+    held: Mapping[str, Contents],
+    target: CpuTarget,
+    make: MakeFunction,
+    thorough: bool = False,
 ) -> list[Callable[[], Any]]:
     """Functions that compile chunks of kernels.
 
@@ -134,10 +144,10 @@ def _kernel_jobs(
     """
     groups: dict[tuple[bool, bool], list[Any]] = {}
     for kernel in program.kernels:
-        held = contents(kernel.body)
-        function = kernel_function(kernel, held, make)
-        quick = held.guards_narrow_stores or (not thorough and _is_quick(kernel))
-        how = bool(held.callbacks), quick
+        inside = held[kernel.name]
+        function = kernel_function(kernel, inside, make)
+        quick = inside.guards_narrow_stores or (not thorough and _is_quick(kernel))
+        how = bool(inside.callbacks), quick
         groups.setdefault(how, []).append(function)
     return [
         partial(compile_kernels, chunk, target, *how)

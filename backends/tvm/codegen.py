@@ -6,7 +6,6 @@ checks each to compile; here the entry checks the arguments once for all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from tracejit.backends.tvm.tir import (
     Expr,
     IfThenElse,
     Stmt,
+    itemsize,
     nbytes,
     seq,
 )
@@ -68,7 +68,7 @@ def contents(body: Stmt) -> Contents:
         structural_walk(node, [(BufferStore, guard)])
 
     def guard(node: Any) -> None:
-        if nbytes(node.buffer) < 4 * math.prod(map(int, node.buffer.shape)):
+        if itemsize(node.buffer) < 4:
             guarded.add(str(node.buffer.name))
 
     def call(node: Any) -> None:

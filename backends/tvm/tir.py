@@ -92,8 +92,12 @@ def buffer(name: str, shape: Sequence[int], dtype: str, *, scope: str = "global"
 
 def nbytes(memory: Buffer) -> int:
     """How many bytes a buffer of constant shape takes."""
-    items = math.prod(int(extent) for extent in memory.shape)
-    return items * int(DataType(str(memory.dtype)).itemsize)
+    return math.prod(int(extent) for extent in memory.shape) * itemsize(memory)
+
+
+def itemsize(memory: Buffer) -> int:
+    """How many bytes one item of a buffer takes."""
+    return int(DataType(str(memory.dtype)).itemsize)
 
 
 def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
@@ -153,6 +157,7 @@ __all__ = [
     "const",
     "i32",
     "i64",
+    "itemsize",
     "loop",
     "nbytes",
     "real",

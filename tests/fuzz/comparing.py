@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tests.tolerances import first_of
 from tracejit.shapes import element_type_of
 
 
@@ -62,11 +63,4 @@ def described(wrong: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> str:
     """What differs where ``wrong`` is true; '' where it nowhere is."""
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
         return f"{ours.dtype}{ours.shape} instead of {theirs.dtype}{theirs.shape}"
-    places = np.argwhere(wrong)
-    if not len(places):
-        return ""
-    first = tuple(int(i) for i in places[0])
-    return (
-        f"{len(places)} of {theirs.size} elements differ, first at {list(first)}: "
-        f"{ours[first]} instead of {theirs[first]}"
-    )
+    return first_of(wrong, ours, theirs)
