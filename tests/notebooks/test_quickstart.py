@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ def read(path: Path) -> Any:
 
 
 def executed(path: Path) -> Any:
-    """The notebook with its outputs. CellExecutionError when a cell raises."""
+    """The notebook with its outputs, without lines about compilations, which depend on how fast the
+    machine is. CellExecutionError when a cell raises.
+    """
     notebook = read(path)
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": path.parent}}
     )
-    client.execute()
+    client.execute(env={**os.environ, "TRACEJIT_PROGRESS": "0"})
     return notebook
 
 
