@@ -9,28 +9,26 @@ Where the logarithm of the length is odd, a stage by twos comes last.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracejit.backends.tvm.mathematics.lanes import ZIPS, Joined, even, odd
+from tracejit.backends.tvm.mathematics.lanes import ZIPS
+from tracejit.backends.tvm.schedule.butterflies import Butterflies, Lanes, Pair
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,
-    VECTORIZED,
     AllocBuffer,
     Buffer,
     Expr,
     Stmt,
-    buffer,
     const,
     loop,
     real,
     seq,
-    store,
     tirx,
 )
 
@@ -83,9 +81,6 @@ def fourier(frame: Frame, rows: Rows) -> Stmt:
     )
 
 
-Lanes = Callable[[Expr], Expr]
-
-
 class _Row:
     def __init__(self, frame: Frame, rows: Rows, row: Expr) -> None:
         self.rows = rows
@@ -95,6 +90,7 @@ class _Row:
         self.index = frame.index_dtype
         itemsize = 4 if self.dtype == "float32" else 8
         self.lanes = min(frame.machine.vector_bytes // itemsize, UNIFORM, self.length // 4)
+        self.made = Butterflies(self.lanes, self.dtype, self.index, rows.inverse)
         self.scratch = [
             [
                 tirx.decl_buffer((self.length,), self.dtype, name="stage", data_alignment=64)
@@ -118,68 +114,33 @@ class _Row:
         allocations = [AllocBuffer(each) for pair in self.scratch for each in pair]
         return seq(*allocations, *stages)
 
-    # Vectors in registers
-
-    def _held(self, into: list[Stmt], vector: Lanes) -> Lanes:
-        local = buffer("v", (self.lanes,), self.dtype, scope="local")
-        into += [
-            AllocBuffer(local),
-            self._lanes_of(lambda lane: store(local, lane, vector(lane))),
-        ]
-        return lambda lane: local[lane]
-
-    def _held_pair(self, into: list[Stmt], pair: tuple[Lanes, Lanes]) -> tuple[Lanes, Lanes]:
-        return self._held(into, pair[0]), self._held(into, pair[1])
-
-    def _joined(self, into: list[Stmt], how: Joined, a: Lanes, b: Lanes) -> Lanes:
-        return self._held(into, lambda lane: how(a(lane), b(lane), self.dtype))
-
-    def _loaded(self, into: list[Stmt], number: int, first: Expr) -> tuple[Lanes, Lanes]:
+    def _loaded(self, into: list[Stmt], number: int, first: Expr) -> Pair:
         """The numbers from ``first`` on, as stage ``number`` finds them."""
         if number:
             re, im = self.scratch[(number - 1) % 2]
-            return self._held_pair(
+            return self.made.held_pair(
                 into, (lambda lane: re[first + lane], lambda lane: im[first + lane])
             )
         at = (self.row * self.length + first) * 2
-        low = self._held(into, lambda lane: self.rows.source[at + lane])
-        high = self._held(into, lambda lane: self.rows.source[at + self.lanes + lane])
-        return self._joined(into, even, low, high), self._joined(into, odd, low, high)
+        return self.made.read_numbers(into, self.rows.source, at)
 
-    def _kept(
-        self, into: list[Stmt], number: int, first: Expr, pair: tuple[Lanes, Lanes], last: bool
-    ) -> None:
+    def _kept(self, into: list[Stmt], number: int, first: Expr, pair: Pair, last: bool) -> None:
         """Stores what stage ``number`` has made of the numbers from ``first`` on."""
         if not last:
             for memory, part in zip(self.scratch[number % 2], pair, strict=True):
-                into.append(self._vector(memory, first, part))
+                into.append(self.made.write(memory, first, part))
             return
         if self.rows.inverse:
-            scale = real(1 / self.length, self.dtype)
-            re, im = pair
-            pair = self._held_pair(
-                into, (lambda lane: re(lane) * scale, lambda lane: im(lane) * scale)
-            )
-        low, high = ZIPS[1]
+            pair = self.made.scaled(into, pair, real(1 / self.length, self.dtype))
         at = (self.row * self.length + first) * 2
-        for n, half in enumerate((low, high)):
-            mixed = self._joined(into, half, *pair)
-            into.append(self._vector(self.rows.target, at + n * self.lanes, mixed))
-
-    def _vector(self, memory: Buffer, first: Expr, part: Lanes) -> Stmt:
-        return self._lanes_of(lambda lane: store(memory, first + lane, part(lane)))
-
-    def _lanes_of(self, body: Callable[[Expr], Stmt]) -> Stmt:
-        return loop(self.lanes, body, VECTORIZED, dtype=self.index)
-
-    # Stages
+        self.made.write_numbers(into, self.rows.target, at, pair)
 
     def _stage(self, number: int, stride: int, offset: int, last: bool) -> Stmt:
         quarter = self.length // 4
         turns = stride < quarter  # elsewhere all factors are 1
         per = self.length // (4 * stride) if stride >= UNIFORM else quarter
 
-        def factor(k: int, first: Expr) -> tuple[Lanes, Lanes]:
+        def factor(k: int, first: Expr) -> Pair:
             table = self.rows.table
             at = [offset + (2 * (k - 1) + part) * per for part in range(2)]
             if stride >= UNIFORM:
@@ -194,10 +155,11 @@ class _Row:
             made: list[Stmt] = []
             given = [self._loaded(made, number, first + k * quarter) for k in range(4)]
             results = []
-            for k, (re, im) in enumerate(self._by_fours(made, given)):
-                if k and turns:
-                    re, im = self._turned(made, (re, im), factor(k, first))
-                results.append((re, im))
+            for k, result in enumerate(self.made.by_fours(made, given)):
+                is_turned = k > 0 and turns
+                results.append(
+                    self.made.turned(made, result, factor(k, first)) if is_turned else result
+                )
             if stride < self.lanes:
                 results = self._zipped(made, results, stride)
                 places = [first * 4 + k * self.lanes for k in range(4)]
@@ -210,58 +172,7 @@ class _Row:
 
         return loop(quarter // self.lanes, block, dtype=self.index)
 
-    def _turned(
-        self, into: list[Stmt], x: tuple[Lanes, Lanes], by: tuple[Lanes, Lanes]
-    ) -> tuple[Lanes, Lanes]:
-        """The product of complex numbers."""
-        return self._held_pair(
-            into,
-            (
-                lambda lane: x[0](lane) * by[0](lane) - x[1](lane) * by[1](lane),
-                lambda lane: x[0](lane) * by[1](lane) + x[1](lane) * by[0](lane),
-            ),
-        )
-
-    def _by_fours(
-        self, into: list[Stmt], given: Sequence[tuple[Lanes, Lanes]]
-    ) -> list[tuple[Lanes, Lanes]]:
-        """The transform of four numbers."""
-        a, b, c, d = given
-
-        def both(x: tuple[Lanes, Lanes], y: tuple[Lanes, Lanes], sign: int) -> tuple[Lanes, Lanes]:
-            return self._held_pair(
-                into,
-                (
-                    lambda lane: x[0](lane) + y[0](lane) if sign > 0 else x[0](lane) - y[0](lane),
-                    lambda lane: x[1](lane) + y[1](lane) if sign > 0 else x[1](lane) - y[1](lane),
-                ),
-            )
-
-        def turned(
-            x: tuple[Lanes, Lanes], y: tuple[Lanes, Lanes], sign: int
-        ) -> tuple[Lanes, Lanes]:
-            """x + sign i y."""
-            return self._held_pair(
-                into,
-                (
-                    lambda lane: x[0](lane) - y[1](lane) if sign > 0 else x[0](lane) + y[1](lane),
-                    lambda lane: x[1](lane) + y[0](lane) if sign > 0 else x[1](lane) - y[0](lane),
-                ),
-            )
-
-        sum_ac, less_ac = both(a, c, 1), both(a, c, -1)
-        sum_bd, less_bd = both(b, d, 1), both(b, d, -1)
-        sign = 1 if self.rows.inverse else -1
-        return [
-            both(sum_ac, sum_bd, 1),
-            turned(less_ac, less_bd, sign),
-            both(sum_ac, sum_bd, -1),
-            turned(less_ac, less_bd, -sign),
-        ]
-
-    def _zipped(
-        self, into: list[Stmt], results: Sequence[tuple[Lanes, Lanes]], group: int
-    ) -> list[tuple[Lanes, Lanes]]:
+    def _zipped(self, into: list[Stmt], results: Sequence[Pair], group: int) -> list[Pair]:
         """Four vectors zipped, ``group`` lanes staying together."""
         low, high = ZIPS[group]
 
@@ -269,7 +180,9 @@ class _Row:
             made = list(vectors)
             for _ in range(2):
                 pairs = list(zip(made[:2], made[2:], strict=True))
-                made = [self._joined(into, half, *pair) for pair in pairs for half in (low, high)]
+                made = [
+                    self.made.joined(into, half, *pair) for pair in pairs for half in (low, high)
+                ]
             return made
 
         parts = [four([result[part] for result in results]) for part in range(2)]
@@ -282,14 +195,8 @@ class _Row:
             first = each * self.lanes
             made: list[Stmt] = []
             x, y = (self._loaded(made, number, first + k * half) for k in range(2))
-            total = self._held_pair(
-                made, (lambda lane: x[0](lane) + y[0](lane), lambda lane: x[1](lane) + y[1](lane))
-            )
-            rest = self._held_pair(
-                made, (lambda lane: x[0](lane) - y[0](lane), lambda lane: x[1](lane) - y[1](lane))
-            )
-            self._kept(made, number, first, total, True)
-            self._kept(made, number, first + half, rest, True)
+            for k, result in enumerate(self.made.by_twos(made, x, y)):
+                self._kept(made, number, first + k * half, result, True)
             return made
 
         return loop(half // self.lanes, block, dtype=self.index)
