@@ -64,9 +64,9 @@ class Instruction:
     def __post_init__(self) -> None:
         effect = self.op.side_effect
         own = effect is True or (effect and self.attributes[effect])
-        own = bool(own) or any(c.has_effect for c in self.computations)
+        own = bool(own) or any([c.has_effect for c in self.computations])
         object.__setattr__(self, "has_effect", own)
-        reaches = own or any(operand.reaches_effect for operand in self.operands)
+        reaches = own or any([operand.reaches_effect for operand in self.operands])
         object.__setattr__(self, "reaches_effect", reaches)
 
     @property

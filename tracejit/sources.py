@@ -63,7 +63,7 @@ def user_source() -> Source | None:
             source: Source | None = frame.f_locals["source"]
             if source is not None:
                 return source
-        elif not is_internal(code):
+        elif not _internal_codes.get(code) and not is_internal(code):
             return Source(code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

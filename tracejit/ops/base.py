@@ -66,12 +66,14 @@ def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
     Attributes left out take the op's defaults. Raises `ArgumentError` for an operand that is
     not an instruction or an attribute the op does not have.
     """
-    for position, operand in enumerate(operands):
+    shapes = []
+    for operand in operands:
         if not isinstance(operand, Instruction):
             raise ArgumentError(
-                f"{op.function}: operand {position} must be an Instruction, "
+                f"{op.function}: operand {len(shapes)} must be an Instruction, "
                 f"not {type(operand).__name__}"
             )
+        shapes.append(operand.shape)
     complete = {}
     for attribute in op.attributes:
         value = attributes.pop(attribute.name, attribute.default)
@@ -80,8 +82,8 @@ def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
         complete[attribute.name] = value
     if attributes:
         raise ArgumentError(f"{op.function}: has no attribute {', '.join(attributes)}")
-    shape = op.shape_rule(*[operand.shape for operand in operands], **complete)
-    if isinstance(shape, Shape) and shape.is_dynamic and "shape" in complete:
+    shape = op.shape_rule(*shapes, **complete)
+    if "shape" in complete and isinstance(shape, Shape) and shape.is_dynamic:
         complete["shape"] = shape
     return Instruction(op, operands, shape, complete, user_source())
 

@@ -34,8 +34,10 @@ def with_dynamic_sizes(rule: ShapeRule, family: str, function: str) -> ShapeRule
     @functools.wraps(rule)
     def inferred(*operands: AnyShape, **attributes: Any) -> AnyShape:
         wanted = attributes.get("shape")
-        dynamic = any(isinstance(s, Shape) and s.dynamic_dimensions for s in operands)
-        if not dynamic and not (isinstance(wanted, Shape) and wanted.dynamic_dimensions):
+        for shape in (*operands, wanted):  # a loop, since every instruction made comes here
+            if isinstance(shape, Shape) and shape.dynamic_dimensions:
+                break
+        else:
             return rule(*operands, **attributes)
         if isinstance(wanted, Shape):
             attributes["shape"] = wanted.with_dynamic(())
