@@ -21,6 +21,10 @@ Node = tuple[Any, ...]
 """
 
 
+Change = tuple[str, str, str]
+"""A question about how a kernel is written, the cost model's answer, and the one that is taken."""
+
+
 @dataclass(frozen=True)
 class Nest:
     """A loop of a kernel: how deep inside others, of what kind, how often it runs.
@@ -41,7 +45,8 @@ class KernelFacts:
     ``ops`` are the opcodes of the instructions that it computes, in order; ``schedule`` says in
     which way. Bytes are those of the elements that it needs and makes, each counted once; ``flops``
     and ``transcendentals`` the operations on distinct elements. ``wide`` is whether the arithmetic
-    is in 64-bit floats. ``callbacks`` are the Python functions that it calls.
+    is in 64-bit floats. ``callbacks`` are the Python functions that it calls. ``changes`` are what
+    was found better than the cost model's picks, and ``gain`` the seconds before and after.
     """
 
     name: str
@@ -55,6 +60,8 @@ class KernelFacts:
     transcendentals: int
     wide: bool
     callbacks: tuple[str, ...]
+    changes: tuple[Change, ...] = ()
+    gain: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,20 @@ class Explanation:
 
 
 def _facts(values: Sequence[Any]) -> KernelFacts:
-    name, ops, schedule, loops, threads, read, written, flops, functions, wide, callbacks = values
-    nests = tuple(Nest(*loop) for loop in loops)
+    name, ops, schedule, loops, *counts, callbacks, changes, gain = values
+    threads, read, written, flops, functions, wide = counts
     return KernelFacts(
-        name, tuple(ops), schedule, nests, threads, read, written, flops, functions, wide,
+        name,
+        tuple(ops),
+        schedule,
+        tuple(Nest(*loop) for loop in loops),
+        threads,
+        read,
+        written,
+        flops,
+        functions,
+        wide,
         tuple(callbacks),
-    )  # fmt: skip
+        tuple((question, before, after) for question, before, after in changes),
+        gain and (gain[0], gain[1]),
+    )

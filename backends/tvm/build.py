@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from tracejit.backends.tvm.codegen import (
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.entry import entry_function
-from tracejit.backends.tvm.facts import NOTHING
+from tracejit.backends.tvm.facts import is_small
 from tracejit.backends.tvm.in_process import (
     imported,
     warn_of_missing_linker,
@@ -49,20 +50,6 @@ Progress = Callable[[int, int], None]
 # to drown the one, and few enough for threads to finish together.
 _CHUNK = 8
 _LEAST = 3
-
-# A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
-# nothing there, and take up to nine tenths of the time to build.
-_HOT = 1 << 19
-# They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
-# compute all of one of these.
-_ALWAYS_HOT = (
-    {"convolution"},
-    {"iota", "reduce"},  # where an extreme is
-    {"reduce-window"},
-    {"select-and-scatter"},
-    {"sort"},
-    {"topk"},
-)
 
 
 def build(
@@ -130,6 +117,34 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
     return files
 
 
+def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -> list[Kernel]:
+    """A shared library of these kernels, each a C function; those that it has in the end.
+
+    The others are refused by TVM. Raises `CompilationError` if there is no linker, or it fails.
+    """
+    linker = find_linker()
+    if linker is None:
+        raise CompilationError("kernels cannot be compiled on their own without a linker")
+
+    def compiled(number: int, kernel: Kernel) -> bool:
+        inside = contents(kernel.body)
+        quick = inside.guards_narrow_stores or (is_small(kernel.counted) and not kernel.is_thorough)
+        try:
+            function = kernel_function(kernel, inside, c_function)
+            made = compile_kernels([function], target, bool(inside.callbacks), quick)
+        except CompilationError:
+            return False
+        made.write_to_file(str(objects[number]), "o")
+        return True
+
+    objects = [library.with_name(f"{number}.o") for number in range(len(kernels))]
+    jobs = [partial(compiled, number, kernel) for number, kernel in enumerate(kernels)]
+    done = _on_threads(jobs, target.threads, None)
+    if any(done):
+        _link(linker, [*compress(objects, done)], library)
+    return [*compress(kernels, done)]
+
+
 def _kernel_jobs(
     program: Program,
     held: Mapping[str, Contents],
@@ -146,7 +161,8 @@ def _kernel_jobs(
     for kernel in program.kernels:
         inside = held[kernel.name]
         function = kernel_function(kernel, inside, make)
-        quick = inside.guards_narrow_stores or (not thorough and _is_quick(kernel))
+        is_quick = is_small(kernel.counted) and not (thorough or kernel.is_thorough)
+        quick = inside.guards_narrow_stores or is_quick
         how = bool(inside.callbacks), quick
         groups.setdefault(how, []).append(function)
     return [
@@ -154,15 +170,6 @@ def _kernel_jobs(
         for how, functions in groups.items()
         for chunk in _chunks(functions, target.threads)
     ]
-
-
-def _is_quick(kernel: Kernel) -> bool:
-    """Whether a kernel is known to do little; of one written by hand nothing is known."""
-    told = kernel.counted
-    if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
-        return False
-    moved = (told.bytes_read + told.bytes_written) // 4
-    return told.flops + 16 * told.transcendentals + moved < _HOT
 
 
 def _chunks(functions: Sequence[Any], threads: int) -> list[Sequence[Any]]:

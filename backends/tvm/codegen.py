@@ -138,6 +138,9 @@ _DROP_CONVERSIONS = tvm.transform.module_pass(
     name="tracejit.DropConversions",
 )
 
+REFUSALS = (RuntimeError, TypeError, ValueError)
+"""What TVM's checks raise."""
+
 MakeFunction = Callable[[str, Sequence[Expr], Stmt], tirx.PrimFunc]
 """`c_function` or `packed_function`."""
 
@@ -214,6 +217,6 @@ def _compiled(functions: Sequence[tirx.PrimFunc], passes: Sequence[Any], target:
     module = tvm.IRModule({GlobalVar(f.attrs["global_symbol"]): f for f in functions})
     try:
         return _BUILD(tvm.transform.Sequential(passes)(module), target)
-    except (RuntimeError, TypeError, ValueError) as error:  # what TVM's checks raise
+    except REFUSALS as error:
         names = ", ".join(str(f.attrs["global_symbol"]) for f in functions)
         raise CompilationError(f"TVM cannot compile {names}: {error}") from error

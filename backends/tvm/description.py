@@ -44,6 +44,8 @@ def _facts(kernel: Kernel, callbacks: tuple[str, ...], threads: int) -> KernelFa
         found.transcendentals,
         found.wide,
         callbacks,
+        found.changes,
+        found.gain,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.explanation import Change
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.known import ERF_INV, FOURIER, INVERSE_FOURIER, THREEFRY
 from tracejit.backends.work import work_of
@@ -34,6 +35,21 @@ _POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwi
 _WIDE = frozenset({ElementType.F64, ElementType.C128})
 
 
+# A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
+# nothing there, and take up to nine tenths of the time to build.
+_HOT = 1 << 19
+# They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
+# compute all of one of these.
+_ALWAYS_HOT = (
+    {"convolution"},
+    {"iota", "reduce"},  # where an extreme is
+    {"reduce-window"},
+    {"select-and-scatter"},
+    {"sort"},
+    {"topk"},
+)
+
+
 @dataclass(frozen=True)
 class Counted:
     """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`."""
@@ -45,9 +61,19 @@ class Counted:
     flops: int = 0
     transcendentals: int = 0
     wide: bool = False
+    changes: tuple[Change, ...] = ()
+    gain: tuple[float, float] | None = None
 
 
 NOTHING = Counted()
+
+
+def is_small(told: Counted) -> bool:
+    """Whether a kernel is known to do little; of one written by hand nothing is known."""
+    if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
+        return False
+    moved = (told.bytes_read + told.bytes_written) // 4
+    return told.flops + 16 * told.transcendentals + moved < _HOT
 
 
 def counted(

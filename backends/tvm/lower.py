@@ -11,6 +11,7 @@ from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm import emit
 from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.aliases import usable
+from tracejit.backends.tvm.choices import MODEL, Choices, either
 from tracejit.backends.tvm.control import (
     BranchStep,
     ConditionalStep,
@@ -21,10 +22,12 @@ from tracejit.backends.tvm.control import (
 )
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.dead_state import without_dead_state
-from tracejit.backends.tvm.facts import counted, moved
+from tracejit.backends.tvm.decisions import MODELLED, Decisions
+from tracejit.backends.tvm.facts import counted, is_small, moved
 from tracejit.backends.tvm.fuse import Kernel as Fused
 from tracejit.backends.tvm.fuse import fuse, gathered, is_given, read_by, stripped
 from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
+from tracejit.backends.tvm.kernel_text import text_of
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.memory import Lifetime, pack
@@ -65,12 +68,15 @@ LARGE_STATE = 2 << 10
 
 
 def lower(
-    computation: Computation, machine: Machine, aliases: Mapping[int, int] | None = None
+    computation: Computation,
+    machine: Machine,
+    aliases: Mapping[int, int] | None = None,
+    decisions: Decisions = MODELLED,
 ) -> Program:
     """The program of a computation; tuples among its parameters and results are taken apart.
 
     ``aliases`` are parameters whose memory is given away, each with the result that may have it,
-    by their numbers.
+    by their numbers. ``decisions`` says how each kernel is written.
 
     Raises `CompilationError` for an op that has no rule, naming the user's line.
     """
@@ -79,7 +85,9 @@ def lower(
     outputs = flattened(root)
     if not effects:
         outputs = rolled(simplify(outputs))
-    fragment = lower_fragment(parameters, outputs, effects, machine, constants, "", donated=aliases)
+    fragment = lower_fragment(
+        parameters, outputs, effects, machine, decisions, constants, "", donated=aliases
+    )
     return Program(
         kernels=fragment.all_kernels,
         calls=fragment.calls,
@@ -96,6 +104,7 @@ def lower_fragment(
     outputs: Sequence[Instruction],
     effects: Sequence[Instruction],
     machine: Machine,
+    decisions: Decisions,
     constants: dict[Instruction, int],
     prefix: str,
     replaced: Mapping[Instruction, int] | None = None,
@@ -117,7 +126,7 @@ def lower_fragment(
         done = [instruction for instruction in in_order(simple) if instruction.has_effect]
     shared = usable(parameters, made, donated or {})
     return _Lowering(
-        parameters, made, done, machine, constants, prefix, replaced or {}, shared
+        parameters, made, done, machine, decisions, constants, prefix, replaced or {}, shared
     ).fragment()
 
 
@@ -142,6 +151,7 @@ class _Lowering:
         outputs: Sequence[Instruction],
         effects: Sequence[Instruction],
         machine: Machine,
+        decisions: Decisions,
         constants: dict[Instruction, int],
         prefix: str,
         replaced: Mapping[Instruction, int],
@@ -150,6 +160,7 @@ class _Lowering:
         self.parameters = {p: i for i, p in enumerate(parameters)}
         self.outputs = list(outputs)
         self.machine = machine
+        self.decisions = decisions
         self.constants = constants
         self.prefix = prefix
         self.plan = fuse([o for o in outputs if o.array_shape.size], effects)
@@ -272,13 +283,22 @@ class _Lowering:
         inside: Sequence[Instruction],
         results: Sequence[Instruction],
         shared: Mapping[Instruction, int],
+        choices: Choices = MODEL,
     ) -> Frame:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
         dtype = _index_dtype([*inside, *results])
         in_place = any(map(self._is_update, results)) and not shared
         return Frame(
-            self._has_memory, shapes, self.machine, self.plan.uses, dtype, cost, in_place, shared
+            self._has_memory,
+            shapes,
+            self.machine,
+            self.plan.uses,
+            dtype,
+            cost,
+            in_place,
+            shared,
+            choices,
         )
 
     def _is_update(self, result: Instruction) -> bool:
@@ -292,8 +312,33 @@ class _Lowering:
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
         inside = {i for phase in phases for i in _inside(phase.results, self.plan.memory)}
         ordered = sorted(inside, key=lambda i: i.serial)
+        return self.decisions.settle(
+            partial(self._written, fused, ordered, results, name),
+            partial(self._text, fused, ordered, results),
+        )
+
+    def _text(
+        self, fused: Fused, inside: Sequence[Instruction], results: Sequence[Instruction]
+    ) -> str:
+        """What a kernel computes, and where its results lie, the same in every process."""
+        places = [
+            f"{n}: {'update' if self._is_update(r) else 'over an operand'}"
+            for n, r in enumerate(results)
+            if self._is_update(r) or r in self.shared
+        ]
+        kind = "rows" if isinstance(fused, RowKernel) else ""
+        return "\n".join([text_of(inside, results), kind, *places])
+
+    def _written(
+        self,
+        fused: Fused,
+        ordered: Sequence[Instruction],
+        results: Sequence[Instruction],
+        name: str,
+        choices: Choices,
+    ) -> KernelStep:
         shared = {self.shared[r]: n for n, r in enumerate(results) if r in self.shared}
-        frame = self._frame(ordered, results, shared)
+        frame = self._frame(ordered, results, shared, choices)
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)
@@ -313,7 +358,8 @@ class _Lowering:
         in_place = {r for r in results if self._is_update(r)}
         schedule = frame.schedule or (fused.heart or results[-1]).op.opcode
         facts = counted(ordered, results, schedule, in_place)
-        return KernelStep(name, body, parameters, len(inputs), facts)
+        is_thorough = is_small(facts) and choices.of("passes of LLVM", either(False, "all", "few"))
+        return KernelStep(name, body, parameters, len(inputs), facts, is_thorough)
 
     def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
         """A kernel that stores the value of ``source``, computed if it has no memory."""
@@ -354,7 +400,14 @@ class _Lowering:
         wanted = [outputs[n] for n in made]
         replaced = {parameters[n]: k for k, n in enumerate(made)} if unchanged else {}
         fragment = lower_fragment(
-            parameters, wanted, effects, self.machine, self.constants, prefix, replaced
+            parameters,
+            wanted,
+            effects,
+            self.machine,
+            self.decisions,
+            self.constants,
+            prefix,
+            replaced,
         )
         return fragment, made
 

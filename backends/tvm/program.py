@@ -42,7 +42,8 @@ class Kernel:
 
     ``name`` is a C identifier. Buffers that the body allocates live on the stack. The first
     ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
-    told of it to those who ask.
+    told of it to those who ask. Nothing is left undone that could make an ``is_thorough`` one
+    faster, however long it takes to compile.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Kernel:
     body: Stmt
     reads: int = 0
     counted: Counted = NOTHING
+    is_thorough: bool = False
 
 
 class Memory(enum.Enum):

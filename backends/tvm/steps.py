@@ -44,13 +44,17 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class KernelStep:
-    """One call of one kernel, which only reads the first ``reads`` of its parameters."""
+    """One call of one kernel, which only reads the first ``reads`` of its parameters.
+
+    ``is_thorough`` is as in `Kernel`.
+    """
 
     name: str
     body: Stmt
     parameters: Sequence[tuple[Owner, Buffer]]
     reads: int = 0
     counted: Counted = NOTHING
+    is_thorough: bool = False
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -58,7 +62,7 @@ class KernelStep:
 
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
-        return [Kernel(self.name, buffers, self.body, self.reads, self.counted)]
+        return [Kernel(self.name, buffers, self.body, self.reads, self.counted, self.is_thorough)]
 
     def nodes(self, place: Place) -> list[Node]:
         return [Call(self.name, [place(owner) for owner, _ in self.parameters])]

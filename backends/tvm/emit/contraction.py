@@ -169,6 +169,7 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
         machine=frame.machine,
         batch=batch.extent,
         index_dtype=frame.index_dtype,
+        choices=frame.choices,
     )
     frame.schedule = work.schedule
     return seq(*frame.allocate(work.scratch), work.statement)
@@ -241,6 +242,7 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         accumulate_dtype=access.accumulate_dtype,
         machine=frame.machine,
         index_dtype=frame.index_dtype,
+        choices=frame.choices,
     )
     frame.schedule = work.schedule
     return seq(*frame.allocate(work.scratch), work.statement)

@@ -11,7 +11,7 @@ from tracejit.backends.tvm.emit.reduction import hearts_of
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK, Store, pointwise
+from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.reduction import reduction
 from tracejit.backends.tvm.schedule.running import Running, running
 from tracejit.backends.tvm.schedule.sweep import Reducer
@@ -142,7 +142,7 @@ def select_and_scatter(frame: Frame, instruction: Instruction, results: Results)
         ]
 
     work = source.array_shape.size * math.prod(w.size for w in window)
-    parallel = 4 * frame.machine.threads if work >= PARALLEL_WORK else 1
+    parallel = frame.pieces(work)
     outer, inner = counts[:free], counts[free:]
     scattering = nest(
         outer, lambda: nest(inner, position, dtype=dtype), parallel=parallel, dtype=dtype

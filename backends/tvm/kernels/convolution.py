@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.choices import MODEL, Choices
 from tracejit.backends.tvm.kernels.arithmetic import Value
 from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
 from tracejit.backends.tvm.kernels.direct import Direct
@@ -87,13 +88,15 @@ def convolution(
     accumulate_dtype: str,
     machine: Machine,
     index_dtype: str = "int32",
+    choices: Choices = MODEL,
 ) -> Work:
     """``store(n, o, *position, value)`` for every image, out feature and position.
 
     ``lhs(n, c, *position)`` and ``rhs(o, c, *tap)`` return expressions, or pairs (real, imaginary)
     of them; they may be called for any index that exists, more than once, and not beyond. Each
     result is stored once; its value has ``accumulate_dtype``, which operands are converted to.
-    Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given.
+    Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given,
+    ``choices`` decides what can be done in more than one way.
     """
     groups = shape.feature_group_count * shape.batch_group_count
     batch = shape.out_batch
@@ -119,7 +122,7 @@ def convolution(
     if features == 0 or problem.taps == 0:
         return _zeros(problem)
     if groups > 1 or not all(axis.is_pointwise for axis in axes):
-        return one_after_another([_direct(phase, machine) for phase in phases(problem)])
+        return one_after_another([_direct(phase, machine, choices) for phase in phases(problem)])
 
     # A matrix product of images' pixels with features; of all images' where those lie together.
     pixels = math.prod(shape.out_sizes)
@@ -148,15 +151,16 @@ def convolution(
     return gemm(
         rows, shape.out_features, features, pixel, lambda b, q, j: rhs(j, q, *nowhere), put,
         accumulate_dtype=accumulate_dtype, machine=machine, batch=images, index_dtype=index_dtype,
+        choices=choices,
     )  # fmt: skip
 
 
-def _direct(problem: Correlation, machine: Machine) -> Work:
+def _direct(problem: Correlation, machine: Machine, choices: Choices) -> Work:
     if problem.batch * problem.results == 0:
         return nothing()
     if problem.taps == 0:
         return _zeros(problem)
-    return Direct(problem, direct_plan(problem, machine)).work()
+    return Direct(problem, direct_plan(problem, machine, choices)).work()
 
 
 def _zeros(problem: Correlation) -> Work:

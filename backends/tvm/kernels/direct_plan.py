@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tracejit.backends.tvm.choices import MODEL, Choices, either, ranked
 from tracejit.backends.tvm.kernels.correlation import Correlation
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.tiling import ceil_div, no_empty_share
@@ -123,7 +124,7 @@ def positions(window: int, dilation: int, stride: int, results: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _RegisterTile:
     """A register tile: ``box`` has its rows' extents."""
 
     across: Across
@@ -135,16 +136,46 @@ class _Choice:
     def columns(self) -> int:
         return self.vectors * self.lanes
 
+    def __str__(self) -> str:
+        return f"{' x '.join(map(str, self.box))} x {self.columns} {self.across.value}"
 
-def direct_plan(problem: Correlation, machine: Machine) -> DirectPlan:
+
+_Priced = tuple[float, int, int, _RegisterTile]
+
+
+def direct_plan(problem: Correlation, machine: Machine, choices: Choices = MODEL) -> DirectPlan:
     """The cheapest way to cut up a convolution that has results, features and taps."""
     priced = [
-        (_cycles(problem, choice), -choice.box[-1], order, choice)
-        for order, choice in enumerate(_choices(problem, machine))
+        (_cycles(problem, tile), -tile.box[-1], order, tile)
+        for order, tile in enumerate(_register_tiles(problem, machine))
     ]
-    cycles, _, _, choice = min(priced)
-    threads = machine.threads if cycles >= _PARALLEL_CYCLES else 1
-    return _shared(_cut(problem, machine, choice), threads)
+    cycles, _, _, tile = choices.of("tile", _unlike(priced))
+    threads = machine.threads
+    if threads > 1:
+        pick = cycles >= _PARALLEL_CYCLES
+        threads = threads if choices.of("threads", either(pick, "all", "1")) else 1
+    slab = choices.of("slab", _slabs(machine.l2 // 2))
+    return _shared(_cut(problem, slab, tile), threads)
+
+
+def _unlike(priced: Sequence[_Priced]) -> Iterator[tuple[str, _Priced]]:
+    """The cheapest tile, then the cheapest of each other kind, then the rest."""
+    kinds: set[tuple[Across, int]] = set()
+    alike: list[tuple[str, _Priced]] = []
+    for name, each in ranked(priced, lambda p: p[:3], lambda p: str(p[3])):
+        kind = each[3].across, each[3].vectors
+        if kind in kinds:
+            alike.append((name, each))
+        else:
+            kinds.add(kind)
+            yield name, each
+    yield from alike
+
+
+def _slabs(pick: int) -> Iterator[tuple[str, int]]:
+    """Bytes of the operand that a unit of work reads, once it is cut small."""
+    for nbytes in (pick, pick // 2, pick * 2, pick // 4, pick * 4):
+        yield f"{nbytes >> 10} KiB", nbytes
 
 
 def _extents(problem: Correlation, across: Across) -> tuple[tuple[int, ...], int]:
@@ -156,7 +187,7 @@ def _extents(problem: Correlation, across: Across) -> tuple[tuple[int, ...], int
     return (problem.batch, *results), problem.out_features * groups
 
 
-def _choices(problem: Correlation, machine: Machine) -> Iterator[_Choice]:
+def _register_tiles(problem: Correlation, machine: Machine) -> Iterator[_RegisterTile]:
     parts = problem.arithmetic.parts
     for across in Across:
         if across is Across.GROUPS and problem.groups == 1:
@@ -173,10 +204,10 @@ def _choices(problem: Correlation, machine: Machine) -> Iterator[_Choice]:
             shared = count // box[1] if across is Across.PIXELS and box[1] > 1 else 1
             for vectors in range(1, min(8, ceil_div(columns, lanes)) + 1):
                 if (count + shared) * vectors * parts < machine.registers:
-                    yield _Choice(across, box, vectors, lanes)
+                    yield _RegisterTile(across, box, vectors, lanes)
 
 
-def _cycles(problem: Correlation, choice: _Choice) -> float:
+def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
     rows, columns = _extents(problem, choice.across)
     count = math.prod(choice.box)
     sums = count * choice.vectors
@@ -198,7 +229,7 @@ def _cycles(problem: Correlation, choice: _Choice) -> float:
     return tiles * groups * products * step + results * _storing(problem, choice)
 
 
-def _storing(problem: Correlation, choice: _Choice) -> float:
+def _storing(problem: Correlation, choice: _RegisterTile) -> float:
     """Cycles to store one result."""
     feature, last = 1, 1 + len(problem.axes)
     along, other = (last, feature) if choice.across is Across.PIXELS else (feature, last)
@@ -207,14 +238,13 @@ def _storing(problem: Correlation, choice: _Choice) -> float:
     return 0.8 if problem.result_access.walks(other) and choice.box[-1] >= 4 else 3
 
 
-def _cut(problem: Correlation, machine: Machine, choice: _Choice) -> DirectPlan:
-    """Blocks whose slabs fit half of the second-level cache."""
+def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
+    """Blocks whose slabs have at most ``limit`` bytes: the model's half of a second-level cache."""
     rows, columns = _extents(problem, choice.across)
     is_pixels, is_groups = choice.across is Across.PIXELS, choice.across is Across.GROUPS
     axes = problem.axes
     first = axes[0]
     spread = columns if is_groups else 1
-    limit = machine.l2 // 2
 
     def size(images: int, depth: int, results: int, window: int) -> int:
         count = positions(window, first.dilation, first.stride, results)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import enum
+import math
+from collections.abc import Callable, Iterator
 
+from tracejit.backends.tvm.choices import MODEL, Choices, ranked
 from tracejit.backends.tvm.kernels.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.matvec import Axpy, Dot
@@ -23,7 +26,7 @@ from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop
 
 _NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
 
-Schedule = Callable[[Contraction, Machine, int, int, int], "Tiled | Dot | Axpy"]
+Schedule = Callable[[Contraction, Machine, int, int, int, Choices], "Tiled | Dot | Axpy"]
 
 
 def gemm(
@@ -38,54 +41,107 @@ def gemm(
     machine: Machine,
     batch: int = 1,
     index_dtype: str = "int32",
+    choices: Choices = MODEL,
 ) -> Work:
     """``store(b, i, j, sum of lhs(b, i, q) * rhs(b, q, j) over q < k)`` for every b, i and j.
 
     ``lhs`` and ``rhs`` return expressions, or pairs (real, imaginary) of them; they may be called
     for any indices inside batch x m x k and batch x k x n, more than once, and not beyond. Each
     result is stored once; its value has ``accumulate_dtype``, which operands are converted to.
-    Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given.
+    Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given,
+    ``choices`` decides what can be done in more than one way.
     """
     if batch == 0 or m == 0 or n == 0:
         return nothing()
     problem = Contraction.of(m, n, k, lhs, rhs, store, accumulate_dtype, index_dtype)
     if k == 0:
         return _zeros(problem, batch, machine)
-    cycles, problem, schedule = _cheapest(problem, machine)
-    ranges = range_count(problem, machine) if batch == 1 else 1
-    alone = worth_sharing(cycles, machine)
-    if batch > 1 and worth_sharing(batch * cycles, machine):
-        uneven = batch % machine.threads and batch < 4 * machine.threads
-        if not (alone and uneven):
-            return _batches_at_once(problem, schedule, batch, machine)
-    made = schedule(problem, machine, ranges, machine.threads if alone else 1, 1)
+    cycles, problem, schedule = choices.of("product", _ways(problem, machine))
+    ranges = range_count(problem, machine, choices) if batch == 1 else 1
+    sharing = choices.of("threads", _sharings(cycles, batch, machine))
+    if sharing is Sharing.BATCH:
+        return _batches_at_once(problem, schedule, batch, machine, choices)
+    threads = machine.threads if sharing is Sharing.MATRIX else 1
+    made = schedule(problem, machine, ranges, threads, 1, choices)
     if batch == 1:
         return Work(made.statement(i32(0), i32(0)), made.scratch, _NAMES[type(made)])
     every = loop(batch, lambda b: made.statement(b, i32(0)))
     return Work(every, made.scratch, f"batch of {_NAMES[type(made)]}")
 
 
-def _tiled(problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int) -> Tiled:
-    return Tiled(problem, tiled_plan(problem, machine, ranges, threads), machine, copies)
+class Sharing(enum.Enum):
+    """What threads share."""
+
+    BATCH = "share the batch"
+    MATRIX = "share each matrix"
+    NOTHING = "1"
 
 
-def _cheapest(problem: Contraction, machine: Machine) -> tuple[float, Contraction, Schedule]:
-    """The cost of the problem or its transpose, whichever is less, and the schedule for it."""
-    choices = [
-        (cost(side, machine), order, side, schedule)
+def _sharings(cycles: float, batch: int, machine: Machine) -> Iterator[tuple[str, Sharing]]:
+    """Ways to share matrices of so many cycles each, the best first."""
+    alone = worth_sharing(cycles, machine)
+    pick = Sharing.MATRIX if alone else Sharing.NOTHING
+    if batch > 1 and worth_sharing(batch * cycles, machine):
+        uneven = batch % machine.threads and batch < 4 * machine.threads
+        if not (alone and uneven):
+            pick = Sharing.BATCH
+    yield pick.value, pick
+    if machine.threads > 1:
+        for other in Sharing:
+            if other is not Sharing.BATCH or batch > 1:
+                yield other.value, other
+
+
+def _tiled(
+    problem: Contraction,
+    machine: Machine,
+    ranges: int,
+    threads: int,
+    copies: int,
+    choices: Choices,
+) -> Tiled:
+    return Tiled(problem, tiled_plan(problem, machine, ranges, threads, choices), machine, copies)
+
+
+def _dot(
+    problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int, _: Choices
+) -> Dot:
+    return Dot(problem, machine, ranges, threads, copies)
+
+
+def _axpy(
+    problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int, _: Choices
+) -> Axpy:
+    return Axpy(problem, machine, ranges, threads, copies)
+
+
+_SCHEDULES: list[tuple[str, Schedule, Callable[[Contraction, Machine], float]]] = [
+    ("tiles", _tiled, tiled_cycles),
+    ("dot products", _dot, dot_cycles),
+    ("sums of rows", _axpy, axpy_cycles),
+]
+
+
+def _ways(
+    problem: Contraction, machine: Machine
+) -> Iterator[tuple[str, tuple[float, Contraction, Schedule]]]:
+    """The problem or its transpose, and a schedule with its cost, the cheapest first."""
+    ways = [
+        (cost(side, machine), order, f"{name}{' of the transpose' * order}", side, schedule)
         for order, side in enumerate((problem, problem.transposed()))
-        for cost, schedule in ((tiled_cycles, _tiled), (dot_cycles, Dot), (axpy_cycles, Axpy))
+        for name, schedule, cost in _SCHEDULES
     ]
-    cycles, _, side, schedule = min(choices, key=lambda choice: choice[:2])
-    return cycles, side, schedule
+    for name, (cycles, _, _, side, schedule) in ranked(ways, lambda w: w[:2], lambda w: w[2]):
+        if cycles < math.inf:
+            yield name, (cycles, side, schedule)
 
 
 def _batches_at_once(
-    problem: Contraction, schedule: Schedule, batch: int, machine: Machine
+    problem: Contraction, schedule: Schedule, batch: int, machine: Machine, choices: Choices
 ) -> Work:
     """Threads share the batch; each matrix is computed by one of them."""
     workers = min(machine.threads, batch)
-    made = schedule(problem, machine, 1, 1, workers)
+    made = schedule(problem, machine, 1, 1, workers, choices)
 
     def worker(w: Expr) -> Stmt:
         first, count = share(w, batch, workers)

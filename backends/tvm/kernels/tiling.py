@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.choices import MODEL, Choices, counts, either, ranked
 from tracejit.backends.tvm.kernels.access import Access
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic
 from tracejit.backends.tvm.kernels.contraction import Contraction
@@ -63,11 +64,14 @@ class TileSize:
         sums = self.rows * self.vectors
         return max(sums / 2, (self.rows + self.vectors) / 2, _LATENCY / 2) + 0.25
 
+    def __str__(self) -> str:
+        return f"{self.rows} x {self.columns}"
 
-def tile_size(
+
+def tile_sizes(
     m: int, n: int, arithmetic: Arithmetic, machine: Machine, most_rows: int = 16
-) -> TileSize:
-    """The register tile that covers m x n numbers in the fewest cycles."""
+) -> list[TileSize]:
+    """The register tiles, those that cover m x n numbers in the fewest cycles first."""
     lanes = machine.lanes(arithmetic.dtype, n)
     parts = arithmetic.parts
     sizes = [
@@ -78,7 +82,7 @@ def tile_size(
         # Broad tiles are for few rows: others load less when they are high.
         if vectors <= 4 or rows == m
     ]
-    return min(sizes, key=lambda size: (_tiles(m, n, size) * size.cycles, size.vectors))
+    return sorted(sizes, key=lambda size: (_tiles(m, n, size) * size.cycles, size.vectors))
 
 
 def _tiles(m: int, n: int, size: TileSize) -> int:
@@ -95,14 +99,17 @@ def _steps(multiply_adds: int, arithmetic: Arithmetic, machine: Machine) -> int:
     return multiply_adds * arithmetic.parts**2 // machine.lanes(arithmetic.dtype)
 
 
-def range_count(problem: Contraction, machine: Machine) -> int:
+def range_count(problem: Contraction, machine: Machine, choices: Choices) -> int:
     """Into how many ranges a long contraction with a small result is split."""
     arithmetic = problem.arithmetic
     results = problem.m * problem.n
     if results * arithmetic.itemsize > 16 << 10:
         return 1
     steps = _steps(max(results, machine.lanes(arithmetic.dtype)) * problem.k, arithmetic, machine)
-    return max(1, min(16, steps // _SPLIT_STEPS, problem.k // 256))
+    most = min(16, problem.k // 256)
+    pick = max(1, min(most, steps // _SPLIT_STEPS))
+    others = [n for n in (1, 2, 4, 8, 16) if n <= most]
+    return choices.of("ranges", counts(pick, others, "ranges"))
 
 
 @dataclass(frozen=True)
@@ -136,22 +143,18 @@ class TiledPlan:
         return math.prod(self.shares)
 
 
-def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int) -> TiledPlan:
+def tiled_plan(
+    problem: Contraction, machine: Machine, ranges: int, threads: int, choices: Choices = MODEL
+) -> TiledPlan:
     """The plan for ``threads`` threads, with the contraction split into ``ranges``."""
-    arithmetic = problem.arithmetic
-    itemsize = arithmetic.itemsize
+    itemsize = problem.arithmetic.itemsize
     k = problem.k
-    tile = tile_size(problem.m, problem.n, arithmetic, machine)
+    tile, pack_left = _tile_and_packing(problem, machine, choices)
     column_tiles = ceil_div(problem.n, tile.columns)
-    in_place = problem.left_access.plain and problem.left_access.walks(2)
-    pack_left = not in_place or column_tiles >= 32
-    row_step = problem.left_access.step(1) * itemsize
-    if not pack_left and row_step % _ALIASING == 0 and tile.rows > 8:
-        tile = tile_size(problem.m, problem.n, arithmetic, machine, 8)
-        column_tiles = ceil_div(problem.n, tile.columns)
     row_tiles = ceil_div(problem.m, tile.rows)
-    in_place = problem.right_access.plain and problem.right_access.walks(2)
-    blocks = max(ranges, ceil_div(k, max(256, machine.l2 // (128 * itemsize))))
+    steps = max(256, machine.l2 // (128 * itemsize))
+    steps = choices.of("depth", counts(steps, _around(steps, min(k, 64), 2 * k), "steps"))
+    blocks = max(ranges, ceil_div(k, steps))
     blocks = ceil_div(blocks, ranges) * ranges
     depth = ceil_div(k, blocks)
     blocks = ceil_div(k, depth)
@@ -163,35 +166,70 @@ def tiled_plan(problem: Contraction, machine: Machine, ranges: int, threads: int
     block_rows = max(1, stays // (tile.rows * depth * itemsize))
     if problem.n * k * itemsize <= stays:
         block_rows = 1
+    block_rows = min(block_rows, row_tiles)
+    others = [*_around(block_rows, 1, row_tiles), 1]
     return TiledPlan(
         tile,
         row_tiles,
         column_tiles,
         pack_left,
-        pack_right=not in_place or row_tiles > 2 or problem.n < tile.columns,
+        pack_right=_packs_right(problem, tile, row_tiles, choices),
         ranges=ranges,
         depth=depth,
         blocks=blocks,
-        block_rows=min(block_rows, row_tiles),
+        block_rows=choices.of("block of rows", counts(block_rows, others, "tiles")),
         panels=min(column_tiles, max(1, panel_bytes // (k * tile.columns * itemsize))),
-        shares=_shares(row_tiles, column_tiles, ranges, threads),
+        shares=_shares(row_tiles, column_tiles, ranges, threads, choices),
     )
 
 
-def _shares(rows: int, columns: int, ranges: int, threads: int) -> tuple[int, int, int]:
+def _tile_and_packing(
+    problem: Contraction, machine: Machine, choices: Choices
+) -> tuple[TileSize, bool]:
+    """The register tile, and whether tiles read copies of the left operand."""
+    arithmetic = problem.arithmetic
+    sizes = tile_sizes(problem.m, problem.n, arithmetic, machine)
+    in_place = problem.left_access.plain and problem.left_access.walks(2)
+    pack_left = not in_place or ceil_div(problem.n, sizes[0].columns) >= 32
+    row_step = problem.left_access.step(1) * arithmetic.itemsize
+    if not pack_left and row_step % _ALIASING == 0 and sizes[0].rows > 8:
+        sizes = [*tile_sizes(problem.m, problem.n, arithmetic, machine, 8)[:1], *sizes]
+    tile = choices.of("tile", ((str(size), size) for size in sizes))
+    if in_place:
+        pack_left = choices.of("left operand", either(pack_left, "packed", "in place"))
+    return tile, pack_left
+
+
+def _packs_right(problem: Contraction, tile: TileSize, row_tiles: int, choices: Choices) -> bool:
+    """Whether tiles read copies of the right operand."""
+    in_place = problem.right_access.plain and problem.right_access.walks(2)
+    if not in_place or problem.n < tile.columns:
+        return True
+    return choices.of("right operand", either(row_tiles > 2, "packed", "in place"))
+
+
+def _around(pick: int, least: int, most: int) -> list[int]:
+    """Numbers near ``pick``."""
+    return [n for n in (2 * pick, pick // 2, 4 * pick, pick // 4) if least <= n <= most]
+
+
+def _shares(
+    rows: int, columns: int, ranges: int, threads: int, choices: Choices
+) -> tuple[int, int, int]:
     """The shares that leave the least to the thread that does most."""
     if ranges > 1:
         return 1, 1, min(ranges, threads)
-    pairs = [(r, min(columns, threads // r)) for r in range(1, min(rows, threads) + 1)]
-    return min(
-        ((r, c, 1) for r, c in pairs),
-        key=lambda s: (ceil_div(rows, s[0]) * ceil_div(columns, s[1]), s[1]),
-    )
+    pairs = [(r, min(columns, threads // r), 1) for r in range(1, min(rows, threads) + 1)]
+
+    def most(share: tuple[int, int, int]) -> tuple[int, int]:
+        return ceil_div(rows, share[0]) * ceil_div(columns, share[1]), share[1]
+
+    return choices.of("shares", ranked(pairs, most, lambda share: f"{share[0]} x {share[1]}"))
 
 
 def tiled_cycles(problem: Contraction, machine: Machine) -> float:
     """The cost of a matrix product by register tiles."""
-    tile = tile_size(problem.m, problem.n, problem.arithmetic, machine)
+    tile = tile_sizes(problem.m, problem.n, problem.arithmetic, machine)[0]
     rows = ceil_div(problem.m, tile.rows)
     left, right = problem.left_access, problem.right_access
     steps = _tiles(problem.m, problem.n, tile) * problem.k * problem.arithmetic.parts**2

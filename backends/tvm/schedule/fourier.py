@@ -16,8 +16,7 @@ import numpy as np
 
 from tracejit.backends.tvm.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.schedule.butterflies import Butterflies, Lanes, Pair
-from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK
+from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,

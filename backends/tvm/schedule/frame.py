@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from tracejit.backends.tvm.choices import MODEL, Choices, either
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes
 from tracejit.backends.tvm.types import memory_dtype, words
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
+
+# Elements times cost per element from which a second thread pays for being woken, which takes up to
+# 7 us: 10,000 sines, at 5 us, do not.
+PARALLEL_WORK = 1 << 17
+# Pieces of work for each thread: the last ones even out what the others took longer.
+PIECES = 4
+# No vector has more lanes.
+MOST_LANES = 64
 
 # Bytes up to which a kernel keeps a buffer of its own on the stack.
 STACKED = 8 << 10
@@ -80,7 +89,8 @@ class Frame:
     ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
     ``in_place`` the result's memory holds already what the kernel updates. ``shared`` are inputs
     whose memory is that of the result of the given number: no element may be computed twice.
-    ``schedule`` is the name of the way that was chosen, for those who ask.
+    ``schedule`` is the name of the way that was chosen, for those who ask, and ``choices`` decides
+    what can be done in more than one way.
     """
 
     def __init__(
@@ -93,7 +103,9 @@ class Frame:
         cost: int,
         in_place: bool = False,
         shared: Mapping[Instruction, int] | None = None,
+        choices: Choices = MODEL,
     ) -> None:
+        self.choices = choices
         self.in_place = in_place
         self.inputs = Inputs(has_memory)
         self.outputs = [memory_buffer(shape, "out") for shape in outputs]
@@ -131,4 +143,31 @@ class Frame:
         lanes = min(max(2 * self.machine.vector_bytes // width, 4), 32)
         while lanes > extent:
             lanes //= 2
-        return max(lanes, 1)
+        return self.choices.of("vectors", _widths(max(lanes, 1), extent))
+
+    def pieces(self, work: int) -> int:
+        """Into how many pieces a loop is cut that threads share; 1 where they do not.
+
+        ``work`` is the number of elements times the cost of each.
+        """
+        threads = self.machine.threads
+        is_shared = work >= PARALLEL_WORK
+        if threads == 1:
+            return PIECES if is_shared else 1
+        shared = [(f"{n} pieces for each", n * threads) for n in (PIECES, 1)]
+        alone = [("1", 1)]
+        return self.choices.of("threads", shared + alone if is_shared else alone + shared)
+
+    def is_shared(self, work: int) -> bool:
+        """Whether threads share a loop of so much work."""
+        if self.machine.threads == 1:
+            return work >= PARALLEL_WORK
+        return self.choices.of("threads", either(work >= PARALLEL_WORK, "all", "1"))
+
+
+def _widths(lanes: int, extent: int) -> Iterator[tuple[str, int]]:
+    yield "as wide as two registers", lanes
+    if 2 * lanes <= min(extent, MOST_LANES):
+        yield "twice as wide", 2 * lanes
+    if lanes > 1:
+        yield "half as wide", lanes // 2

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK
 from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     PARALLEL,
@@ -124,7 +123,7 @@ def generating(
             statements.append(loop(lanes, scattered))
         return [*allocations, *statements]
 
-    chunks = 4 * frame.machine.threads if count * COST >= PARALLEL_WORK else 1
+    chunks = frame.pieces(count * COST)
     chunks = min(chunks, blocks)
     if chunks == 1:
         return loop(blocks, block, dtype=dtype)

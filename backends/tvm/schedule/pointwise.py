@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
+from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.transposing import Turned, in_tiles, turned
@@ -16,9 +17,8 @@ from tracejit.backends.tvm.scope import Accesses, Emitter
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 
-# Elements times cost per element from which a second thread pays for being woken, which takes up to
-# 7 us: 10,000 sines, at 5 us, do not.
-PARALLEL_WORK = 1 << 17
+# Whether what is read across memory goes through registers, tile by tile.
+TURNING = either(True, "in tiles", "number by number")
 
 Address = Callable[[Sequence[Index]], Affine]
 """Where in the output the element with the given indices goes."""
@@ -86,7 +86,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     work = cost
     for axis in axes:
         work *= axis.extent
-    parallel = 4 * frame.machine.threads if work >= PARALLEL_WORK else 1
+    parallel = frame.pieces(work)
     widest = max((s.value.array_shape.element_type for s in stores), key=lambda t: t.dtype.itemsize)
     inner = axes[-1] if axes else None
     lanes = frame.lanes(widest, inner.extent) if inner else 1
@@ -119,6 +119,8 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         return emitter, [*emitter.statements, *written]
 
     tile = turned(accesses.loads, axes, work // max(cost, 1))
+    if tile is not None and not frame.choices.of("transposition", TURNING):
+        tile = None
 
     def scalar() -> list[Stmt]:
         emitter, statements = element(None, 1)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.reducers import identities
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK, identity
+from tracejit.backends.tvm.schedule.pointwise import identity
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range, Reducer, Sweep
 from tracejit.backends.tvm.scope import Accesses, Emitter, Value
 from tracejit.backends.tvm.tir import (
@@ -77,23 +78,32 @@ class _Reduction(Sweep):
     def statement(self) -> Stmt:
         vectorisable = identities(self.reducer.combine) is not None
         inner = self.reduced_axes[-1] if self.reduced_axes else None
-        if inner is not None and vectorisable and self._runs_along(inner):
-            return self._rows(inner)
         outer = self.kept_axes[-1] if self.kept_axes else None
-        if outer is not None and self._runs_along(outer):
-            return self._columns(outer)
+        ways: dict[str, Callable[[], Stmt]] = {}
         if inner is not None and vectorisable:
-            return self._rows(inner)
-        return self._columns(None)
+            ways["rows"] = lambda: self._rows(inner)
+        if outer is not None:
+            ways["columns"] = lambda: self._columns(outer)
+        if "rows" in ways and self._runs_along(inner):
+            pick = "rows"
+        elif self._runs_along(outer):
+            pick = "columns"
+        else:
+            pick = "rows" if "rows" in ways else "numbers"
+            ways["numbers"] = lambda: self._columns(None)
+        names = dict.fromkeys((pick, *ways))
+        return self.frame.choices.of("vectors along", ((n, ways[n]) for n in names))()
 
-    def _runs_along(self, axis: Axis) -> bool:
+    def _runs_along(self, axis: Axis | None) -> bool:
         """Whether the loads mostly take neighbours in memory along ``axis``."""
+        if axis is None:
+            return False
         steps = [address.coefficient(axis.last) for address in self.loads]
         moving = [step for step in steps if step]
         return not moving or sum(step == 1 for step in moving) * 2 > len(moving)
 
     def parallel(self) -> int:
-        return 4 * self.frame.machine.threads if self.work >= PARALLEL_WORK else 1
+        return self.frame.pieces(self.work)
 
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
         return Emitter(
@@ -147,12 +157,13 @@ class _Reduction(Sweep):
 
     def _is_wide(self, axis: Axis, lanes: int) -> bool:
         """Whether columns are many enough to be taken `VECTORS` vectors at a time."""
-        return (
+        can_be = (
             identities(self.reducer.combine) is not None
             and bool(self.reduced_axes)
             and axis.extent % (lanes * VECTORS) == 0
-            and self.kept_size >= 2 * lanes * VECTORS
         )
+        pick = self.kept_size >= 2 * lanes * VECTORS
+        return can_be and self.frame.choices.of("columns", either(pick, "in tiles", "vectors"))
 
     def _wide_columns(self, axis: Axis, lanes: int, counts: list[Count]) -> Stmt:
         """Tiles of several vectors of columns; down a tile, several rows at a step.
@@ -346,13 +357,14 @@ class _Reduction(Sweep):
 
     def _in_parts(self, independent: int) -> bool:
         """Whether few results of many elements leave threads idle unless each is cut up."""
-        return (
+        can_be = (
             identities(self.reducer.combine) is not None
             and independent < 2 * PARTS
-            and self.work >= PARTS_FROM
             and bool(self.reduced_axes)
             and self.reduced_axes[0].extent >= PARTS
         )
+        pick = self.work >= PARTS_FROM
+        return can_be and self.frame.choices.of("sums", either(pick, f"{PARTS} parts", "whole"))
 
     def _part(self, axes: Sequence[Axis], number: Expr) -> list[Range]:
         """Part ``number`` of the first axis, and the other axes whole."""

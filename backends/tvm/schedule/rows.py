@@ -21,7 +21,7 @@ from tracejit.backends.tvm.fuse import Kernel
 from tracejit.backends.tvm.rows import RowKernel, Rows, ask_phase
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, merge, nest, settle
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK, identity
+from tracejit.backends.tvm.schedule.pointwise import identity
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range, Reducer, Sweep
 from tracejit.backends.tvm.scope import Accesses, Emitter, Load, Value
 from tracejit.backends.tvm.tir import (
@@ -194,7 +194,7 @@ class _RowKernel:
         size = self.frame.cost
         for extent in self.rows.dimensions:
             size *= extent
-        parallel = 4 * self.frame.machine.threads if size >= PARALLEL_WORK else 1
+        parallel = self.frame.pieces(size)
         counts = [self.count(axis) for axis in self.row_axes]
         return nest(counts, self._row, parallel=parallel, dtype=self.dtype)
 

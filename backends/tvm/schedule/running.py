@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tracejit.backends.tvm.affine import Affine, Index, Opaque, row_major_strides
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK
 from tracejit.backends.tvm.schedule.sweep import Accumulators
 from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
@@ -66,7 +65,7 @@ class _Walk:
         if last is not None:
             lanes = self.frame.lanes(self.shape.element_type, self.sizes[last])
             counts.append(self._blocks(last, lanes))
-        parallel = 4 * self.frame.machine.threads if self.shape.size >= PARALLEL_WORK else 1
+        parallel = self.frame.pieces(self.shape.size)
         return nest(
             counts,
             lambda: self._walk(last, lanes),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tracejit.backends.tvm.affine import row_major_strides
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
-from tracejit.backends.tvm.schedule.pointwise import PARALLEL_WORK
 from tracejit.backends.tvm.scope import Emitter, Value
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, loop, seq, store, tirx
 from tracejit.graph import Computation, Instruction
@@ -77,7 +76,7 @@ class Rows(abc.ABC):
 
     def statement(self) -> Stmt:
         counts = [Count(self.work.sizes[d], self._placing(d)) for d in self.others]
-        parallel = 4 * self.frame.machine.threads if self.steps * 8 >= PARALLEL_WORK else 1
+        parallel = self.frame.pieces(self.steps * 8)
         body = nest(counts, self._row, parallel=parallel, dtype=self.dtype)
         return seq(*self.frame.allocate(self.scratch()), body)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_keys import order_of
 from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_library
@@ -17,19 +19,22 @@ RADIX_FROM = 64
 
 def sorting(frame: Frame, work: Sorting) -> Stmt:
     """The whole kernel."""
+    name, write = frame.choices.of("algorithm", ((way[0], way) for way in _ways(frame, work)))
+    frame.schedule = name
+    return write()
+
+
+def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]]]:
+    """The algorithms that can do it, the quickest first."""
     order = order_of(work.comparator)
     if order is not None and suits_library(frame, work, order):
-        frame.schedule = "library sort"
-        return library_sort(frame, work, order)
+        yield "library sort", lambda: library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":
         if 0 < work.kept <= SELECTED and work.kept * 4 <= work.length:
-            frame.schedule = "selection"
-            return Selecting(frame, work, order).statement()
+            yield "selection", lambda: Selecting(frame, work, order).statement()
         if work.length >= RADIX_FROM:
-            frame.schedule = "radix sort"
-            return Radix(frame, work, order).statement()
-    frame.schedule = "merge sort"
-    return Merging(frame, work).statement()
+            yield "radix sort", lambda: Radix(frame, work, order).statement()
+    yield "merge sort", lambda: Merging(frame, work).statement()
 
 
 __all__ = ["Sorting", "sorting"]

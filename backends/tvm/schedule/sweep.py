@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import Index, LoopVariable
+from tracejit.backends.tvm.choices import counts
 from tracejit.backends.tvm.extremes import extreme
 from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -280,7 +281,9 @@ class Sweep(ABC):
         waits = op in (MAX, MIN) or extreme(self.reducer.combine) is not None
         waits = waits or (op is ADD and extent <= SHORT)
         floats = self.reducer.element_types[0].is_floating and self.frame.cost <= CHEAP
-        return GROUP if waits and floats and extent >= 2 * GROUP * lanes else 1
+        pick = GROUP if waits and floats and extent >= 2 * GROUP * lanes else 1
+        others = [n for n in (1, 2, GROUP, 2 * GROUP) if extent >= 2 * n * lanes]
+        return self.frame.choices.of("accumulators", counts(pick, others, "vectors"))
 
     def identity(self) -> list[Value]:
         values = identities(self.reducer.combine)

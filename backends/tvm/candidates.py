@@ -1,0 +1,111 @@
+"""A program's kernels written in other ways, and compiled to be measured.
+
+found = ProgramCandidates(module, fast_math=False)
+found.library("k3_dot_general", [{"tile": "6x2"}, {"tile": "4x3"}], folder)
+found.build(find)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tracejit.backends.artifact import InProcess
+from tracejit.backends.tunable import Find, Library, Taken, Tunable, Variant
+from tracejit.backends.tvm.aliases import aliases_of
+from tracejit.backends.tvm.build import Progress, build, build_kernels
+from tracejit.backends.tvm.choices import Answers
+from tracejit.backends.tvm.codegen import REFUSALS, contents
+from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.decisions import Measurements, Written
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.program import Kernel, Program
+from tracejit.backends.tvm.steps import Scratch
+from tracejit.backends.tvm.tir import nbytes
+from tracejit.backends.tvm.twins import without_twins
+from tracejit.graph import Instruction, Module
+
+
+class ProgramCandidates:
+    """The kernels of a module as the cost model writes them, and every other way to write each.
+
+    Raises `CompilationError` for an op without a rule.
+    """
+
+    def __init__(self, module: Module, fast_math: bool = False) -> None:
+        self._module = module
+        self._target = replace(host_target(), fast_math=fast_math)
+        program, self._written = self._lowered(lambda text: None)
+        kernels = [kernel.name for kernel in without_twins(program).kernels]
+        self.kernels = [
+            _tunable(name, self._written[name])
+            for name in kernels
+            if name in self._written and self._written[name].answers.taken
+        ]
+
+    def _lowered(self, find: Find) -> tuple[Program, dict[str, Written]]:
+        machine = Machine(self._target.vector_bytes, self._target.threads)
+        decisions = Measurements(find)
+        aliases = aliases_of(self._module)
+        return lower(self._module.entry, machine, aliases, decisions), decisions.written
+
+    def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:
+        """A kernel written in each of these ways, as a library in ``folder``.
+
+        Ways that cannot be written or compiled, and those that are another's after all, are left
+        out. Raises `CompilationError` if the linker fails.
+        """
+        kernels: list[Kernel] = []
+        variants: dict[str, Variant] = {}
+        for number, way in enumerate(ways):
+            made = _variant(self._written[kernel], way, f"{kernel}_{number}")
+            if made is not None and made[1].taken not in [v.taken for v in variants.values()]:
+                kernels.append(made[0])
+                variants[made[0].name] = made[1]
+        path = folder / f"{kernel}.so"
+        compiled = build_kernels(kernels, self._target, path)
+        return Library(path, [variants[each.name] for each in compiled])
+
+    def build(self, find: Find, progress: Progress | None = None) -> bytes | InProcess:
+        """The whole program, its kernels written as ``find`` says."""
+        program, _ = self._lowered(find)
+        return build(program, self._target, progress)
+
+
+def _tunable(name: str, written: Written) -> Tunable:
+    step = written.step
+    results = [
+        owner.array_shape.dtype
+        for owner, _ in step.parameters[step.reads :]
+        if isinstance(owner, Instruction)
+    ]
+    return Tunable(
+        name,
+        written.text,
+        written.answers.taken,
+        written.answers.open,
+        [nbytes(memory) for _, memory in step.parameters],
+        step.reads,
+        results,
+    )
+
+
+def _variant(written: Written, way: Taken, name: str) -> tuple[Kernel, Variant] | None:
+    """A kernel written in one way, if that is possible."""
+    answers = Answers(way)
+    try:
+        step = written.write(answers)
+    except REFUSALS:
+        return None
+    places = {owner: place for place, owner in enumerate(written.step.owners)}
+    if any(owner not in places for owner in step.owners if not isinstance(owner, Scratch)):
+        return None
+    arguments = [
+        (-1 if isinstance(owner, Scratch) else places[owner], nbytes(memory))
+        for owner, memory in step.parameters
+    ]
+    (kernel,) = replace(step, name=name).kernels()
+    callbacks = contents(kernel.body).callbacks
+    return kernel, Variant(answers.taken, answers.open, name, arguments, callbacks)
