@@ -7,7 +7,9 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction
 from tracejit.backends.numpy.streams import Stream
@@ -29,6 +31,7 @@ from tracejit.traversal import called_computations
 
 if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
+    from tracejit.runtime.tuned import TunedPrograms
 
 TARGETS = ("cpu", compiler.FAST_CPU)
 
@@ -190,8 +193,24 @@ def _program(given: Module | Computation) -> Module:
     return given if isinstance(given, Module) else Module(given.name, given)
 
 
-def executable(module: Module, target: str = "cpu") -> Executable:
-    """Machine code for a module, from the disk cache if it was compiled before, else by TVM."""
+class Place(NamedTuple):
+    """What a module's machine code is made of, and where it is kept.
+
+    ``graph`` is the module's text, ``kernels`` that of users' kernels, which are known in this
+    process alone; ``key`` names the entry of ``cache``.
+    """
+
+    graph: str
+    kernels: str
+    cache: DiskCache
+    key: str
+
+
+def place_of(module: Module, target: str) -> Place:
+    """Where the code of a module is found once it is compiled.
+
+    Raises `AttributeValueError` for an unknown target, `UnsupportedError` for what needs devices.
+    """
     if target not in TARGETS:
         raise AttributeValueError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
     if (module.replica_count, module.num_partitions) != (1, 1):
@@ -200,23 +219,83 @@ def executable(module: Module, target: str = "cpu") -> Executable:
             f"{module.num_partitions} partitions; execution across processes is not available "
             "yet, interpret runs them in one"
         )
-    text = to_text(module) + kernel_texts(called_computations(module))
+    graph, kernels = to_text(module), kernel_texts(called_computations(module))
+    text = graph + kernels
     # What names a function of this process is of no use to another one.
     cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
-    key = cache_key(text, target)
-    found = cache.find(key)
-    if found is not None:
-        return found
+    return Place(graph, kernels, cache, cache_key(text, target))
+
+
+def executable(module: Module, target: str = "cpu") -> Executable:
+    """Machine code for a module, from the disk cache if it was compiled before, else by TVM."""
+    place = place_of(module, target)
+    return place.cache.find(place.key) or _compiled(module, target, place)
+
+
+def _compiled(module: Module, target: str, place: Place) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling, reported(module.name) as progress:
-        with importing_tvm():
-            backend = importlib.import_module("tracejit.backends.tvm.compiler")
+        compile_for_host = code_generator().compile_for_host
         fast_math = target == compiler.FAST_CPU
-        return cache.add(key, backend.compile_for_host(module, progress, fast_math))
+        return place.cache.add(place.key, compile_for_host(module, progress, fast_math))
+
+
+def code_generator() -> ModuleType:
+    """`tracejit.backends.tvm.compiler`, and TVM with it, which takes most of a second."""
+    with importing_tvm():
+        return importlib.import_module("tracejit.backends.tvm.compiler")
 
 
 def _compiler(module: Module, target: str, check: bool) -> compiler.Executable:
     return Checked(module) if check else executable(module, target)
+
+
+def _beginner(module: Module, target: str) -> compiler.Pending:
+    place = place_of(module, target)
+    begun: compiler.Pending = load("tracejit.runtime.pending").Pending(
+        module.name,
+        None if place.kernels else place.graph,
+        target,
+        place.key,
+        place.cache,
+        partial(_compiled, module, target, place),
+    )
+    return begun
+
+
+class _Tuner:
+    """What `jit(f, tune=seconds)` asks."""
+
+    def find(self, module: Module, target: str, seconds: float) -> Executable | None:
+        place = place_of(module, target)
+        untuned = partial(executable, module, target)
+        found: Executable | None = self._programs(place, target).find(seconds, untuned)
+        return found
+
+    def tune(
+        self,
+        untuned: Executable,
+        module: Module,
+        target: str,
+        seconds: float,
+        arguments: Sequence[object],
+    ) -> Executable:
+        place = place_of(module, target)
+        # Nothing else is compiled meanwhile, which would disturb what is measured.
+        with _compiling, reported(module.name, tuning=seconds) as progress:
+            with importing_tvm():
+                backend = importlib.import_module("tracejit.backends.tvm.candidates")
+            candidates = backend.ProgramCandidates(module, target == compiler.FAST_CPU)
+            made: Executable = self._programs(place, target).tune(
+                untuned, candidates, arguments, seconds, progress
+            )
+        return made
+
+    def _programs(self, place: Place, target: str) -> TunedPrograms:
+        made: TunedPrograms = load("tracejit.runtime.tuned").TunedPrograms(
+            place.cache, place.key, target
+        )
+        return made
 
 
 def _planner(module: Module, target: str) -> int:
@@ -231,4 +310,6 @@ def _planner(module: Module, target: str) -> int:
 
 use_evaluator(evaluate_instruction)
 compiler.use_compiler(_compiler)
+compiler.use_beginner(_beginner)
 compiler.use_planner(_planner)
+compiler.use_tuner(_Tuner())

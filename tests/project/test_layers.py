@@ -32,7 +32,7 @@ LAYERS = (
     {"runtime"},
     {"transforms"},
     {"api"},
-    {"custom_ops"},
+    {"background", "custom_ops"},
     {"commandline"},
     {"__init__"},
     {"__main__"},

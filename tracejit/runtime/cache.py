@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import stat
 import sys
@@ -23,6 +24,7 @@ import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,7 @@ from tracejit.runtime.library import compiler_path, library_paths
 LIMIT_BYTES = 1 << 30
 
 _SUFFIX = ".so"
+_NOTE = ".json"
 _UNFINISHED = ".tmp"
 _ABANDONED_SECONDS = 3600.0
 
@@ -131,22 +134,60 @@ class DiskCache:
         if isinstance(built, InProcess):
             return Executable(built.entry, built.artifact)
         artifact = unpack(built)
-        if self.folder is not None:
+        path = self.keep(key, built)
+        if path is not None:
             try:
-                path = self._write(self.folder, key, built)
-                executable = load(path, artifact)
-                self._evict(self.folder, path)
-            except OSError as error:
+                return load(path, artifact)
+            except OSError as error:  # a folder that holds no code, perhaps
                 _warn(f"compiled programs cannot be kept in {self.folder}", error)
-            else:
-                return executable
         return _load_unkept(built, artifact)
 
-    def _write(self, folder: Path, key: str, data: bytes) -> Path:
+    def keep(self, key: str, built: bytes) -> Path | None:
+        """Keep a program that was just built; None, with a warning, if that is not possible."""
+        if self.folder is None:
+            return None
+        try:
+            path = self._write(self.folder, key + _SUFFIX, built)
+            self._evict(self.folder, path)
+        except OSError as error:
+            _warn(f"compiled programs cannot be kept in {self.folder}", error)
+            return None
+        return path
+
+    def recall(self, key: str) -> Any:
+        """What was noted under this key, as JSON gives it back; None if nothing is.
+
+        A note that is damaged is removed.
+        """
+        if self.folder is None:
+            return None
+        path = self.folder / (key + _NOTE)
+        try:
+            _require_private(self.folder)
+            noted = json.loads(path.read_bytes())
+            os.utime(path)
+        except ValueError:
+            with suppress(OSError):
+                path.unlink()
+            return None
+        except OSError:
+            return None
+        return noted
+
+    def remember(self, key: str, facts: Any) -> None:
+        """Notes what JSON can express, if that is possible; warns if not."""
+        if self.folder is None:
+            return
+        try:
+            self._write(self.folder, key + _NOTE, json.dumps(facts).encode())
+        except OSError as error:
+            _warn(f"measurements cannot be kept in {self.folder}", error)
+
+    def _write(self, folder: Path, name: str, data: bytes) -> Path:
         """Aside first, then into place: nobody sees half an entry."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_private(folder)
-        path = folder / (key + _SUFFIX)
+        path = folder / name
         descriptor, unfinished = tempfile.mkstemp(_UNFINISHED, dir=folder)
         try:
             with open(descriptor, "wb") as file:
@@ -167,7 +208,7 @@ class DiskCache:
                     status = entry.stat()
                 except FileNotFoundError:  # another process removed it
                     continue
-                if entry.name.endswith(_SUFFIX):
+                if entry.name.endswith((_SUFFIX, _NOTE)):
                     total += status.st_size
                     if entry.name != newest.name:
                         entries.append((status.st_mtime, status.st_size, entry.path))

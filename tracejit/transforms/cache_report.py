@@ -11,8 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 REMEMBERED = 256
+
+
+AnsweredBy = Literal["machine code", "interpreter"]
+
+
+@dataclass
+class Tier:
+    """What answers calls of one kind at present."""
+
+    answered_by: AnsweredBy
 
 
 @dataclass(frozen=True)
@@ -20,16 +31,20 @@ class Compilation:
     """One compilation: what each argument was, how long it took, and what was new.
 
     ``changes`` are in words, against the earlier compilation that differs least; the first has
-    none. ``seconds`` include tracing and, if the code was on disk, only its loading.
+    none. ``seconds`` include tracing and, if the code was on disk, only its loading. Calls are
+    answered by "machine code", or, under ``jit(tiered=True)``, by the "interpreter" until the first
+    call that finds the code compiled; ``seconds`` are then what went before the first of them.
     """
 
     arguments: Mapping[str, str]
     changes: tuple[str, ...]
     seconds: float
+    answered_by: AnsweredBy = "machine code"
 
     def __str__(self) -> str:
         listed = self.changes or [_one(name, text) for name, text in self.arguments.items()]
-        return f"{self.seconds:.3f} s: {'; '.join(listed) or 'no arguments'}"
+        tier = "" if self.answered_by == "machine code" else ", interpreted so far"
+        return f"{self.seconds:.3f} s{tier}: {'; '.join(listed) or 'no arguments'}"
 
 
 @dataclass(frozen=True)

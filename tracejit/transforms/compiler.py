@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,15 +28,47 @@ class Executable(Protocol):
         """The results, one for each, for arrays of any layout and either byte order."""
 
 
+class Pending(Protocol):
+    """A program that is compiled elsewhere, while this process goes on."""
+
+    def is_built(self) -> bool:
+        """Whether the program is at hand."""
+
+    def poll(self) -> Executable | None:
+        """The program; None as long as somebody is at it. Raises what compiling raises."""
+
+
 Compiler = Callable[[Module, str, bool], Executable]
 """``compiler(module, target, check)``."""
+Beginner = Callable[[Module, str], Pending]
+"""``beginner(module, target)``."""
 Planner = Callable[[Module, str], int]
 """``planner(module, target)``: bytes of memory that the compiled module takes, all together."""
 
 
+class Tuner(Protocol):
+    """Measures ways to write a program's kernels, and remembers what it found on disk."""
+
+    def find(self, module: Module, target: str, seconds: float, /) -> Executable | None:
+        """What was found before, unless so many seconds may find something better."""
+
+    def tune(
+        self,
+        untuned: Any,
+        module: Module,
+        target: str,
+        seconds: float,
+        arguments: Sequence[object],
+        /,
+    ) -> Executable:
+        """The program with the quickest kernels found in so many seconds."""
+
+
 class _Installed:
     compiler: Compiler | None = None
+    beginner: Beginner | None = None
     planner: Planner | None = None
+    tuner: Tuner | None = None
 
 
 def use_compiler(compiler: Compiler) -> Compiler | None:
@@ -50,6 +82,33 @@ def compile_module(module: Module, target: str, check: bool) -> Executable:
     """An executable for ``module``. Raises `CompilationError` when there is none for the target."""
     assert _Installed.compiler is not None, "no compiler is installed"
     return _Installed.compiler(module, target, check)
+
+
+def use_beginner(beginner: Beginner) -> Beginner | None:
+    """Sets what compiles modules elsewhere, and returns what did before."""
+    before = _Installed.beginner
+    _Installed.beginner = staticmethod(beginner)
+    return before
+
+
+def begin_compiling(module: Module, target: str) -> Pending:
+    """The promise of an executable for ``module``, which may be at hand already.
+
+    Raises `CompilationError` for a target without a compiler.
+    """
+    assert _Installed.beginner is not None, "no compiler is installed"
+    return _Installed.beginner(module, target)
+
+
+def use_tuner(tuner: Tuner) -> None:
+    """Sets what measures."""
+    _Installed.tuner = tuner
+
+
+def the_tuner() -> Tuner:
+    """What measures."""
+    assert _Installed.tuner is not None, "no tuner is installed"
+    return _Installed.tuner
 
 
 def use_planner(planner: Planner) -> None:

@@ -44,7 +44,7 @@ class Interpreted:
         ]
         result = self._evaluate(arrays)
         values = result if isinstance(result, tuple) else (result,)
-        return [np.array(value) for value in values]
+        return [np.array(value, order="C") for value in values]
 
     def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
         return evaluate(self._entry, arrays)

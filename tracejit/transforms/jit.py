@@ -10,6 +10,7 @@ def power(x, depth): ...
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import threading
 import time
@@ -17,14 +18,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MethodType
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import ArgumentError, ValueRangeError
+from tracejit.errors import ArgumentError
 from tracejit.loading import load
-from tracejit.runtime.donation import require_donatable
 from tracejit.shapes import Shape
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
@@ -38,37 +38,34 @@ from tracejit.transforms.arguments import (
     order_of_argument,
     static_key,
 )
-from tracejit.transforms.cache_report import REMEMBERED, CacheReport, Compilation, compilation
-from tracejit.transforms.compiler import FAST_CPU, Executable, compile_module, planned_bytes
+from tracejit.transforms.cache_report import (
+    REMEMBERED,
+    CacheReport,
+    Compilation,
+    Tier,
+    compilation,
+)
+from tracejit.transforms.compiler import (
+    FAST_CPU,
+    Executable,
+    begin_compiling,
+    compile_module,
+    planned_bytes,
+)
 from tracejit.transforms.lowered import Lowered
-from tracejit.transforms.memory_order import Order, in_memory_order
+from tracejit.transforms.memory_order import in_memory_order
 from tracejit.transforms.mutation import Mutated, MutatingFunction
-from tracejit.transforms.shortcut import Shortcut, shortcut_for
+from tracejit.transforms.shortcut import Shortcut
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
-from tracejit.tree import Structure
+from tracejit.transforms.version import Call, Version
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 CACHE_SIZE = 1024
 """How many compiled versions one function keeps; the oldest goes first."""
-
-
-class Call(NamedTuple):
-    """One call's arguments, taken apart."""
-
-    leaves: list[Any]
-    structure: Structure
-    positions: tuple[int, ...]
-    static_args: dict[int, Any]
-    static_kwargs: dict[str, Any]
-
-    def assemble(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Positional and keyword arguments with other leaves."""
-        dynamic, kwargs = tree.unflatten(self.structure, leaves)
-        args = {**dict(zip(self.positions, dynamic, strict=True)), **self.static_args}
-        return tuple(args[p] for p in sorted(args)), {**kwargs, **self.static_kwargs}
+_PAUSE_SECONDS = 0.005
 
 
 class JitFunction(Generic[P, R]):
@@ -90,6 +87,7 @@ class JitFunction(Generic[P, R]):
         record_numpy: bool,
         memory_budget: int | None,
         autograph: bool,
+        tiered: bool,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = load("tracejit.statements").autograph(function) if autograph else function
@@ -99,14 +97,21 @@ class JitFunction(Generic[P, R]):
         self._donated = self._parameters.static("donate", donate_argnums, donate_argnames)
         if any(given & fixed for given, fixed in zip(self._donated, self._static, strict=True)):
             raise ArgumentError(f"donate_argnums: a static argument of {self._title} has no buffer")
+        if tiered and memory_budget is not None:
+            raise ArgumentError(
+                f"jit of {self._title}: tiered=True does not go with memory_budget=, to which the "
+                "interpreter does not keep"
+            )
         self._target = target
         self._check = check
         self._record_numpy = record_numpy
         self._memory_budget = memory_budget
+        # Checked functions are interpreted for good.
+        self._tiered = tiered and not check
         self._lock = threading.RLock()
         self._versions: dict[Hashable, Version] = {}
         self._latest: Shortcut | None = None
-        self._compilations: tuple[Compilation, ...] = ()
+        self._compilations: tuple[tuple[Compilation, Tier], ...] = ()
         self._count = 0
         self._options = {
             "static_argnums": static_argnums,
@@ -118,6 +123,7 @@ class JitFunction(Generic[P, R]):
             "record_numpy": record_numpy,
             "memory_budget": memory_budget,
             "autograph": autograph,
+            "tiered": tiered,
         }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -146,7 +152,25 @@ class JitFunction(Generic[P, R]):
 
     def cache_report(self) -> CacheReport:
         """How often the function was compiled, and what was new each time; print it."""
-        return CacheReport(self._title, self._count, self._compilations, len(self._versions))
+        records = tuple(
+            replace(record, answered_by=tier.answered_by) for record, tier in self._compilations
+        )
+        return CacheReport(self._title, self._count, records, len(self._versions))
+
+    def wait_until_compiled(self, timeout: float | None = None) -> None:
+        """Returns when machine code answers every kind of call made so far (``tiered=True``).
+
+        Raises `CompilationError` if there will be none, and `TimeoutError` if it takes longer than
+        ``timeout`` seconds.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            versions = tuple(self._versions.values())
+        for version in versions:
+            while not version.settle():
+                if time.monotonic() > end:
+                    raise TimeoutError(f"{self._title} is not compiled after {timeout} seconds")
+                time.sleep(_PAUSE_SECONDS)
 
     def clear_cache(self) -> None:
         """Forgets every compiled version. What is on disk stays."""
@@ -212,9 +236,11 @@ class JitFunction(Generic[P, R]):
                     version = self._compile(call)
                     self._remember(full_key, version)
                     seconds = time.perf_counter() - start
-                    record = compilation(self._described(call), self._compilations, seconds)
-                    self._compilations = (*self._compilations, record)[-REMEMBERED:]
+                    earlier = tuple(record for record, _ in self._compilations)
+                    record = compilation(self._described(call), earlier, seconds)
+                    self._compilations = (*self._compilations, (record, version.tier))[-REMEMBERED:]
                     self._count += 1
+        version.settle()
         self._latest = version.shortcut
         return version(leaves)  # type: ignore[no-any-return]
 
@@ -302,9 +328,16 @@ class JitFunction(Generic[P, R]):
         module = in_memory_order(staged.module, orders)
         if module.input_output_alias and any(orders):
             module = load("tracejit.transforms.donation").kept_aliases(module)
-        executable = compile_module(module, self._target, self._check)
         describe = partial(self._parameters.describe, call.structure, positions=call.positions)
-        return Version(staged, executable, call, leaves, orders, describe)
+        if not self._tiered:
+            executable = compile_module(module, self._target, self._check)
+            return Version(staged, executable, call, leaves, orders, describe)
+        pending = begin_compiling(module, self._target)
+        found = pending.poll()
+        if found is not None:
+            return Version(staged, found, call, leaves, orders, describe)
+        interim: Executable = load("tracejit.transforms.tiered").Interim(module, pending)
+        return Version(staged, interim, call, leaves, orders, describe, pending)
 
     def _inline(self, call: Call) -> R:
         """Records the function into the running trace; its arguments are not written to."""
@@ -329,57 +362,6 @@ class JitFunction(Generic[P, R]):
         return function(*args, **kwargs)
 
 
-class Version:
-    """A function compiled for one kind of arguments."""
-
-    def __init__(
-        self,
-        staged: Staged,
-        executable: Executable,
-        call: Call,
-        leaves: Sequence[Any],
-        orders: Sequence[Order],
-        describe: Callable[[int], str],
-    ) -> None:
-        self._staged = staged
-        self._describe = describe
-        self._executable = executable
-        dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
-        self._numbers = [
-            (place, type(leaf), dtype)
-            for place, (leaf, dtype) in enumerate(zip(leaves, dtypes, strict=True))
-            if not isinstance(leaf, np.ndarray)
-        ]
-        self._orders = [(place, order) for place, order in enumerate(orders) if order]
-        self._finish = staged.finisher()
-        self.shortcut = None
-        # A shortcut answers None for arguments of another kind, so a result must not be None.
-        if not call.static_kwargs and staged.structure.num_leaves:
-            self.shortcut = shortcut_for(
-                executable.run,
-                call.structure,
-                call.static_args,
-                self._numbers,
-                self._orders,
-                self._finish,
-            )
-
-    def __call__(self, leaves: list[Any]) -> Any:
-        """The function's result for leaves of the kind it is compiled for."""
-        for place, _, dtype in self._numbers:
-            try:
-                leaves[place] = np.asarray(leaves[place], dtype)
-            except OverflowError as error:
-                raise ValueRangeError(
-                    f"{self._staged.module.name}: {leaves[place]} does not fit into {dtype}"
-                ) from error
-        for place, order in self._orders:
-            leaves[place] = leaves[place].transpose(order)
-        if self._executable.donated:
-            require_donatable(leaves, self._executable.donated, self._describe)
-        return self._finish(self._executable(leaves))
-
-
 @overload
 def jit(
     function: Callable[P, R],
@@ -394,6 +376,7 @@ def jit(
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
+    tiered: bool = False,
     mutates: None = None,
 ) -> JitFunction[P, R]: ...
 
@@ -411,6 +394,7 @@ def jit(
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
+    tiered: bool = False,
     mutates: None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
@@ -429,6 +413,7 @@ def jit(
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
+    tiered: bool = False,
     mutates: Mutated,
 ) -> Callable[P, R]: ...
 
@@ -446,6 +431,7 @@ def jit(
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
+    tiered: bool = False,
     mutates: Mutated,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
@@ -463,6 +449,7 @@ def jit(
     record_numpy: bool = True,
     memory_budget: int | None = None,
     autograph: bool = False,
+    tiered: bool = False,
     mutates: Mutated | None = None,
 ) -> Any:
     """``function``, compiled for each combination of shapes and dtypes it is called with.
@@ -481,13 +468,16 @@ def jit(
     ``record_numpy=False`` leaves ``np.zeros`` and its like, called on no traced value, to NumPy.
     ``memory_budget`` is how many bytes arguments, results and everything between them may take, as
     `Compiled.memory_analysis` counts: values are computed again instead of being kept until that is
-    so, and `MemoryBudgetError` is raised if it cannot be. ``mutates`` names the
-    arguments, NumPy arrays, that the function writes to: their new values are written back. Also a
-    decorator, with and without arguments.
+    so, and `MemoryBudgetError` is raised if it cannot be. ``tiered`` compiles in another process:
+    calls are answered by the interpreter until the code is there, and `wait_until_compiled` waits
+    for it. ``mutates`` names the arguments, NumPy arrays, that the function writes to: their new
+    values are written back. Also a decorator, with and without arguments.
 
     Raises `ArgumentError`, naming the argument, for what is no array of numbers, and for a donated
-    array that shares memory with another argument, `ReadOnlyError` for one that is read-only, and
-    `MemoryBudgetError`, with the least that can be reached, for a budget that is too small.
+    array that shares memory with another argument, `ReadOnlyError` for one that is read-only,
+    `MemoryBudgetError`, with the least that can be reached, for a budget that is too small, and
+    `CompilationError` where the compiler fails, which a call of a ``tiered`` function does once it
+    is known.
     """
 
     def compiled(function: Callable[P, R]) -> JitFunction[P, R]:
@@ -502,6 +492,7 @@ def jit(
             record_numpy,
             memory_budget,
             autograph and mutates is None,
+            tiered,
         )
 
     def decorate(function: Callable[P, R]) -> Any:

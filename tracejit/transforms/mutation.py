@@ -17,6 +17,7 @@ from tracejit.errors import ArgumentError, ReadOnlyError
 from tracejit.trace.context import current_trace
 from tracejit.trace.recording import recording
 from tracejit.trace.table import find_traced
+from tracejit.transforms.cache_report import CacheReport
 from tracejit.transforms.signature import Parameters, title_of
 
 Function = Callable[..., Any]
@@ -82,3 +83,12 @@ class MutatingFunction:
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The traced function, whose result is (result, new values)."""
         return self._jitted.lower(*args, **kwargs)
+
+    def cache_report(self) -> CacheReport:
+        """How often the function was compiled, and what was new each time; print it."""
+        report: CacheReport = self._jitted.cache_report()
+        return report
+
+    def wait_until_compiled(self, timeout: float | None = None) -> None:
+        """As that of a jitted function that mutates nothing."""
+        self._jitted.wait_until_compiled(timeout)

@@ -1,0 +1,117 @@
+"""A function as it was compiled for one kind of arguments, and how a call gets through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ValueRangeError
+from tracejit.runtime.donation import require_donatable
+from tracejit.transforms.cache_report import Tier
+from tracejit.transforms.compiler import Executable, Pending
+from tracejit.transforms.memory_order import Order
+from tracejit.transforms.shortcut import Shortcut, shortcut_for
+from tracejit.transforms.staging import Staged
+from tracejit.tree import Structure
+
+
+class Call(NamedTuple):
+    """One call's arguments, taken apart."""
+
+    leaves: list[Any]
+    structure: Structure
+    positions: tuple[int, ...]
+    static_args: dict[int, Any]
+    static_kwargs: dict[str, Any]
+
+    def assemble(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and keyword arguments with other leaves."""
+        dynamic, kwargs = tree.unflatten(self.structure, leaves)
+        args = {**dict(zip(self.positions, dynamic, strict=True)), **self.static_args}
+        return tuple(args[p] for p in sorted(args)), {**kwargs, **self.static_kwargs}
+
+
+class Version:
+    """A function compiled for one kind of arguments.
+
+    Where the program is ``pending``, ``executable`` answers until it is there.
+    """
+
+    def __init__(
+        self,
+        staged: Staged,
+        executable: Executable,
+        call: Call,
+        leaves: Sequence[Any],
+        orders: Sequence[Order],
+        describe: Callable[[int], str],
+        pending: Pending | None = None,
+    ) -> None:
+        self._staged = staged
+        self._describe = describe
+        self._pending = pending
+        self.tier = Tier("machine code" if pending is None else "interpreter")
+        dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
+        self._numbers = [
+            (place, type(leaf), dtype)
+            for place, (leaf, dtype) in enumerate(zip(leaves, dtypes, strict=True))
+            if not isinstance(leaf, np.ndarray)
+        ]
+        self._orders = [(place, order) for place, order in enumerate(orders) if order]
+        self._finish = staged.finisher()
+        self._structure = call.structure
+        self._static_args = call.static_args
+        # A shortcut answers None for arguments of another kind, so a result must not be None.
+        self._has_shortcut = not call.static_kwargs and bool(staged.structure.num_leaves)
+        self.shortcut: Shortcut | None = None
+        self._executable = executable
+        if pending is None:
+            self._use(executable)
+
+    def _use(self, executable: Executable) -> None:
+        """From now on this one answers; other threads may be calling."""
+        self._executable = executable
+        if self._has_shortcut:
+            self.shortcut = shortcut_for(
+                executable.run,
+                self._structure,
+                self._static_args,
+                self._numbers,
+                self._orders,
+                self._finish,
+            )
+        self.tier.answered_by = "machine code"
+        self._pending = None
+
+    def settle(self) -> bool:
+        """Has machine code answer from now on, if it is there, and says whether it does.
+
+        Raises what compiling raises.
+        """
+        pending = self._pending
+        if pending is None:
+            return True
+        executable = pending.poll()
+        if executable is None:
+            return False
+        self._use(executable)
+        return True
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        """The function's result for leaves of the kind it is compiled for."""
+        for place, _, dtype in self._numbers:
+            try:
+                leaves[place] = np.asarray(leaves[place], dtype)
+            except OverflowError as error:
+                raise ValueRangeError(
+                    f"{self._staged.module.name}: {leaves[place]} does not fit into {dtype}"
+                ) from error
+        for place, order in self._orders:
+            leaves[place] = leaves[place].transpose(order)
+        executable = self._executable
+        if executable.donated:
+            require_donatable(leaves, executable.donated, self._describe)
+        return self._finish(executable(leaves))
