@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from tracejit.backends.explanation import Change
 from tracejit.backends.tvm.cost import cost_of
-from tracejit.backends.tvm.known import ERF_INV, FOURIER, INVERSE_FOURIER, THREEFRY
+from tracejit.backends.tvm.known import (
+    ERF_INV,
+    FOURIER,
+    FOURIER_COLUMNS,
+    INVERSE_FOURIER,
+    THREEFRY,
+)
 from tracejit.backends.work import work_of
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
@@ -186,6 +192,8 @@ def _work(instruction: Instruction, count: int) -> tuple[int, int]:
         return (count * cost_of(instruction), 0) if op is THREEFRY else (0, count)
     if op in (FOURIER, INVERSE_FOURIER):
         return 5 * count * (instruction.array_shape.dimensions[-1].bit_length() - 1), 0
+    if op is FOURIER_COLUMNS:
+        return 5 * count * (instruction.attributes["sizes"][1].bit_length() - 1), 0
     flops, transcendentals = work_of(instruction)
     if op is REDUCE_WINDOW:
         operand = instruction.operands[0].array_shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracejit.attributes import Attribute, Kind
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.inverse_error import PIECES, erf_inv_computation
 from tracejit.ops.random_maps import threefry_computation
@@ -24,9 +25,33 @@ def _first(operand: Shape, _: Shape) -> Shape:
     return operand
 
 
+def _stated(_operand: Shape, _table: Shape, *, shape: Shape, **_: object) -> Shape:
+    return shape
+
+
 FOURIER = Op("Fourier", "fourier", "spectra", "fourier", _first)
-"""The transform of rows of complex numbers, given the factors of `schedule.fourier`."""
+"""The transform of rows of complex numbers, given the factors of `schedule.fourier`.
+
+Its operand may be real, pairs that stand for complex numbers, and so may what it makes.
+"""
 INVERSE_FOURIER = Op("InverseFourier", "inverse-fourier", "spectra", "inverse_fourier", _first)
+
+FOURIER_COLUMNS = Op(
+    "FourierColumns",
+    "fourier-columns",
+    "spectra",
+    "fourier_columns",
+    _stated,
+    (
+        Attribute("sizes", Kind.INTS),
+        Attribute("inverse", Kind.BOOL),
+        Attribute("turned", Kind.BOOL),
+        Attribute("gap", Kind.INT),
+        Attribute("shape", Kind.SHAPE),
+    ),
+)
+"""The same along the middle one of three ``sizes``, of whatever shape operand and result have; see
+`schedule.fourier_columns`."""
 
 
 ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)

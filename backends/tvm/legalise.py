@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
-from tracejit.backends.tvm.known import FOURIER, INVERSE_FOURIER, as_known
+from tracejit.backends.tvm import spectra
+from tracejit.backends.tvm.known import as_known
 from tracejit.backends.tvm.reducers import monoid
-from tracejit.backends.tvm.schedule.fourier import LONGEST, SHORTEST, factors
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.computations import identity_value
@@ -215,18 +215,4 @@ def _reduce_window(instruction: Instruction) -> Instruction | None:
     )
 
 
-@expansions.attach(FFT)
-def _fft(instruction: Instruction) -> Instruction | None:
-    """Rows of a power of two have a kernel; the table of its factors is a constant."""
-    (operand,) = instruction.operands
-    kind, lengths = instruction.attributes["fft_type"], instruction.attributes["fft_length"]
-    shape = operand.array_shape
-    length = lengths[-1]
-    if kind not in ("FFT", "IFFT") or len(lengths) > 1 or not shape.size:
-        return None
-    if not SHORTEST <= length <= LONGEST or length.bit_count() > 1:
-        return None
-    inverse = kind == "IFFT"
-    table = constant(factors(length, inverse), shape.element_type.real)
-    op = INVERSE_FOURIER if inverse else FOURIER
-    return Instruction(op, (operand, table), shape, {}, instruction.source)
+expansions.attach(FFT)(spectra.expanded)

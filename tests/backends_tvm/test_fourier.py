@@ -1,10 +1,14 @@
-"""The kernel of Fourier transforms of rows, lengths powers of two, beside NumPy in f64."""
+"""The kernels of Fourier transforms, lengths powers of two, beside NumPy in f64."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.backends_tvm.compiled import compiled, computation
 from tracejit import ops
 from tracejit.backends.tvm.schedule.fourier import LONGEST, SHORTEST, factors
@@ -28,7 +32,7 @@ def transformed(x: np.ndarray, kind: ElementType, name: str) -> np.ndarray:
     return made
 
 
-@pytest.mark.parametrize("length", [8, *LENGTHS, 2 * LONGEST, 48])
+@pytest.mark.parametrize("length", [8, *LENGTHS, 2 * LONGEST, 16 * LONGEST, 48])
 @pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
 def test_there_and_back(kind: ElementType, length: int) -> None:
     x = numbers(kind, 3, length)
@@ -69,3 +73,60 @@ def test_factors_lie_on_the_circle(length: int) -> None:
     np.testing.assert_array_equal(factors(length, True)[-1:], -table[-1:])
     assert np.isfinite(table).all()
     assert np.abs(table).max() == 1
+
+
+def library_calls(function: Callable[..., Any], x: np.ndarray) -> int:
+    return str(tj.jit(function).lower(x).compile().explain()).count("library call")
+
+
+@pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "axes"),
+    [
+        ((3, 16, 32), (-2, -1)),  # a vector divides the columns
+        ((5, 4, 16, 64), (-3, -2, -1)),
+        ((64, 7), (0,)),  # it does not
+        ((8, 3), (0,)),  # fewer columns than a vector has lanes
+        ((2, 128, 5, 3), (1,)),
+        ((16, 9, 32), (0, 2)),
+    ],
+)
+def test_several_axes_and_others_than_the_last(
+    kind: ElementType, sizes: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    x = numbers(kind, *sizes)
+
+    def there(a: np.ndarray) -> np.ndarray:
+        return np.fft.fftn(a, axes=axes)
+
+    def back(a: np.ndarray) -> np.ndarray:
+        return np.fft.ifftn(a, axes=axes)
+
+    expected = there(x.astype(np.complex128))
+    found = tj.jit(there)(x)
+    assert np.abs(found - expected).max() <= EXACTNESS[kind] * np.abs(expected).max()
+    assert np.abs(tj.jit(back)(found) - x).max() <= 4 * EXACTNESS[kind] * np.abs(x).max()
+    assert library_calls(there, x) == 0
+
+
+@pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
+@pytest.mark.parametrize("sizes", [(32,), (8, 64), (4096,), (1 << 14,), (3, 16, 32)])
+def test_real_numbers_there_and_back(kind: ElementType, sizes: tuple[int, ...]) -> None:
+    x = numbers(kind, *sizes).real
+    axes = tuple(range(-min(len(sizes), 2), 0))
+    expected = np.fft.rfftn(x.astype(np.float64), axes=axes)
+    there = tj.jit(lambda a: np.fft.rfftn(a, axes=axes))
+    found = there(x)
+    assert np.abs(found - expected).max() <= EXACTNESS[kind] * np.abs(expected).max()
+    # What must be real is taken to be real.
+    found[..., 0] += 1j * (len(sizes) == 1)
+    back = tj.jit(lambda a: np.fft.irfftn(a, axes=axes))
+    assert np.abs(back(found) - x).max() <= 8 * EXACTNESS[kind] * np.abs(x).max()
+    assert library_calls(there, x) == library_calls(back, found) == 0
+
+
+def test_what_is_left_to_the_library() -> None:
+    for x, axes in (((3, 48), (1,)), ((2, 32), (0, 1)), ((0, 32), (1,))):
+        a = numbers(ElementType.C64, *x) if 0 not in x else np.zeros(x, np.complex64)
+        found = tj.jit(lambda a, axes=axes: np.fft.fftn(a, axes=axes))(a)
+        np.testing.assert_allclose(found, np.fft.fftn(a, axes=axes), rtol=1e-5, atol=1e-4)

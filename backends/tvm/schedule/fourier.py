@@ -43,15 +43,15 @@ def strides(length: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=64)
-def factors(length: int, inverse: bool) -> np.ndarray:
+def factors(length: int, inverse: bool, uniform: int = UNIFORM) -> np.ndarray:
     """The factors of all stages in f64: for each stage three arrays, real and imaginary parts.
 
-    A stage of stride s has length / 4 of each, or one for each p from `UNIFORM` on.
+    A stage of stride s has length / 4 of each, or one for each p from ``uniform`` on.
     """
     parts = []
     for s in strides(length):
         m = length // (4 * s)
-        p = np.arange(m) if s >= UNIFORM else np.arange(length // 4) // s
+        p = np.arange(m) if s >= uniform else np.arange(length // 4) // s
         for k in (1, 2, 3):
             # In eighths of a turn the angle is exact where sine and cosine are.
             angle = 2 * np.pi * ((k * p) % (4 * m)) / (4 * m)
