@@ -41,7 +41,7 @@ class Tunable:
     """A kernel that can be written in more than one way.
 
     ``text`` says what it computes, the same in every process; ``taken`` how the cost model writes
-    it, and ``questions`` are those that come up then, with the candidates' names. Of its parameters,
+    it, and ``questions`` those that come up then, with the candidates' names. Of its parameters,
     ``sizes`` in bytes, the first ``reads`` are read, and the others written: arrays of ``results``,
     and then what it needs besides.
     """

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
 
+if TYPE_CHECKING:
+    from tracejit.runtime.tuning_notes import Tuning
+
 Run = Callable[[Sequence[object]], list[np.ndarray] | None]
 
 
@@ -33,10 +36,11 @@ class Executable:
     ``inputs`` describes: of that dtype object, shape, C-contiguous and aligned. It raises what a
     callback raised. Arguments are never written, but for those numbered in ``donated``: they become
     results; where they cannot be written over, `run` returns None, and a call works on copies.
-    ``library`` is None for code that lies in no file.
+    ``library`` is None for code that lies in no file; ``tuning`` says how it was tuned, if it was.
     """
 
     run: Run
+    tuning: Tuning | None = None
 
     def __init__(
         self, entry: Entry, artifact: Artifact, library: ctypes.CDLL | None = None

@@ -94,16 +94,24 @@ class Runtime:
 
         Raises `OSError` if the system cannot load the file.
         """
+        library = self.load_library(path)
+        function = library[ENTRY]
+        function.restype = ctypes.c_int
+        function.argtypes = [ctypes.c_void_p]
+        return function, library
+
+    def load_library(self, path: Path) -> ctypes.CDLL:
+        """A library of kernels, loaded as long as the process lives.
+
+        Raises `OSError` if the system cannot load the file.
+        """
         library = ctypes.CDLL(str(path))  # first, to bind every symbol now and not at its first use
         name = ctypes.create_string_buffer(os.fsencode(path))
         argument = AnyValue(RAW_STRING, 0, ctypes.addressof(name))
         result = AnyValue()  # a reference to the module, never given back
         call = self.ffi.TVMFFIFunctionCall
         self.check(call(self._load, ctypes.byref(argument), 1, ctypes.byref(result)))
-        function = library[ENTRY]
-        function.restype = ctypes.c_int
-        function.argtypes = [ctypes.c_void_p]
-        return function, library
+        return library
 
     def _run_serially(self) -> None:
         """After a fork the pool's threads exist no more, and waiting for them would be forever."""

@@ -31,8 +31,13 @@ class Timing:
     whole: float
 
 
-def timed(executable: Executable, told: Explanation, arguments: Sequence[object]) -> Timing:
-    """Times every kernel of a program on these arguments.
+def timed(
+    executable: Executable,
+    told: Explanation,
+    arguments: Sequence[object],
+    seconds: float = SECONDS,
+) -> Timing:
+    """Times every kernel of a program on these arguments, for about so many seconds.
 
     Raises `ArgumentError` for arguments that do not fit, `UnsupportedError` for a program that lies
     in no library of its own, and what a callback raises.
@@ -42,17 +47,17 @@ def timed(executable: Executable, told: Explanation, arguments: Sequence[object]
             "explain: kernels can be timed only where a linker makes a library of them"
         )
     arrays = executable.conformed(arguments)
-    executable(_without_donation(executable, arrays))
+    executable(without_donation(executable, arrays))
     whole = float("inf")
     names = [kernel.name for kernel in told.kernels]
     runs: list[tuple[list[int], list[float]]] = []
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
     while len(runs) < LEAST_RUNS or (len(runs) < MOST_RUNS and time.perf_counter() < end):
-        given = _without_donation(executable, arrays)
+        given = without_donation(executable, arrays)
         begin = time.perf_counter()
         executable(given)
         whole = min(whole, time.perf_counter() - begin)
-        given = _without_donation(executable, arrays)
+        given = without_donation(executable, arrays)
         run = _Run(executable, executable.library, names, given)
         run.steps(told.steps)
         runs.append((run.calls, run.seconds))
@@ -60,7 +65,31 @@ def timed(executable: Executable, told: Explanation, arguments: Sequence[object]
     return Timing(runs[-1][0], least, whole)
 
 
-def _without_donation(executable: Executable, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def captured(
+    executable: Executable,
+    told: Explanation,
+    arguments: Sequence[object],
+    kernel: int,
+    sizes: Sequence[int],
+) -> list[np.ndarray] | None:
+    """The bytes of a kernel's parameters, of these sizes, when it is first called.
+
+    None if it never is. Raises what `timed` raises.
+    """
+    if executable.library is None:
+        raise UnsupportedError("kernels can be run only where a linker makes a library of them")
+    arrays = without_donation(executable, executable.conformed(arguments))
+    names = [each.name for each in told.kernels]
+    run = _Watching(executable, executable.library, names, arrays)
+    run.kernel, run.sizes = kernel, sizes
+    try:
+        run.steps(told.steps)
+    except _Seen as seen:
+        return seen.contents
+    return None
+
+
+def without_donation(executable: Executable, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The arrays with copies of those that would be written over."""
     donated = executable.donated
     return [array.copy() if n in donated else array for n, array in enumerate(arrays)]
@@ -130,6 +159,30 @@ class _Run:
         if status:
             raise_pending()
             raise CompilationError("explain: a kernel failed")
+
+
+class _Seen(Exception):
+    """A kernel that was waited for is going to run."""
+
+    def __init__(self, contents: list[np.ndarray]) -> None:
+        self.contents = contents
+
+
+class _Watching(_Run):
+    """A run that ends before the first call of one kernel."""
+
+    kernel: int
+    sizes: Sequence[int]
+
+    def _call(self, number: int, places: Sequence[Sequence[object]]) -> None:
+        if number != self.kernel:
+            super()._call(number, places)
+            return
+        contents = []
+        for place, size in zip(places, self.sizes, strict=True):
+            memory = (ctypes.c_uint8 * size).from_address(self._address(place))
+            contents.append(np.array(memory, np.uint8))
+        raise _Seen(contents)
 
 
 def _kernel(library: ctypes.CDLL, name: str) -> Callable[..., int]:

@@ -2,6 +2,8 @@
 
     with reported("train_step") as progress:
         compile_for_host(module, progress)
+    with reported("train_step", tuning=10) as progress:
+        programs.tune(…, progress)
 
 The line appears after a second and is gone at the end. It is written to stderr, and only where that
 is a terminal or a notebook's; ``TRACEJIT_PROGRESS`` = 1 or 0 decides otherwise.
@@ -18,7 +20,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 Progress = Callable[[int, int], None]
-"""Called with the number of parts compiled so far, and of all."""
+"""Called with the number of parts that are compiled or measured so far, and of all."""
 
 DELAY_SECONDS = 1.0
 INTERVAL_SECONDS = 0.5
@@ -28,13 +30,13 @@ _NO = ("0", "off", "false", "no")
 
 
 @contextmanager
-def reported(name: str) -> Iterator[Progress]:
-    """Inside, a compilation of ``name`` runs, and tells how far it is."""
+def reported(name: str, tuning: float | None = None) -> Iterator[Progress]:
+    """Inside, a compilation of ``name`` runs, and tells how far it is; or its tuning."""
     stream = sys.stderr
     if not is_wanted(stream):
         yield _silent
         return
-    line = _Line(name, stream)
+    line = _Line(name, stream, tuning)
     thread = threading.Thread(target=line.run, name="tracejit-progress", daemon=True)
     thread.start()
     try:
@@ -74,10 +76,11 @@ def _silent(done: int, total: int) -> None:
 class _Line:
     """Writes the line again and again over itself, then blanks, from a thread of its own."""
 
-    def __init__(self, name: str, stream: TextIO) -> None:
+    def __init__(self, name: str, stream: TextIO, tuning: float | None) -> None:
         self.finished = threading.Event()
         self._name = name
         self._stream = stream
+        self._tuning = tuning
         self._start = time.monotonic()
         self._state = (0, 0)
         self._width = 0
@@ -98,8 +101,12 @@ class _Line:
 
     def _text(self) -> str:
         done, total = self._state
+        seconds = f"{time.monotonic() - self._start:.0f} s"
+        if self._tuning is not None:
+            candidates = f"{done} of {total} candidates, " if total else ""
+            return f"tuning {self._name}: {candidates}{seconds} of {self._tuning:g}"
         parts = f"{done} of {total} parts, " if total else ""
-        return f"compiling {self._name}: {parts}{time.monotonic() - self._start:.0f} s"
+        return f"compiling {self._name}: {parts}{seconds}"
 
     def _show(self, text: str) -> None:
         blanks = " " * (self._width - len(text))

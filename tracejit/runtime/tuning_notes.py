@@ -1,0 +1,45 @@
+"""What tuning leaves behind: notes on disk, and what `explain` tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
+
+from tracejit.backends.tunable import Measured
+
+Note = TypeVar("Note", "Tuning", Measured)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a program was tuned: ``candidates`` were measured, within ``seconds``.
+
+    ``complete`` is whether these were all. A whole call took ``before`` seconds and then ``after``;
+    they are equal, and the program is as it was, unless it is ``kept``.
+    """
+
+    seconds: float
+    candidates: int
+    complete: bool
+    kept: bool
+    before: float
+    after: float
+
+
+def read(kind: type[Note], noted: Any) -> Note | None:
+    """What `asdict` made of a note of this kind; None for anything else."""
+    wanted = get_type_hints(kind)
+    if not isinstance(noted, dict) or noted.keys() != wanted.keys():
+        return None
+    if not all(_is_like(value, wanted[name]) for name, value in noted.items()):
+        return None
+    return kind(**noted)
+
+
+def _is_like(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return type(value) in (int, float)
+    if kind in (int, bool):
+        return type(value) is kind
+    # Answers by question.
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())

@@ -1,0 +1,139 @@
+"""Running the variants of one kernel on memory of its own, filled as a program's call fills it.
+
+bench = Workbench(kernel, contents)
+old, *others = bench.load(library)  # those that compute what the kernel did
+stopwatch.times({"old": old.call, "new": others[0].call}, seconds)
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from tracejit.backends.abi import ALIGNMENT
+from tracejit.backends.tunable import Library, Tunable, Variant
+from tracejit.runtime.callbacks import raise_pending, require
+from tracejit.runtime.library import runtime
+
+KERNEL_ULPS = 1024
+"""How far the results of two variants may lie apart, in roundings of the largest number."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A variant that can be run; it raises what a callback raises, and `RuntimeError` otherwise."""
+
+    variant: Variant
+    call: Callable[[], None]
+
+
+class Workbench:
+    """Memory for a kernel's parameters, and the results that every variant has to make.
+
+    ``contents`` are the bytes of each parameter before the kernel runs.
+    """
+
+    def __init__(self, kernel: Tunable, contents: Sequence[np.ndarray]) -> None:
+        self._kernel = kernel
+        self._contents = contents
+        self._memory = [_aligned(array.nbytes) for array in contents]
+        self._wanted: list[np.ndarray] | None = None
+        self._once = False
+        self._fill()
+
+    def load(self, library: Library) -> list[Run]:
+        """The library's variants, without those that fail or make other results.
+
+        The first variant of all, the kernel as it was, says what is right.
+        """
+        if not library.variants:
+            return []
+        for variant in library.variants:
+            require(variant.callbacks)
+        functions = runtime().load_library(library.path)
+        runs = [Run(v, self._caller(functions, v)) for v in library.variants]
+        return [run for run in runs if self._is_right(run)]
+
+    def _caller(self, functions: ctypes.CDLL, variant: Variant) -> Callable[[], None]:
+        function = functions[variant.function]
+        function.restype = ctypes.c_int
+        own = [_aligned(size) if place < 0 else None for place, size in variant.arguments]
+        pairs = zip(own, variant.arguments, strict=True)
+        arrays = [self._memory[place] if mine is None else mine for mine, (place, _) in pairs]
+        addresses = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+        def call() -> None:
+            if self._once:
+                self._fill()
+            if function(*addresses):
+                raise_pending()
+                raise RuntimeError(f"{variant.function} failed")
+
+        call.__dict__["held"] = arrays
+        return call
+
+    def _fill(self) -> None:
+        for memory, content in zip(self._memory, self._contents, strict=True):
+            memory[:] = content
+
+    def _results(self) -> list[np.ndarray]:
+        first = self._kernel.reads
+        return [
+            self._memory[first + number].view(dtype).copy()
+            for number, dtype in enumerate(self._kernel.results)
+        ]
+
+    def _is_right(self, run: Run) -> bool:
+        self._fill()
+        run.call()
+        made = self._results()
+        if self._wanted is None:
+            self._wanted = made
+            run.call()
+            # What updates memory in place finds it changed, unless it is filled before each run.
+            self._once = not all(map(same_bits, made, self._results()))
+            return True
+        return all(agree(a, b, KERNEL_ULPS) for a, b in zip(self._wanted, made, strict=True))
+
+
+def _aligned(nbytes: int) -> np.ndarray:
+    memory = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + nbytes]
+
+
+def same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two arrays hold the same bytes."""
+    return left.tobytes() == right.tobytes()
+
+
+def epsilon(array: np.ndarray) -> float:
+    """The distance between 1 and the next number of the array's element type, or of its parts."""
+    return float(ml_dtypes.finfo(array.dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def agree(wanted: np.ndarray, made: np.ndarray, ulps: float) -> bool:
+    """Whether two arrays are equal but for rounding: by so many ulps of the largest number.
+
+    NaN and infinity stand in the same places; integers are equal.
+    """
+    if same_bits(wanted, made):
+        return True
+    kind = wanted.dtype.kind
+    if kind in "biu":
+        return False
+    wide = np.complex128 if kind == "c" else np.float64
+    left, right = wanted.astype(wide), made.astype(wide)
+    finite = np.isfinite(left)
+    if not np.array_equal(left[~finite], right[~finite], equal_nan=True):
+        return False
+    if not np.isfinite(right[finite]).all():
+        return False
+    largest = np.abs(left[finite]).max(initial=0.0)
+    return bool(
+        np.abs(left[finite] - right[finite]).max(initial=0.0) <= ulps * epsilon(wanted) * largest
+    )
