@@ -47,11 +47,15 @@ def test_a_program_runs_without_the_compiler(program: str) -> None:
 
 
 def test_threads_are_as_many_as_the_user_wants(program: str) -> None:
-    """Threads of the process beyond those it has already with NumPy's library."""
+    """Threads of the process beyond those it has already with NumPy's library.
+
+    Another one, which sleeps, watches over the memory of results where that is used again.
+    """
     tasks = 'len(os.listdir("/proc/self/task"))'
     code = f"{IMPORT}\nbefore = {tasks}\n{CALL}\nprint({tasks} - before)"
     for threads in (1, 2, 5):
-        assert python(code, program, TVM_NUM_THREADS=str(threads)) == str(threads - 1)
+        settings = {"TVM_NUM_THREADS": str(threads), "TRACEJIT_RESULTS_LIMIT": "0"}
+        assert python(code, program, **settings) == str(threads - 1)
 
 
 def test_the_callers_affinity_is_left_alone(program: str) -> None:

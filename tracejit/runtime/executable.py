@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.backends.abi import STACK_BYTES, ArraySpec, address_of, table
 from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError
-from tracejit.runtime import workspace
+from tracejit.runtime import results, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
@@ -99,16 +99,14 @@ def load(path: Path, artifact: Artifact | None = None) -> Executable:
 def _runner(entry: Entry, artifact: Artifact) -> Run:
     """`Executable.run`: as few steps as there can be."""
     facts = table([*artifact.inputs, *artifact.outputs], artifact.constants)
-    shapes = [spec.shape for spec in artifact.outputs]
-    dtypes = [spec.dtype for spec in artifact.outputs]
     nbytes = artifact.workspace_bytes
-    empty, address = np.empty, address_of()
+    allocate, address = results.allocator(artifact.outputs), address_of()
 
     if artifact.aliases:
         return _donating(entry, artifact, facts)
 
     def run(arguments: Sequence[object]) -> list[np.ndarray] | None:
-        outputs = [*map(empty, shapes, dtypes)]
+        outputs = allocate()
         arrays = (facts, *arguments, *outputs)
         if entry(address(arrays)):
             raise_pending()
@@ -116,7 +114,7 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
         return outputs
 
     def run_in_workspace(arguments: Sequence[object]) -> list[np.ndarray] | None:
-        outputs = [*map(empty, shapes, dtypes)]
+        outputs = allocate()
         memory = workspace.take(nbytes)
         arrays = (facts, *arguments, *outputs, memory)
         status = entry(address(arrays))
@@ -128,9 +126,10 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
 
     if nbytes > STACK_BYTES:
         return run_in_workspace
-    if len(shapes) != 1:
+    if len(artifact.outputs) != 1 or results.is_shared(artifact.outputs[0]):
         return run
-    (shape,), (dtype,) = shapes, dtypes
+    shape, dtype = artifact.outputs[0].shape, artifact.outputs[0].dtype
+    empty = np.empty
 
     def run_for_one(arguments: Sequence[object]) -> list[np.ndarray] | None:
         output = empty(shape, dtype)
@@ -148,14 +147,13 @@ def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
     shared = dict(artifact.aliases)
     count, donated = len(artifact.inputs), tuple(shared.values())
     fresh = [n for n in range(len(artifact.outputs)) if n not in shared]
-    shapes = [artifact.outputs[number].shape for number in fresh]
-    dtypes = [artifact.outputs[number].dtype for number in fresh]
     # Where each output is found among the arguments and what is made beside them.
     made = {number: count + place for place, number in enumerate(fresh)}
     places = [{**shared, **made}[number] for number in range(len(artifact.outputs))]
     pick = itemgetter(*places) if len(places) > 1 else lambda arrays: (arrays[places[0]],)
     nbytes = artifact.workspace_bytes
-    empty, address = np.empty, address_of()
+    allocate = results.allocator([artifact.outputs[number] for number in fresh])
+    address = address_of()
 
     def run(arguments: Sequence[object]) -> list[np.ndarray] | None:
         if len(arguments) != count:
@@ -163,7 +161,7 @@ def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
         # The function itself sees whether they are writable.
         if not are_apart(arguments) and not are_donatable(arguments, donated):
             return None
-        outputs: list[Any] = [*pick((*arguments, *map(empty, shapes, dtypes)))]
+        outputs: list[Any] = [*pick((*arguments, *allocate()))]
         if nbytes <= STACK_BYTES:
             arrays = (facts, *arguments, *outputs)
             status = entry(address(arrays))
