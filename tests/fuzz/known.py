@@ -48,6 +48,9 @@ _WITH_CUTS = {
     *("Acos", "Acosh", "Asin", "Asinh", "Atanh", "Atan2", "Log", "Log1p", "Pow", "Rsqrt", "Sqrt"),
 }
 
+# Arrays of so many elements are reduced by other code of XLA's.
+_MANY = 4096
+
 Where = Callable[..., "np.ndarray | bool"]
 
 
@@ -244,6 +247,16 @@ def _in_stages(instruction: Instruction, *operands: np.ndarray) -> bool:
     return any(a.tobytes() != np.asarray(b).tobytes() for a, b in zip(made, initial, strict=True))
 
 
+def _lost_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    """NaN among the minima or maxima of arrays of many elements."""
+    if len(operands) != 2 or operands[0].size < _MANY:
+        return False
+    if instruction.attributes["to_apply"].root.op.name not in ("Max", "Min"):
+        return False
+    result = evaluate_instruction(instruction, operands)
+    return np.asarray(result != result)
+
+
 def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
     return len(operands) > 2 and any(
         element_type_of(o.dtype).is_floating and o.dtype.itemsize < 4 and o.size > 8
@@ -367,6 +380,11 @@ KNOWN: list[Difference] = [
         ["Reduce"],
         "XLA reduces long dimensions in stages, each of which takes the initial value again",
         _in_stages,
+    ),
+    Difference(
+        ["Reduce"],
+        "XLA keeps NaN in minima and maxima, but not in those of 4,096 elements and more",
+        _lost_nan,
     ),
     Difference(
         ["Reduce", "ReduceWindow"],

@@ -5,7 +5,7 @@ several times (`RUNS`), every floating-point number a few units in the last plac
 calls too, and the results may differ by a multiple of what that did. Where it turned a comparison,
 an index or an infinity round, nothing can be said, and the element is left out. In some runs
 nothing is rounded, but XLA's CPU backend has taken denormal numbers for zeros. Any run may give
-zeros and NaN other signs.
+zeros and NaN other signs, and NaN other bits.
 
 Numbers of which nothing is known are others in each run: those that `tests.fuzz.known` says so of,
 sums of terms so large that some ways of adding them overflow, bits of rounded numbers, and what
@@ -51,7 +51,8 @@ class Run:
     """One way to be off.
 
     ``rounds`` is "up", away from zero, "any" or "none". ``sign`` is that of all zeros and NaN, 0
-    for any. ``unknown`` stands for numbers of which nothing is known; ``whole`` for integers.
+    for any; all bits of a negative NaN are set. ``unknown`` stands for numbers of which nothing is
+    known; ``whole`` for integers.
     """
 
     rounds: str
@@ -190,7 +191,18 @@ def _off(array: np.ndarray, rng: np.random.Generator, run: Run, name: str = "") 
             signs = run.sign or rng.choice([-1, 1], array.shape)
             unsigned = np.isnan(moved) | (moved == 0)
             moved = np.where(unsigned, np.copysign(moved, signs), moved)
-        return np.asarray(moved.astype(array.dtype))
+        return _with_full_nan(np.asarray(moved.astype(array.dtype)))
+
+
+def _with_full_nan(array: np.ndarray) -> np.ndarray:
+    """All bits of each negative NaN set."""
+    if array.dtype.kind == "c":
+        made = np.empty_like(array)
+        made.real, made.imag = _with_full_nan(array.real), _with_full_nan(array.imag)
+        return made
+    bits = array.view(f"i{array.dtype.itemsize}")
+    is_full = (array != array) & (bits < 0)
+    return np.where(is_full, np.array(-1, bits.dtype), bits).view(array.dtype)
 
 
 def _is_bits_of_rounded(instruction: Instruction) -> bool:

@@ -103,6 +103,16 @@ def test_bits_of_rounded_numbers_say_nothing() -> None:
     assert found(entry_of(ops.bitcast_convert_type(x, narrow), x), given, [72.0] * 4, False)
 
 
+def test_computed_nan_have_any_bits() -> None:
+    x = ops.parameter(0, Shape(ElementType.F16))
+    words = ElementType.U16
+    angle = entry_of(ops.bitcast_convert_type(ops.atanh(x), words), x)
+    for bits in (0x7E00, 0xFE00, 0x7FFF, 0xFFFF):
+        assert not found(angle, np.array(2, np.float16), [bits], True)
+    nan = np.array(np.nan, np.float16)
+    assert found(entry_of(ops.bitcast_convert_type(x, words), x), nan, [0xFFFF], True)
+
+
 def test_rounding_inside_of_a_loop() -> None:
     """What little is left of a difference, a thousand times, in every step."""
     scalar = Shape(ElementType.F32)
@@ -142,6 +152,16 @@ def test_unknown_numbers_reach_predicates() -> None:
     x = ops.parameter(0, Shape(ElementType.PRED, (5,)))
     total = ops.reduce(x, constant(True), ops.scalar_computation("or", ElementType.PRED), [])
     assert not judge_graph(Module("dropped", entry_of(total, x)), 0).failed
+
+
+def test_nan_among_many_numbers_is_lost() -> None:
+    for size, is_lost in ((4096, True), (4095, False)):
+        x = ops.parameter(0, Shape(ElementType.F32, (size,)))
+        numbers = np.ones(size, np.float32)
+        numbers[7] = np.nan
+        assert found(entry_of(ops.reduce_min(x, [0]), x), numbers, [1], True) is not is_lost
+        assert found(entry_of(ops.reduce_min(x, [0]), x), numbers, [1], False)
+        assert found(entry_of(ops.reduce_min(x, [0]), x), np.ones(size, np.float32), [2], True)
 
 
 def test_computed_nan_have_any_place_in_an_order() -> None:
