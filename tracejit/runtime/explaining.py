@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracejit.backends.explanation import Explanation, KernelFacts, Nest, Node
+from tracejit.backends.explanation import Change, Explanation, KernelFacts, Nest, Node
 from tracejit.errors import UnsupportedError
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.measuring import Timing, timed
 from tracejit.runtime.roofline import Limits, machine_limits
+from tracejit.runtime.tuning_notes import Tuning
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class KernelReport:
     Timed, ``calls`` is how often it ran, ``seconds`` how long in all, and ``attained`` how near it
     came to its bound, 1 being there. Otherwise ``calls`` is how often it is called, None inside a
     loop or a branch.
+
+    Tuned, ``changes`` are the questions that are answered otherwise than by the cost model, each
+    with its answer and the new one, and ``gain`` the kernel's seconds before and after.
     """
 
     name: str
@@ -53,6 +57,8 @@ class KernelReport:
     calls: int | None
     seconds: float | None
     attained: float | None
+    changes: tuple[Change, ...] = ()
+    gain: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Report:
     Untimed, the body of a loop counts once (``unknown_loops`` is how many loops there are) and of a
     branch the dearest side. ``call_seconds`` is the fastest whole call, ``seconds`` the sum of the
     kernels' times, each of which includes up to a microsecond for being called on its own.
+    ``tuning`` is how the program was tuned, if it was.
     """
 
     kernels: tuple[KernelReport, ...]
@@ -75,6 +82,7 @@ class Report:
     seconds: float | None
     call_seconds: float | None
     limits: Limits
+    tuning: Tuning | None = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -114,7 +122,7 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
         made = KernelReport(
             facts.name, facts.ops, facts.schedule, facts.loops, where, facts.threads,
             facts.bytes_read, facts.bytes_written, facts.flops, facts.transcendentals,
-            facts.callbacks, bound, seconds, share, called, None, None,
+            facts.callbacks, bound, seconds, share, called, None, None, facts.changes, facts.gain,
         )  # fmt: skip
         kernels.append(made if timing is None else _with_times(made, timing, number))
 
@@ -133,6 +141,7 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
         None if timing is None else sum(timing.seconds),
         None if timing is None else timing.whole,
         limits,
+        executable.tuning,
     )
 
 
@@ -230,6 +239,9 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"    loops {loops}"
         if k.callbacks:
             yield f"    calls {', '.join(k.callbacks)}"
+        if k.gain is not None:
+            changes = [f"{question}: {new} (was {old})" for question, old, new in k.changes]
+            yield f"    tuned from {_time(k.gain[0])} to {_time(k.gain[1])}: {'; '.join(changes)}"
     yield (
         f"total: {_bytes(report.bytes_read)} read, {_bytes(report.bytes_written)} written, "
         f"{_count(report.flops)} flops, {_count(report.transcendentals)} transcendental, "
@@ -239,6 +251,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"measured: kernels {_time(report.seconds)}, a call {_time(report.call_seconds)}"
     elif report.unknown_loops:
         yield f"{report.unknown_loops} loops are counted as if they ran once"
+    if report.tuning is not None:
+        yield _tuned(report.tuning)
     limits = report.limits
     yield (
         f"this machine: {limits.flops32 / 1e9:.0f} Gflop/s in f32, "
@@ -246,6 +260,14 @@ def _lines(report: Report) -> Iterator[str]:
         f"{limits.bandwidths[0] / 1e9:.0f} to {limits.bandwidths[-1] / 1e9:.0f} GB/s; "
         f"workspace {_bytes(report.workspace_bytes)}"
     )
+
+
+def _tuned(tuning: Tuning) -> str:
+    found = "nothing was clearly quicker"
+    if tuning.kept:
+        found = f"a call took {_time(tuning.before)} and takes {_time(tuning.after)}"
+    rest = "" if tuning.complete else ", some were left out for want of time"
+    return f"tuned for {tuning.seconds:g} s: {found}; {tuning.candidates} candidates{rest}"
 
 
 def _chain(kernel: KernelReport) -> list[Nest]:

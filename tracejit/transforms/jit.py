@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -60,6 +60,9 @@ from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
 from tracejit.transforms.version import Call, Version
 
+if TYPE_CHECKING:
+    from tracejit.transforms.tuned import Tune
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -88,6 +91,7 @@ class JitFunction(Generic[P, R]):
         memory_budget: int | None,
         autograph: bool,
         tiered: bool,
+        tune: float | None,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = load("tracejit.statements").autograph(function) if autograph else function
@@ -102,6 +106,12 @@ class JitFunction(Generic[P, R]):
                 f"jit of {self._title}: tiered=True does not go with memory_budget=, to which the "
                 "interpreter does not keep"
             )
+        if tune is not None and (tiered or check):
+            other = "check=True, which interprets" if check else "tiered=True, which does not wait"
+            raise ArgumentError(f"jit of {self._title}: tune= does not go with {other}")
+        self._tune: Tune | None = None
+        if tune is not None:
+            self._tune = load("tracejit.transforms.tuned").Tune(tune, self._title)
         self._target = target
         self._check = check
         self._record_numpy = record_numpy
@@ -124,6 +134,7 @@ class JitFunction(Generic[P, R]):
             "memory_budget": memory_budget,
             "autograph": autograph,
             "tiered": tiered,
+            "tune": tune,
         }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -205,7 +216,11 @@ class JitFunction(Generic[P, R]):
                 arrays.append(np.asarray(leaf, abstract.shape.dtype))
             return arrays
 
-        return Lowered(staged, self._target, self._check, flatten, self._paths(call))
+        paths = self._paths(call)
+        if self._tune is None:
+            return Lowered(staged, self._target, self._check, flatten, paths)
+        arguments = load("tracejit.transforms.tuned").stand_ins(staged.module, leaves)
+        return Lowered(staged, self._target, False, flatten, paths, self._tune, arguments)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         call = self._take_apart(args, kwargs)
@@ -240,6 +255,8 @@ class JitFunction(Generic[P, R]):
                     record = compilation(self._described(call), earlier, seconds)
                     self._compilations = (*self._compilations, (record, version.tier))[-REMEMBERED:]
                     self._count += 1
+                    # Interrupted, it is answered from now on by what is compiled already.
+                    version.improve(leaves)
         version.settle()
         self._latest = version.shortcut
         return version(leaves)  # type: ignore[no-any-return]
@@ -329,6 +346,10 @@ class JitFunction(Generic[P, R]):
         if module.input_output_alias and any(orders):
             module = load("tracejit.transforms.donation").kept_aliases(module)
         describe = partial(self._parameters.describe, call.structure, positions=call.positions)
+        if self._tune is not None:
+            executable = self._tune.compiled(module, self._target)
+            improve = partial(self._tune.improved, module=module, target=self._target)
+            return Version(staged, executable, call, leaves, orders, describe, improvement=improve)
         if not self._tiered:
             executable = compile_module(module, self._target, self._check)
             return Version(staged, executable, call, leaves, orders, describe)
@@ -377,6 +398,7 @@ def jit(
     memory_budget: int | None = None,
     autograph: bool = False,
     tiered: bool = False,
+    tune: float | None = None,
     mutates: None = None,
 ) -> JitFunction[P, R]: ...
 
@@ -395,6 +417,7 @@ def jit(
     memory_budget: int | None = None,
     autograph: bool = False,
     tiered: bool = False,
+    tune: float | None = None,
     mutates: None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
@@ -414,6 +437,7 @@ def jit(
     memory_budget: int | None = None,
     autograph: bool = False,
     tiered: bool = False,
+    tune: float | None = None,
     mutates: Mutated,
 ) -> Callable[P, R]: ...
 
@@ -432,6 +456,7 @@ def jit(
     memory_budget: int | None = None,
     autograph: bool = False,
     tiered: bool = False,
+    tune: float | None = None,
     mutates: Mutated,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
@@ -450,6 +475,7 @@ def jit(
     memory_budget: int | None = None,
     autograph: bool = False,
     tiered: bool = False,
+    tune: float | None = None,
     mutates: Mutated | None = None,
 ) -> Any:
     """``function``, compiled for each combination of shapes and dtypes it is called with.
@@ -470,8 +496,11 @@ def jit(
     `Compiled.memory_analysis` counts: values are computed again instead of being kept until that is
     so, and `MemoryBudgetError` is raised if it cannot be. ``tiered`` compiles in another process:
     calls are answered by the interpreter until the code is there, and `wait_until_compiled` waits
-    for it. ``mutates`` names the arguments, NumPy arrays, that the function writes to: their new
-    values are written back. Also a decorator, with and without arguments.
+    for it. ``tune`` is for how many seconds the first call of each kind measures, on its arguments,
+    other ways to write the kernels that take most time; what is clearly quicker is taken, and kept
+    on disk for other processes that tune. Sums may be added in another order then. ``mutates``
+    names the arguments, NumPy arrays, that the function writes to: their new values are written
+    back. Also a decorator, with and without arguments.
 
     Raises `ArgumentError`, naming the argument, for what is no array of numbers, and for a donated
     array that shares memory with another argument, `ReadOnlyError` for one that is read-only,
@@ -493,6 +522,7 @@ def jit(
             memory_budget,
             autograph and mutates is None,
             tiered,
+            tune,
         )
 
     def decorate(function: Callable[P, R]) -> Any:

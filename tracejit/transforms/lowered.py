@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tracejit import hlo
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.memory_analysis import MemoryAnalysis
     from tracejit.transforms.memory_report import MemoryReport
+    from tracejit.transforms.tuned import Tune
 
 Flatten = Callable[..., list[Any]]
 
@@ -111,13 +114,22 @@ class Lowered:
     """A traced function that is not compiled yet."""
 
     def __init__(
-        self, staged: Staged, target: str, check: bool, flatten: Flatten, names: Sequence[str]
+        self,
+        staged: Staged,
+        target: str,
+        check: bool,
+        flatten: Flatten,
+        names: Sequence[str],
+        tune: Tune | None = None,
+        arguments: Sequence[np.ndarray] = (),
     ) -> None:
         self._staged = staged
         self._target = target
         self._check = check
         self._flatten = flatten
         self._names = names
+        self._tune = tune
+        self._arguments = arguments
 
     @property
     def module(self) -> Module:
@@ -156,6 +168,10 @@ class Lowered:
         return report
 
     def compile(self) -> Compiled:
-        """The compiled function."""
-        executable = compile_module(self.module, self._target, self._check)
+        """The compiled function, tuned if `jit` was told to."""
+        if self._tune is None:
+            executable = compile_module(self.module, self._target, self._check)
+        else:
+            untuned = self._tune.compiled(self.module, self._target)
+            executable = self._tune.improved(untuned, self.module, self._target, self._arguments)
         return Compiled(self._staged, executable, self._flatten, self._names, self._target)

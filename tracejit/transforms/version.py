@@ -37,7 +37,8 @@ class Call(NamedTuple):
 class Version:
     """A function compiled for one kind of arguments.
 
-    Where the program is ``pending``, ``executable`` answers until it is there.
+    Where the program is ``pending``, ``executable`` answers until it is there. ``improvement``
+    makes a better one of it, given arrays to measure both on.
     """
 
     def __init__(
@@ -49,10 +50,12 @@ class Version:
         orders: Sequence[Order],
         describe: Callable[[int], str],
         pending: Pending | None = None,
+        improvement: Callable[..., Executable] | None = None,
     ) -> None:
         self._staged = staged
         self._describe = describe
         self._pending = pending
+        self._improvement = improvement
         self.tier = Tier("machine code" if pending is None else "interpreter")
         dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
         self._numbers = [
@@ -100,8 +103,23 @@ class Version:
         self._use(executable)
         return True
 
+    def improve(self, leaves: Sequence[Any]) -> None:
+        """Has a better program answer from now on, where one is to be looked for."""
+        improvement, self._improvement = self._improvement, None
+        if improvement is not None:
+            arguments = self._arrays(list(leaves))
+            self._use(improvement(self._executable, arguments=arguments))
+
     def __call__(self, leaves: list[Any]) -> Any:
         """The function's result for leaves of the kind it is compiled for."""
+        leaves = self._arrays(leaves)
+        executable = self._executable
+        if executable.donated:
+            require_donatable(leaves, executable.donated, self._describe)
+        return self._finish(executable(leaves))
+
+    def _arrays(self, leaves: list[Any]) -> list[Any]:
+        """The leaves as the program takes them, in place of what they were."""
         for place, _, dtype in self._numbers:
             try:
                 leaves[place] = np.asarray(leaves[place], dtype)
@@ -111,7 +129,4 @@ class Version:
                 ) from error
         for place, order in self._orders:
             leaves[place] = leaves[place].transpose(order)
-        executable = self._executable
-        if executable.donated:
-            require_donatable(leaves, executable.donated, self._describe)
-        return self._finish(executable(leaves))
+        return leaves
