@@ -66,6 +66,7 @@ class Process:
             raise AbsentError(hello["absent"])
         self.version: str = hello["version"]
         self.compiles: bool = hello["compiles"]
+        self.has_tiers: bool = hello["has_tiers"]
 
     def __enter__(self) -> Process:
         return self

@@ -73,7 +73,10 @@ class Memories:
 
 @dataclass
 class Report:
-    """All that was measured; ``cells``, ``starts`` and ``memories`` by case, then by engine."""
+    """All that was measured; ``cells``, ``starts`` and ``memories`` by case, then by engine.
+
+    An engine with tiers has two ``starts``, with and without.
+    """
 
     machine: dict[str, str]
     versions: dict[str, str] = field(default_factory=dict)

@@ -108,13 +108,18 @@ class Session:
             return [arrays[name] for name in arrays.files]
 
     def measure_starts(self, case: Case) -> None:
-        """For each engine that compiles: two new processes in turn, sharing an empty folder."""
+        """For each engine that compiles: two new processes in turn, sharing an empty folder.
+
+        Two more for one that has something else answer while it compiles.
+        """
         row = self.report.starts[case.name] = {}
         for engine, cell in self.report.cells[case.name].items():
-            if not cell.error and self.process(engine).compiles:
+            if cell.error or not self.process(engine).compiles:
+                continue
+            for tiered in (False, True)[: 1 + self.process(engine).has_tiers]:
                 with tempfile.TemporaryDirectory(dir=self.folder) as cache:
-                    cold, cached = (self.first_in_new(case, engine, cache) for _ in range(2))
-                row[engine] = Starts(cold, cached)
+                    cold, cached = (self.start_new(case, engine, cache, tiered) for _ in range(2))
+                row[f"{engine}, tiered" if tiered else engine] = Starts(cold, cached)
 
     def measure_memory(self, case: Case) -> None:
         """For each engine, in new processes: two in turn that share a folder if it compiles.
@@ -142,12 +147,11 @@ class Session:
             said = process.ask(do="memory", case=case.name, tiny=self.settings.tiny)
         return None if said["peak"] is None else Memory(**said)
 
-    def first_in_new(self, case: Case, engine: str, cache: str) -> Start:
+    def start_new(self, case: Case, engine: str, cache: str, tiered: bool) -> Start:
         """Loads an engine and calls once, nothing warmed up; compiled code is kept in ``cache``."""
-        saved = str(self.folder / f"{engine}.npz")
-        request = {"case": case.name, "tiny": self.settings.tiny, "results": saved}
+        request = {"case": case.name, "tiny": self.settings.tiny, "tiered": tiered}
         with self.start(engine, **kept_in(cache)) as process:
-            return Start(process.start_seconds, process.ask(do="first", **request)["first"])
+            return Start(process.start_seconds, process.ask(do="start", **request)["first"])
 
 
 def kept_in(cache: str) -> dict[str, str]:

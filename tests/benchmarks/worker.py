@@ -3,11 +3,14 @@
     python -m tests.benchmarks.worker ENGINE TABLE
 
 TABLE is the module whose CASES are measured. The first line says whether the engine is there:
-{"version": …, "compiles": …} or {"absent": …}. Then, for each request:
+{"version": …, "compiles": …, "has_tiers": …} or {"absent": …}. Then, for each request:
 
     {"do": "warm"}                          one jitted call of next to nothing
     {"do": "first", "case": …, "tiny": …, "results": PATH}
                                             the first call; its results are saved
+    {"do": "start", "case": …, "tiny": …, "tiered": …}
+                                            the first call, in tiers or not; afterwards it is
+                                            compiled
     {"do": "trace"}                         that case traced once more, not compiled
     {"do": "sample", "seconds": …}          steady calls of that case
     {"do": "memory", "case": …, "tiny": …}  the memory before the first call and the most after some
@@ -67,13 +70,27 @@ class Worker:
     def first(self, case: str, tiny: bool, results: str) -> dict[str, Any]:
         """Times the first call and saves its results for comparison."""
         self.choose(case, tiny)
+        seconds, result = self.timed()
+        np.savez(results, *self.engine.results(result))
+        return {"first": seconds}
+
+    def start(self, case: str, tiny: bool, tiered: bool) -> dict[str, Any]:
+        """Times the first call, and returns when nothing is being compiled any more."""
+        self.choose(case, tiny)
+        if not tiered:
+            return {"first": self.timed()[0]}
+        self.call = self.engine.prepare_tiered(self.implementation)
+        seconds, _ = self.timed()
+        self.engine.settle(self.call)
+        return {"first": seconds}
+
+    def timed(self) -> tuple[float, Any]:
+        """How long one call takes, and its result."""
         start = perf_counter()
         result = self.call(*self.arguments)
         if self.engine.wait is not None:
             self.engine.wait(result)
-        seconds = perf_counter() - start
-        np.savez(results, *self.engine.results(result))
-        return {"first": seconds}
+        return perf_counter() - start, result
 
     def trace(self) -> dict[str, Any]:
         """Times tracing alone, of a function that was never traced before."""
@@ -102,6 +119,7 @@ class Worker:
         does: dict[str, Callable[..., dict[str, Any]]] = {
             "warm": self.warm,
             "first": self.first,
+            "start": self.start,
             "trace": self.trace,
             "sample": self.sample,
             "memory": self.memory,
@@ -118,7 +136,11 @@ def main(name: str, table: str) -> None:
     except ModuleNotFoundError as error:
         print(json.dumps({"absent": str(error)}), file=answers)
         return
-    hello = {"version": engine.version, "compiles": engine.compiles}
+    hello = {
+        "version": engine.version,
+        "compiles": engine.compiles,
+        "has_tiers": engine.has_tiers,
+    }
     print(json.dumps(hello), file=answers)
     worker = Worker(name, engine, import_module(table).CASES)
     for line in sys.stdin:

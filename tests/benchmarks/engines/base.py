@@ -19,6 +19,8 @@ class Engine:
     version: str
     # Whether a first call traces and compiles, so that timing it makes sense.
     compiles = False
+    # Whether something else can answer while it compiles.
+    has_tiers = False
     # Called on every result inside the timed region, unless it is None.
     wait: Callable[[Any], None] | None = None
 
@@ -33,6 +35,14 @@ class Engine:
     def prepare(self, implementation: Implementation) -> Callable[..., Any]:
         """What is called, as a user of the library would write it; nothing is reused."""
         return partial(implementation, self.module)
+
+    def prepare_tiered(self, implementation: Implementation) -> Callable[..., Any]:
+        """The same, but the first calls are answered by something that needs no compiler."""
+        raise NotImplementedError(f"{type(self).__name__} has no tiers")
+
+    def settle(self, prepared: Any) -> None:
+        """Returns when what `prepare_tiered` made is compiled."""
+        raise NotImplementedError(f"{type(self).__name__} has no tiers")
 
     def trace(self, prepared: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         """Traces without compiling; only if ``compiles``."""

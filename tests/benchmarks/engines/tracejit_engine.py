@@ -13,6 +13,7 @@ from tests.benchmarks.engines.base import Engine
 
 class TracejitEngine(Engine):
     compiles = True
+    has_tiers = True
 
     def __init__(self) -> None:
         self.module = tj
@@ -21,6 +22,15 @@ class TracejitEngine(Engine):
     def prepare(self, implementation: Implementation) -> Callable[..., Any]:
         prepared: Callable[..., Any] = tj.jit(lambda *arguments: implementation(tj, *arguments))
         return prepared
+
+    def prepare_tiered(self, implementation: Implementation) -> Callable[..., Any]:
+        prepared: Callable[..., Any] = tj.jit(
+            lambda *arguments: implementation(tj, *arguments), tiered=True
+        )
+        return prepared
+
+    def settle(self, prepared: Any) -> None:
+        prepared.wait_until_compiled()
 
     def trace(self, prepared: Any, arguments: tuple[Any, ...]) -> None:
         prepared.lower(*arguments)
