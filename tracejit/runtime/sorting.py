@@ -9,7 +9,9 @@ a partition puts before and behind some places of a single row.
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -36,40 +38,54 @@ def _sort_values(
     given = view(source, (outer, length, inner), dtype)
     made = view(target, (outer, length, inner), dtype)
     if total and made.dtype.kind == "f":
-        np.copyto(made.view(_integer(made)), _total_order(given))
-        _sort(made.view(_integer(made)))
+        _sort(_total_order(given), made.view(_integer(made)))
         np.copyto(made.view(_integer(made)), _total_order(made))
     else:
-        np.copyto(made, given)
-        _sort(made)
+        _sort(given, made)
         if made.dtype.kind == "f":
             _restore_equals(given, made, descending)
     if descending:
         np.copyto(made, made[:, ::-1].copy())
 
 
-def _sort(made: np.ndarray) -> None:
-    """In place in the middle dimension, in as many threads as compiled code uses."""
+def _sort(given: np.ndarray, made: np.ndarray) -> None:
+    """Sorts the middle dimension into ``made``, in as many threads as compiled code uses."""
     outer, length, inner = made.shape
     threads = min(thread_count(), outer if outer > 1 else length)
     if threads == 1 or inner > 1 or made.size < _SHARED_FROM:
+        np.copyto(made, given)
         made.sort(axis=1)
         return
-    rows = made[:, :, 0] if outer > 1 else made[0, :, 0]
-    cuts = [len(rows) * number // threads for number in range(1, threads)]
-    if outer == 1:
-        rows.partition(cuts)
-    first, *rest = np.split(rows, cuts)
+    if outer > 1:
+        cuts = [outer * number // threads for number in range(1, threads)]
+        pairs = zip(np.split(given, cuts), np.split(made, cuts), strict=True)
+        _in_threads([functools.partial(_sort_rows, *pair) for pair in pairs])
+        return
+    row = made[0, :, 0]
+    np.copyto(row, given[0, :, 0])
+    cuts = [length * number // threads for number in range(1, threads)]
+    row.partition(cuts)
+    _in_threads([part.sort for part in np.split(row, cuts)])
+
+
+def _sort_rows(given: np.ndarray, made: np.ndarray) -> None:
+    np.copyto(made, given)
+    made.sort(axis=1)
+
+
+def _in_threads(tasks: Sequence[Callable[[], None]]) -> None:
+    """Runs them at once; none may raise."""
+    first, *rest = tasks
     started = []
-    for part in rest:
-        thread = threading.Thread(target=part.sort)
+    for task in rest:
+        thread = threading.Thread(target=task)
         try:
             thread.start()
         except RuntimeError:  # the interpreter ends, or there are too many threads
-            part.sort()
+            task()
         else:
             started.append(thread)
-    first.sort()
+    first()
     for thread in started:
         thread.join()
 
@@ -88,8 +104,11 @@ def _total_order(array: np.ndarray) -> np.ndarray:
 def _restore_equals(given: np.ndarray, made: np.ndarray, descending: bool) -> None:
     """Zeros and NaN in each sorted row as they follow each other in ``given``, or backwards."""
     bits = given.view(_integer(given))
-    # Negative zero's bits are those of the least integer.
-    rows = np.isnan(made[:, -1]) | (bits.min(axis=1) == np.iinfo(bits.dtype).min)
+    rows = np.isnan(made[:, -1])
+    # Negative zero's bits are those of the least integer. One minimum of all is quickly found.
+    least = np.iinfo(bits.dtype).min
+    if bits.min() == least:
+        rows |= bits.min(axis=1) == least
     step = -1 if descending else 1
     for outer, inner in np.argwhere(rows):
         row, result = given[outer, :, inner], made[outer, :, inner]
