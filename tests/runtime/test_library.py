@@ -166,3 +166,27 @@ class TestImportingTvm:
         assert not gc.isenabled()
         """
         assert python(code) == ""
+
+    def test_what_a_cpu_does_not_need_waits(self) -> None:
+        code = """
+        import os, sys
+        from tracejit.runtime import importing_tvm
+        with importing_tvm():
+            import tvm
+        assert "TVM_DEVICE_BACKEND_AUTOLOAD" not in os.environ
+        assert "tvm.relax.op" not in sys.modules
+        from tvm.relax import Var
+        assert "tvm.relax.op" in sys.modules
+        tvm.backend.load("opencl")
+        assert tvm.backend.is_loaded("opencl")
+        """
+        assert python(code) == ""
+
+    def test_the_users_choice_of_backends_holds(self) -> None:
+        code = """
+        from tracejit.runtime import importing_tvm
+        with importing_tvm():
+            import tvm
+        print(tvm.backend.is_loaded("opencl"))
+        """
+        assert python(code, TVM_DEVICE_BACKEND_AUTOLOAD="1") == "True"

@@ -1,54 +1,73 @@
 """The one way to import TVM: quickly, and without a trace in the rest of the process.
 
-tvm_ffi imports PyTorch where it is installed, to recognise its tensors. We pass none, and it would
-triple the time that the import takes.
+Of what TVM imports, little compiles for a CPU. tvm_ffi imports PyTorch where it is installed, to
+recognise its tensors; we pass none. TVM's graph compiler waits until somebody asks for it, and its
+GPU backends are left out, unless ``TVM_DEVICE_BACKEND_AUTOLOAD`` is set: whoever compiles for one
+in the same process calls ``tvm.backend.load("cuda")``. Together they would take six times as long.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from types import ModuleType
 
 from tracejit.runtime.library import runtime
 
+_UNNEEDED = "torch"
+_LATER = "tvm.relax"
+_AUTOLOAD = "TVM_DEVICE_BACKEND_AUTOLOAD"
 
-class _Absent(MetaPathFinder):
-    """Says that a package is not installed, to one thread."""
 
-    def __init__(self, package: str) -> None:
-        self._package = package
+class _Less(MetaPathFinder):
+    """Says to one thread that a package is not installed, and puts off another until its use."""
+
+    def __init__(self) -> None:
         self._thread = threading.get_ident()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name == self._package and threading.get_ident() == self._thread:
+        if name not in (_UNNEEDED, _LATER) or threading.get_ident() != self._thread:
+            return None
+        if name == _UNNEEDED:
             raise ModuleNotFoundError(f"{name} is not needed here", name=name)
-        return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, Loader):
+            spec.loader = LazyLoader(spec.loader)
+        return spec
 
 
 @contextmanager
 def importing_tvm() -> Iterator[None]:
-    """Inside, imports by this thread do not find PyTorch, unless it is imported already.
+    """Inside, imports by this thread take of TVM what a CPU needs, and find no PyTorch.
 
-    TVM's runtime is loaded first, with our settings. Garbage collection waits, which takes a tenth
-    off the import; and TVM's exception hook, which would end a user's child processes, is undone.
+    What is imported already stays. TVM's runtime is loaded first, with our settings. Garbage
+    collection waits, which takes a tenth off the import; and TVM's exception hook, which would end
+    a user's child processes, is undone.
     """
-    runtime()
-    absent = _Absent("torch")
+    # TVM imports the names of what the rest of its runtime defines before it loads it. It takes
+    # the error in its stride, but working out the error's backtrace takes a quarter of a second.
+    runtime().load_rest()
+    less = _Less()
     hook, collects = sys.excepthook, gc.isenabled()
-    sys.meta_path.insert(0, absent)
+    chosen = os.environ.get(_AUTOLOAD)
+    sys.meta_path.insert(0, less)
     gc.disable()
+    os.environ.setdefault(_AUTOLOAD, "0")
     try:
         yield
     finally:
-        sys.meta_path.remove(absent)
+        sys.meta_path.remove(less)
         sys.excepthook = hook
+        if chosen is None:
+            os.environ.pop(_AUTOLOAD, None)
         if collects:
             gc.enable()

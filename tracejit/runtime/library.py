@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,11 @@ class Runtime:
         call = self.ffi.TVMFFIFunctionCall
         self.check(call(self._load, ctypes.byref(argument), 1, ctypes.byref(result)))
         return library
+
+    def load_rest(self) -> None:
+        """Load what compiled programs do not need, and `import tvm` does; it may be missing."""
+        with suppress(CompilationError, OSError):
+            ctypes.CDLL(str(_library_path("tvm", "libtvm_runtime_extra")))
 
     def _run_serially(self) -> None:
         """After a fork the pool's threads exist no more, and waiting for them would be forever."""
