@@ -121,7 +121,8 @@ __getattr__ = on_first_use(
     ("builder", "custom_ops", "debug", "lax", "nn", "numpy", "optim", "random", "scipy"),
     {name: module for module, names in _MEMBERS.items() for name in names},
 )
-implemented_in("tracejit.numpy", "numpy", "math", "cmath")
+implemented_in("tracejit.numpy", "numpy")
 implemented_in("tracejit.numpy.fft", "numpy.fft")
-implemented_in("tracejit.scipy.special", "scipy.special")
 implemented_in("tracejit.numpy.linalg", "numpy.linalg")
+implemented_in("tracejit.numpy.mathematics", "math")
+implemented_in("tracejit.scipy.special", "scipy.special")

@@ -7,6 +7,7 @@ load("tracejit.scipy.special")
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -17,13 +18,26 @@ def load(module: str) -> ModuleType:
     return importlib.import_module(module)
 
 
+def members_of(package: str, names: Mapping[str, str]) -> dict[str, str]:
+    """The full name of each name's module, for a package's names by the module that defines them.
+
+    ``names`` has words in a string for each module, which is one of the package's own unless its
+    name has a dot.
+    """
+    return {
+        name: module if "." in module else f"{package}.{module}"
+        for module, words in names.items()
+        for name in words.split()
+    }
+
+
 def on_first_use(
     package: str, submodules: Iterable[str] = (), members: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
     """A package's ``__getattr__``, which imports its ``submodules`` when one asks for them.
 
-    ``members`` are names that other modules define, each with the module's full name. Raises
-    `AttributeError` for every other name.
+    ``members`` are names that other modules define, each with the module's full name; from then on
+    they are the package's own. Raises `AttributeError` for every other name.
     """
     parts = frozenset(submodules)
     elsewhere = dict(members or {})
@@ -32,7 +46,9 @@ def on_first_use(
         if name in parts:
             return load(f"{package}.{name}")
         if name in elsewhere:
-            return getattr(load(elsewhere[name]), name)
+            value = getattr(load(elsewhere[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getattribute

@@ -236,7 +236,8 @@ def install(path: Path) -> None:
     # np.int64(x) records, as it does where NumPy's own name stands in a traced function.
     classes = {name: scalar_class(own) for name, own in vars(np).items() if isinstance(own, type)}
     records = {name: made for name, made in classes.items() if isinstance(made, ScalarClass)}
-    enter("autograd.numpy", {**vars(tnp), **records, "__version__": np.__version__}, np)
+    names = {name: getattr(tnp, name) for name in dir(tnp)}
+    enter("autograd.numpy", {**names, **records, "__version__": np.__version__}, np)
     enter("autograd.numpy.linalg", vars(importlib.import_module("tracejit.numpy.linalg")))
     enter("autograd.numpy.fft", vars(importlib.import_module("tracejit.numpy.fft")))
     enter("autograd.numpy.random", {}, np.random)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tracejit.numpy
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 
 PAGE = Path(__file__).parents[2] / "docs" / "numpy.md"
 

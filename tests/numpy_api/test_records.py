@@ -18,7 +18,7 @@ from tests.numpy_api.compare import by_numpy, same
 from tests.numpy_api.drawn import arrays_of
 from tests.numpy_api.families import FAMILIES
 from tests.numpy_api.records import RECORDS, Record
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 
 EXAMPLES = {"sampled": 6, "full": 60}
 BUILTIN = (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError, NotImplementedError)

@@ -2,301 +2,56 @@
 
 lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 lax.scan(step, carry, xs)
+
+A module of the package is imported when a name of it is first used; `__init__.pyi` has the same
+names for type checkers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from tracejit.loading import members_of, on_first_use
 
-from tracejit.attributes import ConvDimensionNumbers
-from tracejit.lax.calls import composite, custom_call, optimization_barrier
-from tracejit.lax.contraction import (
-    batch_matmul,
-    conv,
-    conv_dimension_numbers,
-    conv_general_dilated,
-    conv_transpose,
-    dot,
-    dot_general,
-)
-from tracejit.lax.control import cond, fori_loop, switch, while_loop
-from tracejit.lax.elementwise import (
-    abs,
-    acos,
-    acosh,
-    add,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitcast_convert_type,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    cbrt,
-    ceil,
-    clamp,
-    clz,
-    complex,
-    conj,
-    convert_element_type,
-    cos,
-    cosh,
-    div,
-    eq,
-    erf,
-    exp,
-    expm1,
-    floor,
-    ge,
-    gt,
-    imag,
-    integer_pow,
-    is_finite,
-    le,
-    log,
-    log1p,
-    logistic,
-    lt,
-    max,
-    min,
-    mul,
-    ne,
-    neg,
-    population_count,
-    pow,
-    real,
-    reciprocal,
-    reduce_precision,
-    rem,
-    round_nearest_afz,
-    round_nearest_even,
-    rsqrt,
-    select,
-    select_n,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    sub,
-    tan,
-    tanh,
-)
-from tracejit.lax.grouped import (
-    RaggedDotDimensionNumbers,
-    ragged_dot,
-    ragged_dot_general,
-    scaled_dot,
-)
-from tracejit.lax.reductions import (
-    argmax,
-    argmin,
-    batch_norm_grad,
-    batch_norm_inference,
-    batch_norm_training,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    reduce,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-    reduce_sum,
-    reduce_window,
-    reduce_xor,
-    sort,
-    top_k,
-)
-from tracejit.lax.replicas import cross_replica_sum
-from tracejit.lax.scanning import associative_scan, map, scan
-from tracejit.lax.shapes import (
-    broadcast,
-    broadcast_in_dim,
-    broadcasted_iota,
-    collapse,
-    concatenate,
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    expand_dims,
-    full,
-    gather,
-    iota,
-    pad,
-    reshape,
-    rev,
-    scatter,
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    slice,
-    slice_in_dim,
-    squeeze,
-    transpose,
-)
-from tracejit.lax.spectra import fft
-from tracejit.loading import on_first_use
-from tracejit.ops.contraction import DotDimensionNumbers
-from tracejit.ops.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
+SUBMODULES = ("linalg",)
+NAMES = {
+    "tracejit.attributes": "ConvDimensionNumbers",
+    "calls": "composite custom_call optimization_barrier",
+    "contraction": (
+        "batch_matmul conv conv_dimension_numbers conv_general_dilated conv_transpose dot "
+        "dot_general"
+    ),
+    "control": "cond fori_loop switch while_loop",
+    "elementwise": (
+        "abs acos acosh add asin asinh atan atan2 atanh bitcast_convert_type bitwise_and "
+        "bitwise_not bitwise_or bitwise_xor cbrt ceil clamp clz complex conj convert_element_type "
+        "cos cosh div eq erf exp expm1 floor ge gt imag integer_pow is_finite le log log1p "
+        "logistic lt max min mul ne neg population_count pow real reciprocal reduce_precision rem "
+        "round_nearest_afz round_nearest_even rsqrt select select_n shift_left "
+        "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan tanh"
+    ),
+    "grouped": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
+    "reductions": (
+        "argmax argmin batch_norm_grad batch_norm_inference batch_norm_training cummax cummin "
+        "cumprod cumsum reduce reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum "
+        "reduce_window reduce_xor sort top_k"
+    ),
+    "replicas": "cross_replica_sum",
+    "scanning": "associative_scan map scan",
+    "shapes": (
+        "broadcast broadcast_in_dim broadcasted_iota collapse concatenate dynamic_index_in_dim "
+        "dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim dynamic_update_slice "
+        "dynamic_update_slice_in_dim expand_dims full gather iota pad reshape rev scatter "
+        "scatter_add scatter_max scatter_min scatter_mul slice slice_in_dim squeeze transpose"
+    ),
+    "spectra": "fft",
+    "tracejit.ops.contraction": "DotDimensionNumbers",
+    "tracejit.ops.indexing": "GatherDimensionNumbers ScatterDimensionNumbers",
+}
+"""The public names, by the module that defines each."""
 
-if TYPE_CHECKING:
-    from tracejit.lax import linalg
+_members = members_of(__name__, NAMES)
+__all__ = sorted([*_members, *SUBMODULES])
+__getattr__ = on_first_use(__name__, SUBMODULES, _members)
 
-__all__ = [
-    "ConvDimensionNumbers",
-    "DotDimensionNumbers",
-    "GatherDimensionNumbers",
-    "RaggedDotDimensionNumbers",
-    "ScatterDimensionNumbers",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "argmax",
-    "argmin",
-    "asin",
-    "asinh",
-    "associative_scan",
-    "atan",
-    "atan2",
-    "atanh",
-    "batch_matmul",
-    "batch_norm_grad",
-    "batch_norm_inference",
-    "batch_norm_training",
-    "bitcast_convert_type",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "broadcast",
-    "broadcast_in_dim",
-    "broadcasted_iota",
-    "cbrt",
-    "ceil",
-    "clamp",
-    "clz",
-    "collapse",
-    "complex",
-    "composite",
-    "concatenate",
-    "cond",
-    "conj",
-    "conv",
-    "conv_dimension_numbers",
-    "conv_general_dilated",
-    "conv_transpose",
-    "convert_element_type",
-    "cos",
-    "cosh",
-    "cross_replica_sum",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "custom_call",
-    "div",
-    "dot",
-    "dot_general",
-    "dynamic_index_in_dim",
-    "dynamic_slice",
-    "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim",
-    "dynamic_update_slice",
-    "dynamic_update_slice_in_dim",
-    "eq",
-    "erf",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "fft",
-    "floor",
-    "fori_loop",
-    "full",
-    "gather",
-    "ge",
-    "gt",
-    "imag",
-    "integer_pow",
-    "iota",
-    "is_finite",
-    "le",
-    "linalg",
-    "log",
-    "log1p",
-    "logistic",
-    "lt",
-    "map",
-    "max",
-    "min",
-    "mul",
-    "ne",
-    "neg",
-    "optimization_barrier",
-    "pad",
-    "population_count",
-    "pow",
-    "ragged_dot",
-    "ragged_dot_general",
-    "real",
-    "reciprocal",
-    "reduce",
-    "reduce_and",
-    "reduce_max",
-    "reduce_min",
-    "reduce_or",
-    "reduce_precision",
-    "reduce_prod",
-    "reduce_sum",
-    "reduce_window",
-    "reduce_xor",
-    "rem",
-    "reshape",
-    "rev",
-    "round_nearest_afz",
-    "round_nearest_even",
-    "rsqrt",
-    "scaled_dot",
-    "scan",
-    "scatter",
-    "scatter_add",
-    "scatter_max",
-    "scatter_min",
-    "scatter_mul",
-    "select",
-    "select_n",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "sign",
-    "sin",
-    "sinh",
-    "slice",
-    "slice_in_dim",
-    "sort",
-    "sqrt",
-    "square",
-    "squeeze",
-    "sub",
-    "switch",
-    "tan",
-    "tanh",
-    "top_k",
-    "transpose",
-    "while_loop",
-]
 
-__getattr__ = on_first_use(__name__, ("linalg",))
+def __dir__() -> list[str]:
+    return __all__

@@ -1,117 +1,36 @@
-"""Pieces of neural networks: activations, convolution and pooling, normalisation, losses."""
+"""Pieces of neural networks: activations, convolution and pooling, normalisation, losses.
+
+A module of the package is imported when a name of it is first used; `__init__.pyi` has the same
+names for type checkers.
+"""
 
 from __future__ import annotations
 
-from tracejit.nn.activations import (
-    celu,
-    elu,
-    gelu,
-    glu,
-    hard_sigmoid,
-    hard_silu,
-    hard_swish,
-    hard_tanh,
-    identity,
-    leaky_relu,
-    log1mexp,
-    log_sigmoid,
-    log_softmax,
-    logsumexp,
-    mish,
-    one_hot,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    soft_sign,
-    softmax,
-    softplus,
-    sparse_plus,
-    sparse_sigmoid,
-    squareplus,
-    standardize,
-    swish,
-    tanh,
-)
-from tracejit.nn.layers import (
-    avg_pool,
-    batch_norm,
-    batch_norm_inference,
-    conv,
-    dot_product_attention,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    max_pool,
-    min_pool,
-    rms_norm,
-)
-from tracejit.nn.losses import (
-    absolute_error,
-    cosine_similarity,
-    cross_entropy,
-    hinge_loss,
-    huber_loss,
-    kl_divergence,
-    log_cosh,
-    sigmoid_binary_cross_entropy,
-    softmax_cross_entropy,
-    softmax_cross_entropy_with_integer_labels,
-    squared_error,
-)
+from tracejit.loading import members_of, on_first_use
 
-__all__ = [
-    "absolute_error",
-    "avg_pool",
-    "batch_norm",
-    "batch_norm_inference",
-    "celu",
-    "conv",
-    "cosine_similarity",
-    "cross_entropy",
-    "dot_product_attention",
-    "elu",
-    "gelu",
-    "glu",
-    "group_norm",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hard_tanh",
-    "hinge_loss",
-    "huber_loss",
-    "identity",
-    "instance_norm",
-    "kl_divergence",
-    "layer_norm",
-    "leaky_relu",
-    "log1mexp",
-    "log_cosh",
-    "log_sigmoid",
-    "log_softmax",
-    "logsumexp",
-    "max_pool",
-    "min_pool",
-    "mish",
-    "one_hot",
-    "relu",
-    "relu6",
-    "rms_norm",
-    "selu",
-    "sigmoid",
-    "sigmoid_binary_cross_entropy",
-    "silu",
-    "soft_sign",
-    "softmax",
-    "softmax_cross_entropy",
-    "softmax_cross_entropy_with_integer_labels",
-    "softplus",
-    "sparse_plus",
-    "sparse_sigmoid",
-    "squared_error",
-    "squareplus",
-    "standardize",
-    "swish",
-    "tanh",
-]
+SUBMODULES = ()
+NAMES = {
+    "activations": (
+        "celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu "
+        "log1mexp log_sigmoid log_softmax logsumexp mish one_hot relu relu6 selu sigmoid silu "
+        "soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize swish tanh"
+    ),
+    "layers": (
+        "avg_pool batch_norm batch_norm_inference conv dot_product_attention group_norm "
+        "instance_norm layer_norm max_pool min_pool rms_norm"
+    ),
+    "losses": (
+        "absolute_error cosine_similarity cross_entropy hinge_loss huber_loss kl_divergence "
+        "log_cosh sigmoid_binary_cross_entropy softmax_cross_entropy "
+        "softmax_cross_entropy_with_integer_labels squared_error"
+    ),
+}
+"""The public names, by the module that defines each."""
+
+_members = members_of(__name__, NAMES)
+__all__ = sorted(_members)
+__getattr__ = on_first_use(__name__, members=_members)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,7 +18,7 @@ from tracejit.numpy.building import (
     where,
     with_sign,
 )
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.shapes import ElementType
 

@@ -11,7 +11,7 @@ from tracejit.graph import Instruction
 from tracejit.lax.control import while_loop
 from tracejit.numpy.building import canonical_axis, fill, where
 from tracejit.numpy.manipulation import as_array, moveaxis, ravel
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift

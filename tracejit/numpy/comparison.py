@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.graph import Instruction
 from tracejit.numpy.building import both_parts, equals, fill, has_sign, is_nan, is_negative, where
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.ops.computations import highest, lowest
 from tracejit.ops.element_types import convert_element_type

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.graph import Instruction
 from tracejit.numpy.building import fill, scaled
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary, layout
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import converted, operand

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.graph import Instruction
 from tracejit.numpy.building import both_parts, fill, scaled, where
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 
 exp = Ufunc(np.exp, elementwise_unary.exp)

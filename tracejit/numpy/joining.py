@@ -91,6 +91,9 @@ def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     return concatenate(parts, 0, dtype=dtype, casting=casting)
 
 
+row_stack = vstack
+
+
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """The arrays beside each other."""

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic, comparison
 from tracejit.numpy.reducing import reduced
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import elementwise, elementwise_unary
 from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType

@@ -20,7 +20,7 @@ from tracejit.numpy.building import (
     with_sign,
 )
 from tracejit.numpy.storing import finish
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.ops.element_types import bitcast_convert_type, convert_element_type
 from tracejit.shapes import ElementType

@@ -12,14 +12,12 @@ see is changed.
 from __future__ import annotations
 
 import builtins
-import cmath
 import functools
 import inspect
 import math
-import random
-import sysconfig
+import os
+import site
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Callable
@@ -37,15 +35,12 @@ from tracejit.trace.indexable import indexable
 from tracejit.trace.scalar_class import scalar_class
 from tracejit.trace.table import find, function_name
 
-RECORDED = (np, np.linalg, np.fft, math, cmath)
-FROZEN = (np.random, random, time)
-"""Modules whose functions give another value at each call: a trace would keep one for ever."""
-
-_LIBRARIES = tuple(
-    {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platlib", "purelib")}
+# By name: a module that the user has not imported need not be.
+_RECORDED = frozenset(
+    {"numpy", "numpy.fft", "numpy.linalg", "math", "cmath", "scipy", "scipy.special"}
 )
-RECORDED_BY_NAME = ("scipy", "scipy.special")
-"""Modules that are recorded if the user has imported them."""
+_FROZEN = frozenset({"numpy.random", "random", "time"})
+"""Modules whose functions give another value at each call: a trace would keep one for ever."""
 
 _CLASSES = (np.vectorize, np.ndenumerate, np.broadcast, np.nditer)
 _BRACKETS = (type(np.r_), type(np.c_), type(np.mgrid), type(np.ogrid))
@@ -99,9 +94,9 @@ def substitute(value: Any) -> Any:
     """What a name that stands for ``value`` shows to a traced function."""
     kind = type(value)
     if kind is ModuleType:
-        if value in RECORDED or value.__name__ in RECORDED_BY_NAME or is_users_module(value):
+        if value.__name__ in _RECORDED or is_users_module(value):
             return Namespace(value)
-        return FrozenNamespace(value) if value in FROZEN else value
+        return FrozenNamespace(value) if value.__name__ in _FROZEN else value
     if kind is FunctionType:
         recorded = find(value)
         if recorded is None and is_users(value.__code__):
@@ -123,9 +118,16 @@ def substitute(value: Any) -> Any:
     return indexable(value) if kind is np.ndarray else value
 
 
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """The folders of Python's own modules and of installed packages."""
+    folders = (os.path.dirname(os.__file__), *site.getsitepackages())
+    return tuple({os.path.realpath(folder) for folder in folders})
+
+
 @functools.lru_cache(maxsize=4096)
 def _is_users_file(path: str) -> bool:
-    return not str(Path(path).resolve() if Path(path).exists() else path).startswith(_LIBRARIES)
+    return not str(Path(path).resolve() if Path(path).exists() else path).startswith(_libraries())
 
 
 def is_users(code: CodeType) -> bool:
@@ -176,7 +178,7 @@ class FrozenNamespace(Namespace):
 
 
 def _call_and_warn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    if function is np.random.default_rng and args:
+    if args and getattr(function, "__name__", None) == "default_rng":
         # Seeded: the same at each call.
         return function(*args, **kwargs)
     warnings.warn(
@@ -299,18 +301,24 @@ def _names_objects(function: FunctionType) -> bool:
     return any(name not in known for name in _unusual_names(code))
 
 
-@functools.cache
-def _usual_names() -> frozenset[str]:
-    """What NumPy's modules, arrays, Python's containers and builtins call their own."""
-    namespaces = (*RECORDED, np.ndarray, np.ufunc, builtins, str, list, dict, set, tuple, complex)
-    return frozenset(name for namespace in namespaces for name in dir(namespace))
+_USUAL = (np, np.ndarray, math, builtins, str, list, dict, set, tuple, complex, np.ufunc)
+_ALSO_USUAL = ("numpy.linalg", "numpy.fft", "cmath")
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_usual(name: str) -> bool:
+    """Whether NumPy's modules, arrays, Python's containers or builtins call a thing so."""
+    if any(name in vars(base) for kind in _USUAL for base in getattr(kind, "__mro__", (kind,))):
+        return True
+    return any(name in dir(load(module)) for module in ("numpy", *_ALSO_USUAL))
 
 
 @functools.lru_cache(maxsize=4096)
 def _unusual_names(code: CodeType) -> frozenset[str]:
     """The globals and attributes of a function, and of those inside, that are not usual."""
     inside = (_unusual_names(one) for one in code.co_consts if isinstance(one, CodeType))
-    return frozenset(code.co_names).difference(_usual_names()).union(*inside)
+    own = frozenset(name for name in code.co_names if not _is_usual(name))
+    return own.union(*inside)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """Which recorded function stands for which NumPy function or ufunc.
 
-The table is filled by `implements`; Python's operators and NumPy's protocols read it. The modules
-that fill it are imported when a function of theirs is first looked up.
+The table is filled by `implements`; Python's operators and NumPy's protocols read it. A module that
+fills it is imported when a function of its own is first looked up.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ FUNCTIONS: dict[Any, Function] = {}
 """What is implemented so far; `find` looks further."""
 
 _SOURCES: dict[str, str] = {}
-"""The modules still to be imported, by the module of the functions that they implement."""
+"""The packages and modules that implement functions, by the module of these."""
 
 
-def implemented_in(module: str, *origins: str) -> None:
-    """Says that ``module`` implements the functions of the modules ``origins``: numpy, math."""
-    _SOURCES.update(dict.fromkeys(origins, module))
+def implemented_in(module: str, origin: str) -> None:
+    """Says that ``module`` implements the functions of the module ``origin``: numpy, math.
+
+    It may be a package that imports its parts when one asks for the function of the same name.
+    """
+    _SOURCES[origin] = module
 
 
 def origin(function: Any) -> str:
@@ -45,14 +48,20 @@ def origin(function: Any) -> str:
 def find(function: Any) -> Function | None:
     """What records a NumPy function, or None."""
     found = FUNCTIONS.get(function)
-    if found is None and _SOURCES:
-        name = origin(function)
-        module = _SOURCES.get(name)
+    if found is None:
+        module = _SOURCES.get(origin(function))
         if module is not None:
-            load(module)
-            _SOURCES.pop(name, None)
+            getattr(load(module), own_name(function), None)  # which enters it, if it is there
             return FUNCTIONS.get(function)
     return found
+
+
+def own_name(function: Any) -> str:
+    """The name of a function, or of an object such as np.r_, in NumPy; "" for others."""
+    name = getattr(function, "__name__", None)
+    if name is None:
+        name = next((n for n, value in vars(np).items() if value is function), "")
+    return str(name)
 
 
 class Traced:

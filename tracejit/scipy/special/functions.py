@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.errors import ElementTypeError
 from tracejit.graph import Instruction
-from tracejit.numpy.ufunc import Ufunc
+from tracejit.numpy.universal import Ufunc
 from tracejit.ops.element_types import convert_element_type
 from tracejit.scipy.special.terms import Term
 from tracejit.shapes import ElementType
