@@ -55,6 +55,8 @@ def compiled(job: Job, compiler: ModuleType) -> Answer:
         module = hlo.parse(job.graph)
         if place_of(module, job.target).key != job.key:
             return LEFT
+        if job.key in cache:  # another process was quicker
+            return Answer("kept")
         built = compiler.compile_for_host(module, fast_math=job.target == FAST_CPU)
     except TracejitError:
         return LEFT

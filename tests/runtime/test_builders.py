@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -100,7 +102,9 @@ def own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("own_threads")
-def test_programs_are_kept_or_handed_over(cache: DiskCache) -> None:
+def test_programs_are_kept_or_handed_over(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = job(place_of(module(), "cpu"))
     answer = background.compiled(asked, compiler)
     assert answer == Answer("kept")
@@ -108,6 +112,10 @@ def test_programs_are_kept_or_handed_over(cache: DiskCache) -> None:
     assert executable is not None
     np.testing.assert_array_equal(executable([X])[0], X + X)
 
+    monkeypatch.setattr(compiler, "compile_for_host", refuse)
+    assert background.compiled(asked, compiler) == answer
+
+    monkeypatch.undo()
     answer = background.compiled(job(place_of(module(), "cpu"), cache=None), compiler)
     assert answer.kind == "built"
     np.testing.assert_array_equal(DiskCache(None).add("a", answer.program)([X])[0], X + X)
@@ -145,7 +153,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Builder
     """Builders whose processes do nothing at all."""
     folder = tmp_path / "jobs"
     folder.mkdir()
-    monkeypatch.setattr(builders, "_new_folder", lambda: folder)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(folder))
     monkeypatch.setattr(builders, "_CODE", "import signal; signal.pause()")
     made = Builders()
     monkeypatch.setitem(builders._by_process, os.getpid(), made)
@@ -231,6 +239,23 @@ def test_there_are_no_more_builders_than_jobs_or_than_allowed(
     assert counts == [1, 1, 2, 2]
 
 
+def test_jobs_whose_files_were_removed_are_left(started: Builders, tmp_path: Path) -> None:
+    started.ask(some_job("a"))
+    shutil.rmtree(tmp_path / "jobs")
+    assert started.answer("a") is None
+    end(started, signal.SIGKILL)
+    assert started.answer("a") == LEFT
+
+
+def test_nothing_is_started_when_the_process_ends(started: Builders) -> None:
+    started.ask(some_job("a"))
+    started._end()
+    assert started.processes() == []
+    assert started.answer("a") is None
+    with pytest.raises(OSError, match="the process ends"):
+        started.ask(some_job("b"))
+
+
 def test_without_a_process_jobs_are_left(
     started: Builders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +299,7 @@ def test_a_crash_is_reported(started: Builders, tmp_path: Path) -> None:
 
 def test_what_is_left_is_compiled_here(started: Builders, tmp_path: Path) -> None:
     made = promised(lambda: "code")
+    assert made.poll() is None
     take_for(started, "a", tmp_path / "jobs")
     jobs.give(tmp_path / "jobs", "a", LEFT)
     assert not made.is_built()
@@ -418,6 +444,27 @@ def test_children_of_a_fork_compile_by_themselves() -> None:
     print(tier(f))
     """
     assert python(WHOLE + code, TRACEJIT_CACHE="0").split("\n") == ["compiled", "machine code"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_workers_of_multiprocessing_leave_nothing_behind() -> None:
+    code = """
+    import multiprocessing
+
+    def work(number):
+        np.testing.assert_allclose(f(x + number), np.tanh(x + number) * (x + number).sum())
+        return str(builders()._folder), builders().processes()
+
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        found = pool.map(work, range(4), chunksize=2)
+        pool.close()
+        pool.join()
+    for folder, _ in found:
+        assert folder != str(builders()._folder)
+        print(folder)
+    """
+    for folder in python(WHOLE + code, TRACEJIT_CACHE="0").split():
+        assert not Path(folder).exists()
 
 
 def test_the_end_of_a_process_does_not_wait_for_its_builder() -> None:

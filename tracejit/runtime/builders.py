@@ -63,6 +63,8 @@ class Builders:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._ended: dict[int, int] = {}
         self._starts: dict[str, int] = {}
+        self._undone: set[str] = set()
+        self._is_over = False
 
     def ask(self, job: Job) -> None:
         """Has a job done that may have been asked for before.
@@ -72,15 +74,13 @@ class Builders:
         with self._lock:
             if job.key in self._starts:
                 return
-            if self._folder is None:
-                self._folder = _new_folder()
-                atexit.register(self._end)
-            put(self._folder, job)
+            folder = self._folder = self._folder or self._new_folder()
+            put(folder, job)
             self._starts[job.key] = 0
+            self._undone = {key for key in self._undone if not is_answered(folder, key)} | {job.key}
             self._look_after()
-            undone = sum(not is_answered(self._folder, key) for key in self._starts)
-            if len(self._running) < min(self._limit, undone):
-                self._start(self._folder)
+            if len(self._running) < min(self._limit, len(self._undone)):
+                self._start(folder)
             self._starts[job.key] = 1
 
     def answer(self, key: str) -> Answer | None:
@@ -99,7 +99,7 @@ class Builders:
 
     def are_ours(self) -> bool:
         """Whether they are of this process, and not of the one that it was forked from."""
-        return self._process == os.getpid()
+        return _by_process.get(os.getpid()) is self
 
     def processes(self) -> list[int]:
         """The builders that run."""
@@ -112,9 +112,9 @@ class Builders:
             if is_taken(folder, key, process):
                 crashed = -status in _CRASHES
                 return Answer("crashed", number=-status) if crashed else LEFT
-        if self._running or not is_asked(folder, key):
+        if self._running:
             return None
-        if self._starts[key] == STARTS:
+        if self._starts[key] == STARTS or not is_asked(folder, key):  # somebody removed the files
             return LEFT
         self._starts[key] += 1
         try:
@@ -148,17 +148,30 @@ class Builders:
         )
         self._running[process.pid] = process
 
+    def _new_folder(self) -> Path:
+        """A folder that goes with this process."""
+        if self._is_over:
+            raise OSError("the process ends")
+        folder = Path(tempfile.mkdtemp(prefix="tracejit-builders-"))
+        atexit.register(self._end)
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:  # whose processes end without doing what `atexit` was told
+            util.Finalize(None, self._end, exitpriority=0)
+        return folder
+
     def _end(self) -> None:
         """At the end of the process, but not of a child that it forked."""
-        if not self.are_ours():
+        folder, self._folder = self._folder, None
+        if folder is None or not self.are_ours():
             return
-        for process in self._running.values():
+        self._is_over = True
+        running = list(self._running.values())
+        for process in running:
             process.kill()
-        for process in self._running.values():
+        for process in running:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_SECONDS_TO_END)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _by_process: dict[int, Builders] = {}
@@ -170,5 +183,5 @@ def builders() -> Builders:
     return _by_process.get(process) or _by_process.setdefault(process, Builders())
 
 
-def _new_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="tracejit-builders-"))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_by_process.clear)

@@ -102,6 +102,10 @@ class DiskCache:
         folder = Path(os.path.expanduser(chosen)) if chosen else _user_folder()
         return DiskCache(folder, int(limit) if limit.isdigit() else LIMIT_BYTES)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether there is a program of this key, sound or not."""
+        return self.folder is not None and (self.folder / (key + _SUFFIX)).exists()
+
     def find(self, key: str) -> Executable | None:
         """The program of this key, loaded; None if there is none that can be.
 
