@@ -103,12 +103,9 @@ def _total_order(array: np.ndarray) -> np.ndarray:
 
 def _restore_equals(given: np.ndarray, made: np.ndarray, descending: bool) -> None:
     """Zeros and NaN in each sorted row as they follow each other in ``given``, or backwards."""
-    bits = given.view(_integer(given))
-    rows = np.isnan(made[:, -1])
-    # Negative zero's bits are those of the least integer. One minimum of all is quickly found.
-    least = np.iinfo(bits.dtype).min
-    if bits.min() == least:
-        rows |= bits.min(axis=1) == least
+    rows = np.isnan(made[:, -1]) | _with_negative_zero(given, made)
+    if not rows.any():
+        return
     step = -1 if descending else 1
     for outer, inner in np.argwhere(rows):
         row, result = given[outer, :, inner], made[outer, :, inner]
@@ -116,3 +113,17 @@ def _restore_equals(given: np.ndarray, made: np.ndarray, descending: bool) -> No
         begin = np.searchsorted(result, 0)
         result[begin : begin + len(zeros)] = zeros
         result[len(result) - len(nans) :] = nans
+
+
+def _with_negative_zero(given: np.ndarray, made: np.ndarray) -> np.ndarray:
+    """Which rows of ``given``, sorted in ``made``, have one; of many, none is quickly said."""
+    if made.size == made.shape[1]:
+        row = made[0, :, 0]
+        zeros = row[np.searchsorted(row, 0) : np.searchsorted(row, 0, "right")]
+        return np.full((1, 1), np.signbit(zeros).any())
+    bits = given.view(_integer(given))
+    least = np.iinfo(bits.dtype).min  # what negative zero's bits are
+    if bits.min() != least:
+        return np.zeros((1, 1), np.bool_)
+    flags: np.ndarray = bits.min(axis=1) == least
+    return flags
