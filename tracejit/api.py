@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from tracejit.hlo import to_text
 from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.donation import require_donatable
+from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.progress import reported
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("cpu", compiler.FAST_CPU)
 
-_compiling = threading.Lock()
+_compiling = ProcessLock()
 
 
 def interpret(

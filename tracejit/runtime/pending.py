@@ -42,8 +42,8 @@ class Pending:
         self._key = key
         self._cache = cache
         self._compile = compile
-        # The thread that compiles here, for each process: the child of a fork copies its parent's,
-        # of which it has none.
+        # The thread that compiles here, for each process: the child of a fork has none of those of
+        # its parent.
         self._busy: dict[int, int] = {}
         self._builders: Builders | None = None
         self._job: Job | None = None
@@ -95,14 +95,14 @@ class Pending:
 
     def _look(self) -> None:
         """Finds out what there is to know of a program that was asked for."""
-        if self._made is not None or self._answer is not None:
+        if self._made is not None or self._builders is None or self._job is None:
             return
-        assert self._builders is not None
-        assert self._job is not None
         if not self._builders.are_ours():  # but those of the process that this one was forked from
             self._made = self._cache.find(self._key)
             if self._made is not None:
                 return
+            # Whatever the parent was told: compiling in a child is safe only elsewhere.
+            self._answer = None
             self._ask(self._job)
         if self._answer is None:
             self._answer = self._builders.answer(self._key)

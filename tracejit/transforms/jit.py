@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.errors import ArgumentError
 from tracejit.loading import load
+from tracejit.runtime.locks import ProcessLock
 from tracejit.shapes import Shape
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
@@ -118,7 +118,7 @@ class JitFunction(Generic[P, R]):
         self._memory_budget = memory_budget
         # Checked functions are interpreted for good.
         self._tiered = tiered and not check
-        self._lock = threading.RLock()
+        self._lock = ProcessLock()
         self._versions: dict[Hashable, Version] = {}
         self._latest: Shortcut | None = None
         self._compilations: tuple[tuple[Compilation, Tier], ...] = ()
