@@ -141,14 +141,15 @@ class _KernelSearch:
         """One of these ways to write the kernel, if it is clearly quicker than ``best``."""
         stopwatch = self._search.budget.stopwatch
         begin = stopwatch.now()
-        runs = {"": best, **{_label(r.variant.taken): r for r in self._compiled(ways)}}
+        current = _label(best)
+        runs = {current: best, **{_label(run): run for run in self._compiled(ways)}}
         if len(runs) > 1:
             calls = {label: run.call for label, run in runs.items()}
-            found = winner(stopwatch.times(calls, TURN_SECONDS), "")
-            if found:
+            found = winner(stopwatch.times(calls, TURN_SECONDS), current)
+            if found != current:
                 # The best of many is so by chance too: it has to win again, alone.
-                pair = {label: calls[label] for label in ("", found)}
-                found = winner(stopwatch.times(pair, TURN_SECONDS), "")
+                pair = {label: calls[label] for label in (current, found)}
+                found = winner(stopwatch.times(pair, TURN_SECONDS), current)
             best = runs[found]
         self._search.took(stopwatch.now() - begin)
         self._search.count(len(ways))
@@ -156,9 +157,9 @@ class _KernelSearch:
 
     def _compare(self, modelled: Run, best: Run) -> tuple[float, float]:
         """The least seconds of both."""
-        calls = {"model": modelled.call} | ({} if best is modelled else {"": best.call})
+        calls = {_label(run): run.call for run in (modelled, best)}
         times = self._search.budget.stopwatch.times(calls, TURN_SECONDS)
-        return min(times["model"]), min(times["" if len(times) > 1 else "model"])
+        return min(times[_label(modelled)]), min(times[_label(best)])
 
     def _compiled(self, ways: Sequence[Taken]) -> list[Run]:
         folder = self._folder / str(self._libraries)
@@ -168,6 +169,6 @@ class _KernelSearch:
         return self._bench.load(library)
 
 
-def _label(taken: Taken) -> str:
-    """What a stopwatch calls a way to write a kernel."""
-    return ", ".join(f"{question}: {answer}" for question, answer in taken.items())
+def _label(run: Run) -> str:
+    """What a stopwatch calls a way to write the kernel."""
+    return ", ".join(f"{question}: {answer}" for question, answer in run.variant.taken.items())
