@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tracejit.runtime import evaluation, sorting
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.callbacks import callback, view
 from tracejit.runtime.executable import Executable
@@ -13,8 +12,6 @@ __all__ = [
     "Executable",
     "cache_key",
     "callback",
-    "evaluation",
     "importing_tvm",
-    "sorting",
     "view",
 ]

@@ -19,21 +19,19 @@ import json
 import os
 import stat
 import sys
-import tempfile
-import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tracejit import errors
 from tracejit.backends import abi
-from tracejit.backends.artifact import Artifact, ArtifactError, InProcess, unpack
+from tracejit.backends.artifact import ArtifactError, InProcess, unpack
 from tracejit.backends.machine import host, thread_count
-from tracejit.backends.scratch import roomy_folders
-from tracejit.errors import CompilationError
+from tracejit.loading import load as load_module
 from tracejit.runtime.executable import Executable, load
 from tracejit.runtime.library import compiler_path, library_paths
 
@@ -41,8 +39,6 @@ LIMIT_BYTES = 1 << 30
 
 _SUFFIX = ".so"
 _NOTE = ".json"
-_UNFINISHED = ".tmp"
-_ABANDONED_SECONDS = 3600.0
 
 
 def cache_key(graph: str, options: str = "") -> str:
@@ -144,7 +140,8 @@ class DiskCache:
                 return load(path, artifact)
             except OSError as error:  # a folder that holds no code, perhaps
                 _warn(f"compiled programs cannot be kept in {self.folder}", error)
-        return _load_unkept(built, artifact)
+        loaded: Executable = _keeping().load_unkept(built, artifact, _SUFFIX)
+        return loaded
 
     def keep(self, key: str, built: bytes) -> Path | None:
         """Keep a program that was just built; None, with a warning, if that is not possible."""
@@ -152,7 +149,7 @@ class DiskCache:
             return None
         try:
             path = self._write(self.folder, key + _SUFFIX, built)
-            self._evict(self.folder, path)
+            _keeping().evict(self.folder, path, self.limit, (_SUFFIX, _NOTE))
         except OSError as error:
             _warn(f"compiled programs cannot be kept in {self.folder}", error)
             return None
@@ -188,64 +185,15 @@ class DiskCache:
             _warn(f"measurements cannot be kept in {self.folder}", error)
 
     def _write(self, folder: Path, name: str, data: bytes) -> Path:
-        """Aside first, then into place: nobody sees half an entry."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_private(folder)
-        path = folder / name
-        descriptor, unfinished = tempfile.mkstemp(_UNFINISHED, dir=folder)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(unfinished, path)
-        except OSError:
-            Path(unfinished).unlink(missing_ok=True)
-            raise
+        path: Path = _keeping().write(folder, name, data)
         return path
 
-    def _evict(self, folder: Path, newest: Path) -> None:
-        """Remove what was used longest ago until the rest fits, and what crashes left behind."""
-        entries = []
-        total = 0
-        with os.scandir(folder) as found:
-            for entry in found:
-                try:
-                    status = entry.stat()
-                except FileNotFoundError:  # another process removed it
-                    continue
-                if entry.name.endswith((_SUFFIX, _NOTE)):
-                    total += status.st_size
-                    if entry.name != newest.name:
-                        entries.append((status.st_mtime, status.st_size, entry.path))
-                elif entry.name.endswith(_UNFINISHED):
-                    if time.time() - status.st_mtime > _ABANDONED_SECONDS:
-                        Path(entry.path).unlink(missing_ok=True)
-        if total <= self.limit:
-            return
-        for _, size, path in sorted(entries):
-            Path(path).unlink(missing_ok=True)
-            total -= size
-            if total <= self.limit:
-                return
 
-
-def _load_unkept(data: bytes, artifact: Artifact) -> Executable:
-    """Through a file that is gone once it is loaded.
-
-    Raises `CompilationError` where no folder has room, and `OSError` if none of those that have
-    can hold code, or the system cannot load it.
-    """
-    failure: OSError | None = None
-    for room in roomy_folders():
-        with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
-            path = Path(folder, "program" + _SUFFIX)
-            path.write_bytes(data)
-            try:
-                return load(path, artifact)
-            except OSError as error:  # a folder that holds no code, perhaps
-                failure = error
-    if failure is not None:
-        raise failure
-    raise CompilationError("no temporary folder has room for a compiled program; see TMPDIR")
+def _keeping() -> ModuleType:
+    """`tracejit.runtime.keeping`, which writes; reading does without it."""
+    return load_module("tracejit.runtime.keeping")
 
 
 def _user_folder() -> Path | None:

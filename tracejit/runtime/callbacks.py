@@ -15,13 +15,17 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tracejit.backends.abi import EVALUATE, SORT_VALUES
 from tracejit.errors import CompilationError
+from tracejit.loading import load
 from tracejit.runtime.library import BOOLEAN, FLOAT, RAW_STRING, AnyValue, ByteArray, runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Callback = Callable[..., None]
 
@@ -32,6 +36,9 @@ _SAFE_CALL = ctypes.CFUNCTYPE(
     ctypes.c_int32,
     ctypes.POINTER(AnyValue),
 )
+
+_MODULES = {EVALUATE: "tracejit.runtime.evaluation", SORT_VALUES: "tracejit.runtime.sorting"}
+"""What defines the callbacks of our own; imported for a program that calls them."""
 
 _functions: dict[str, Callback] = {}
 _registered: dict[str, Any] = {}  # keeps the C functions alive
@@ -65,6 +72,8 @@ def require(names: Iterable[str]) -> None:
     Raises `CompilationError` for a name that nothing defines.
     """
     for name in names:
+        if name in _MODULES:
+            load(_MODULES[name])
         if name not in _functions:
             raise CompilationError(f"compiled code calls {name!r}, which is not defined here")
         with _lock:

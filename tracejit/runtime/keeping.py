@@ -1,0 +1,80 @@
+"""The side of the disk cache that writes, which a process needs only when it has compiled."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from tracejit.backends.artifact import Artifact
+from tracejit.backends.scratch import roomy_folders
+from tracejit.errors import CompilationError
+from tracejit.runtime.executable import Executable, load
+
+_UNFINISHED = ".tmp"
+_ABANDONED_SECONDS = 3600.0
+
+
+def write(folder: Path, name: str, data: bytes) -> Path:
+    """Aside first, then into place: nobody sees half an entry. Raises `OSError`."""
+    path = folder / name
+    descriptor, unfinished = tempfile.mkstemp(_UNFINISHED, dir=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(unfinished, path)
+    except OSError:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def evict(folder: Path, newest: Path, limit: int, suffixes: Collection[str]) -> None:
+    """Remove what was used longest ago until the rest fits, and what crashes left behind.
+
+    Entries have one of the ``suffixes``. Raises `OSError`.
+    """
+    entries = []
+    total = 0
+    with os.scandir(folder) as found:
+        for entry in found:
+            try:
+                status = entry.stat()
+            except FileNotFoundError:  # another process removed it
+                continue
+            if entry.name.endswith(tuple(suffixes)):
+                total += status.st_size
+                if entry.name != newest.name:
+                    entries.append((status.st_mtime, status.st_size, entry.path))
+            elif entry.name.endswith(_UNFINISHED):
+                if time.time() - status.st_mtime > _ABANDONED_SECONDS:
+                    Path(entry.path).unlink(missing_ok=True)
+    if total <= limit:
+        return
+    for _, size, path in sorted(entries):
+        Path(path).unlink(missing_ok=True)
+        total -= size
+        if total <= limit:
+            return
+
+
+def load_unkept(data: bytes, artifact: Artifact, suffix: str) -> Executable:
+    """Through a file that is gone once it is loaded.
+
+    Raises `CompilationError` where no folder has room, and `OSError` if none of those that have
+    can hold code, or the system cannot load it.
+    """
+    failure: OSError | None = None
+    for room in roomy_folders():
+        with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
+            path = Path(folder, "program" + suffix)
+            path.write_bytes(data)
+            try:
+                return load(path, artifact)
+            except OSError as error:  # a folder that holds no code, perhaps
+                failure = error
+    if failure is not None:
+        raise failure
+    raise CompilationError("no temporary folder has room for a compiled program; see TMPDIR")
