@@ -10,10 +10,8 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracejit.backends.numpy.interpreter import evaluate_instruction
-from tracejit.backends.numpy.streams import Stream
 from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
-from tracejit.graph import Computation, Module
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
@@ -25,11 +23,11 @@ from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
-from tracejit.transforms.checked import Checked
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
 from tracejit.traversal import called_computations
 
 if TYPE_CHECKING:
+    from tracejit.backends.numpy.streams import Stream
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.tuned import TunedPrograms
 
@@ -59,7 +57,7 @@ def interpret(
     each other for ever.
     """
     devices = load("tracejit.runtime.per_device")
-    with Stream(seed).running():
+    with _stream(seed).running():
         return devices.interpret(_program(module), arrays, replicas, partitions)
 
 
@@ -68,7 +66,7 @@ class Compiled:
 
     def __init__(self, module: Module, target: str, seed: int, donate: bool) -> None:
         entry = module.entry
-        self._stream = Stream(seed)
+        self._stream = _stream(seed)
         self._target = target
         self.module = module
         self._orders = [order_of(p.shape) for p in entry.parameters]
@@ -177,6 +175,12 @@ def compile(
     return Compiled(_program(module), target, seed, donate)
 
 
+def _stream(seed: int) -> Stream:
+    """The random numbers that begin at ``seed``."""
+    made: Stream = load("tracejit.backends.numpy.streams").Stream(seed)
+    return made
+
+
 def _kept_aliases(module: Module) -> Module:
     if not module.input_output_alias:
         return module
@@ -247,7 +251,10 @@ def code_generator() -> ModuleType:
 
 
 def _compiler(module: Module, target: str, check: bool) -> compiler.Executable:
-    return Checked(module) if check else executable(module, target)
+    if not check:
+        return executable(module, target)
+    checked: compiler.Executable = load("tracejit.transforms.checked").Checked(module)
+    return checked
 
 
 def _beginner(module: Module, target: str) -> compiler.Pending:
@@ -308,7 +315,11 @@ def _planner(module: Module, target: str) -> int:
     return planned
 
 
-use_evaluator(evaluate_instruction)
+def _evaluator(instruction: Instruction, operands: Sequence[Any]) -> Any:
+    return load("tracejit.backends.numpy").evaluate_instruction(instruction, operands)
+
+
+use_evaluator(_evaluator)
 compiler.use_compiler(_compiler)
 compiler.use_beginner(_beginner)
 compiler.use_planner(_planner)
