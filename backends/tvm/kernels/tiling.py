@@ -152,8 +152,8 @@ def tiled_plan(
     tile, pack_left = _tile_and_packing(problem, machine, choices)
     column_tiles = ceil_div(problem.n, tile.columns)
     row_tiles = ceil_div(problem.m, tile.rows)
-    steps = max(256, machine.l2 // (128 * itemsize))
-    steps = choices.of("depth", counts(steps, _around(steps, min(k, 64), 2 * k), "steps"))
+    steps = min(k, max(256, machine.l2 // (128 * itemsize)))
+    steps = choices.of("depth", counts(steps, _around(steps, 64, k), "steps"))
     blocks = max(ranges, ceil_div(k, steps))
     blocks = ceil_div(blocks, ranges) * ranges
     depth = ceil_div(k, blocks)
