@@ -16,6 +16,7 @@ from tvm.ir import GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_walk
 
 from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.lifetimes import lifetimes
 from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.tir import (
@@ -109,6 +110,9 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
 _WRAP = tvm.transform.module_pass(
     lambda module, context: wrapping(module), opt_level=0, name="tracejit.Wrap"
 )
+_SAY_LIFETIMES = tvm.transform.module_pass(
+    lambda module, context: lifetimes(module), opt_level=0, name="tracejit.SayLifetimes"
+)
 _LINK_MATHEMATICS = {
     fast: tvm.transform.module_pass(
         lambda module, context, fast=fast: link(module, fast),
@@ -194,6 +198,7 @@ def compile_kernels(
         t.VectorizeLoop(True),
         t.UnrollLoop(),
         _WRAP,
+        _SAY_LIFETIMES,
         _LINK_MATHEMATICS[target.fast_math],
         *([t.LowerTVMBuiltin()] if callbacks else []),
         t.LowerIntrin(),
