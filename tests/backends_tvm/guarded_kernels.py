@@ -17,6 +17,13 @@ from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
 from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
 from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
 from tracejit.backends.tvm.kernels import Work, convolution, gemm
+from tracejit.backends.tvm.kernels.blocked_systems import (
+    cholesky_factors_by_blocks,
+    general_systems_by_blocks,
+    triangular_systems_by_blocks,
+)
+from tracejit.backends.tvm.kernels.elimination import General
+from tracejit.backends.tvm.kernels.triangular import Factors, Systems
 from tracejit.backends.tvm.tir import loop
 
 Case = tuple[str, list[Operand], Callable[[], Work]]
@@ -61,6 +68,35 @@ def convolutions() -> Iterator[Case]:
             yield f"{name} {order}", operands, made
 
 
+def by_blocks() -> Iterator[Case]:
+    for size, columns in ((32, 1), (70, 3), (97, 40)):
+        square = Operand("a", (2, size, size), "float32")
+        sides, made = (Operand(name, (2, size, columns), "float32") for name in "bx")
+        factor = Operand("f", (2, size, size), "float32")
+
+        def factors(size: int = size, a: Operand = square, f: Operand = factor) -> Work:
+            return cholesky_factors_by_blocks(Factors(2, size, "float32", a.load, f.store), MACHINE)
+
+        def triangular(
+            size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
+            x: Operand = made,
+        ) -> Work:  # fmt: skip
+            systems = Systems(2, size, m, "float32", False, a.load, b.load, x.store)
+            return triangular_systems_by_blocks(systems, MACHINE)
+
+        def general(
+            size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
+            x: Operand = made,
+        ) -> Work:  # fmt: skip
+            return general_systems_by_blocks(
+                General(2, size, m, "float32", a.load, b.load, x.store), MACHINE
+            )
+
+        yield f"factors {size}", [square, factor], factors
+        yield f"triangular {size}x{columns}", [square, sides, made], triangular
+        yield f"general {size}x{columns}", [square, sides, made], general
+
+
 def planted() -> Iterator[Case]:
     x, z = Operand("x", (100,), "float32"), Operand("z", (101,), "float32")
     yield "planted", [x, z], lambda: Work(loop(101, lambda i: z.store(i, x.load(i))))
@@ -85,7 +121,9 @@ def run(operands: list[Operand], work: Work) -> None:
 
 
 def main() -> None:
-    cases = [*planted()] if "--planted" in sys.argv else [*products(), *convolutions()]
+    cases = (
+        [*planted()] if "--planted" in sys.argv else [*products(), *convolutions(), *by_blocks()]
+    )
     for name, operands, made in cases:
         print(name, flush=True)
         run(operands, made())

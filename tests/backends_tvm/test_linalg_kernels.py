@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices in compiled code, of sizes that vectors do not divide."""
+"""Linear algebra in compiled code: sizes that neither vectors nor blocks divide."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def solving(left_side: bool, lower: bool, unit: bool, transpose: str) -> Callabl
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [1, 7, 16, 33])
+@pytest.mark.parametrize("size", [1, 7, 16, 33, 100])
 @pytest.mark.parametrize("upper", [False, True])
 def test_factors(dtype: Any, size: int, upper: bool) -> None:
     a = positive(size, dtype)
@@ -89,7 +89,9 @@ def test_a_zero_on_the_diagonal_spoils_what_follows_only() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("size", "columns"), [(1, 1), (5, 1), (8, 3), (19, 19), (33, 2)])
+@pytest.mark.parametrize(
+    ("size", "columns"), [(1, 1), (5, 1), (8, 3), (19, 19), (33, 2), (100, 3), (128, 40)]
+)
 def test_general_systems(dtype: Any, size: int, columns: int) -> None:
     rng = np.random.default_rng(size)
     # The greatest elements are not on the diagonal: rows have to be exchanged.
@@ -106,9 +108,53 @@ def test_a_singular_matrix_gives_nan_as_a_whole() -> None:
     assert np.isnan(found[1]).all()
 
 
-def test_large_matrices_are_left_to_lapack() -> None:
-    a = positive(200, np.float64)
-    b = np.ones(200)
+@pytest.mark.parametrize("columns", [1, 70])
+@pytest.mark.parametrize("left_side", [True, False])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE"])
+def test_large_systems(columns: int, left_side: bool, lower: bool, transpose: str) -> None:
+    size, unit = 77, columns > 1
+    rng = np.random.default_rng(columns)
+    a = np.asarray(rng.uniform(-1, 1, (size, size)) / size + 2 * np.eye(size), np.float32)
+    b = rng.standard_normal((size, columns) if left_side else (columns, size), np.float32)
+    triangle = np.tril(a) if lower else np.triu(a)
+    # The other triangle is not read, nor is a diagonal of ones.
+    a = np.where(triangle == 0, np.float32(np.nan), a)
+    if unit:
+        np.fill_diagonal(a, np.nan)
+        np.fill_diagonal(triangle, 1)
+    found = solving(left_side, lower, unit, transpose)(a, b)
+    if transpose == "TRANSPOSE":
+        triangle = triangle.T
+    np.testing.assert_allclose(triangle @ found if left_side else found @ triangle, b, atol=2e-5)
+
+
+@pytest.mark.parametrize("size", [90, 200])
+def test_large_matrices_that_fail_are_nan_as_a_whole(size: int) -> None:
+    a = np.stack([positive(size, np.float64)] * 5)
+    a[1, -1, -1] = -1
+    factors = tj.jit(np.linalg.cholesky)(a)
+    assert [bool(np.isnan(f).all()) for f in factors] == [False, True, False, False, False]
+    np.testing.assert_allclose(factors[4], np.linalg.cholesky(a[4]), rtol=1e-11, atol=1e-11)
+    a[3, :, 70] = 0
+    found = tj.jit(np.linalg.inv)(a)
+    assert [bool(np.isnan(f).all()) for f in found] == [False, False, False, True, False]
+    np.testing.assert_allclose(found[0] @ a[0], np.eye(size), atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1e-42, 1e-36, 1e30])
+def test_pivots_of_any_size(scale: float) -> None:
+    """Factors are quotients where a pivot has no finite reciprocal."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(np.eye(60)) * (1 + rng.random((60, 1))) + np.eye(60) / 4
+    a = (rows * scale).astype(np.float32)
+    b = np.asarray(a.astype(np.float64) @ np.ones(60), np.float32)
+    found = tj.jit(lambda a, b: np.linalg.solve(a, b))(a, b)
+    np.testing.assert_allclose(found, 1, rtol=0.02 if scale < 1e-40 else 1e-4)
+
+
+def test_complex_matrices_are_left_to_lapack() -> None:
+    a, b = positive(200, np.complex128), np.ones(200, np.complex128)
     found = tj.jit(lambda a, b: (np.linalg.cholesky(a), np.linalg.solve(a, b)))(a, b)
     np.testing.assert_allclose(found[0], np.linalg.cholesky(a), atol=1e-12)
     np.testing.assert_allclose(found[1], np.linalg.solve(a, b), rtol=1e-10)

@@ -1,4 +1,4 @@
-"""Cholesky, TriangularSolve and general systems: kernels for small real matrices.
+"""Cholesky, TriangularSolve and general systems of real matrices: kernels for small and large ones.
 
 The others are the interpreter's.
 """
@@ -7,6 +7,12 @@ from __future__ import annotations
 
 import math
 
+from tracejit.backends.tvm.kernels.blocked import BLOCK
+from tracejit.backends.tvm.kernels.blocked_systems import (
+    cholesky_factors_by_blocks,
+    general_systems_by_blocks,
+    triangular_systems_by_blocks,
+)
 from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
@@ -24,17 +30,23 @@ from tracejit.graph import Instruction
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType, Shape
 
-# Up to these sizes kernels that keep a matrix in a second-level cache are faster than LAPACK.
-LARGEST = 192
-LARGEST_GENERAL = 128
+# Up to these sizes kernels that take a matrix as a whole are as fast as blocks, or faster.
+LARGEST = 64
+LARGEST_GENERAL = 48
 
 
-def is_small(instruction: Instruction, largest: int = LARGEST) -> bool:
-    """Whether there is a kernel for a system or a factorisation, by its first operand."""
-    shape = instruction.operands[0].array_shape
-    return shape.element_type in (ElementType.F32, ElementType.F64) and (
-        shape.dimensions[-1] <= largest
-    )
+def has_kernel(instruction: Instruction) -> bool:
+    """Whether there is a kernel for a system or a factorisation, by its operands."""
+    a, b = instruction.operands[0].array_shape, instruction.operands[-1].array_shape
+    if a.element_type not in (ElementType.F32, ElementType.F64):
+        return False
+    # A copy of both, in whole blocks, is counted in 32 bits.
+    size = a.dimensions[-1] + BLOCK
+    return size * (size + max(b.dimensions[-2:], default=0) + 2 * BLOCK) < 1 << 31
+
+
+def _size(instruction: Instruction) -> int:
+    return instruction.operands[0].array_shape.dimensions[-1]
 
 
 class Matrices:
@@ -66,14 +78,15 @@ def _finished(frame: Frame, work: Work) -> Stmt:
 @rooted.attach(CHOLESKY)
 def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     (operand,) = instruction.operands
-    if not is_small(instruction) or operand not in frame.inputs:
+    if not has_kernel(instruction) or operand not in frame.inputs:
         return library_call(frame, instruction, results)
     shape, dtype = instruction.array_shape, frame.index_dtype
     given = Matrices(frame.inputs[operand], shape, dtype)
     made = Matrices(results[0][1], shape, dtype)
     lower = instruction.attributes["lower"]
     # The lower factor is the transpose of the upper one.
-    work = cholesky_factors(
+    by = cholesky_factors if _size(instruction) <= LARGEST else cholesky_factors_by_blocks
+    work = by(
         Factors(
             made.batch,
             made.rows,
@@ -89,7 +102,7 @@ def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 @rooted.attach(TRIANGULAR_SOLVE)
 def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     a, b = instruction.operands
-    if not is_small(instruction) or a not in frame.inputs or b not in frame.inputs:
+    if not has_kernel(instruction) or a not in frame.inputs or b not in frame.inputs:
         return library_call(frame, instruction, results)
     attributes, shape, dtype = instruction.attributes, b.array_shape, frame.index_dtype
     left = attributes["left_side"]
@@ -108,7 +121,8 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
     def element(n: Expr, i: Expr, p: Expr) -> Expr:
         return matrix(n, row(p), row(i)) if turned else matrix(n, row(i), row(p))
 
-    work = triangular_systems(
+    by = triangular_systems if _size(instruction) <= LARGEST else triangular_systems_by_blocks
+    work = by(
         Systems(
             made.batch,
             matrix.rows,
@@ -129,8 +143,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
 def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The kernel of `numpy.linalg.solve`'s custom call."""
     a, b = instruction.operands
-    has_kernel = is_small(instruction, LARGEST_GENERAL)
-    if not has_kernel or a not in frame.inputs or b not in frame.inputs:
+    if not has_kernel(instruction) or a not in frame.inputs or b not in frame.inputs:
         return library_call(frame, instruction, results)
     shape, dtype = b.array_shape, frame.index_dtype
     right = Matrices(frame.inputs[b], shape, dtype)
@@ -143,4 +156,5 @@ def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         right=right,
         store=Matrices(results[0][1], shape, dtype).store,
     )
-    return _finished(frame, general_systems(systems, frame.machine))
+    by = general_systems if _size(instruction) <= LARGEST_GENERAL else general_systems_by_blocks
+    return _finished(frame, by(systems, frame.machine))
