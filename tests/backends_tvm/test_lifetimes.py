@@ -13,7 +13,8 @@ from tests.backends_tvm.kernel_harness import HOST
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.backends.tvm.codegen import c_function, compile_kernels
-from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, Stmt, buffer, const, seq, store
+from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.tir import AllocBuffer, DeclBuffer, buffer, seq, store
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
@@ -25,11 +26,8 @@ def joined(pieces: Sequence[tuple[int, int]]) -> tirx.PrimFunc:
     given, made = (tirx.decl_buffer((8,), "float64", name) for name in ("given", "made"))
     held = buffer("held", (8,), "float64")
 
-    def ramp(start: int, width: int) -> tirx.Ramp:
-        return tirx.Ramp(const(start, "int32"), const(1, "int32"), width)
-
-    moves: list[Stmt] = [store(held, ramp(*p), given[ramp(*p)]) for p in pieces]
-    moves.append(store(made, ramp(0, 8), held[ramp(0, 8)]))
+    moves = [vector(width, lambda i: store(held, i, given[i]), start) for start, width in pieces]
+    moves.append(vector(8, lambda i: store(made, i, held[i])))
     pointers = [tirx.Var(b.name, tirx.buffer_data_pointer_type(b)) for b in (given, made)]
     declared = [DeclBuffer(b, data=p) for b, p in zip((given, made), pointers, strict=True)]
     return c_function("kernel", pointers, seq(declared, AllocBuffer(held), moves))
