@@ -33,7 +33,7 @@ from tracejit.backends.tvm.codegen import (
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.entry import entry_function
-from tracejit.backends.tvm.facts import is_small
+from tracejit.backends.tvm.facts import is_soon_built
 from tracejit.backends.tvm.in_process import (
     imported,
     warn_of_missing_linker,
@@ -128,7 +128,9 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
 
     def compiled(number: int, kernel: Kernel) -> bool:
         inside = contents(kernel.body)
-        quick = inside.guards_narrow_stores or (is_small(kernel.counted) and not kernel.is_thorough)
+        quick = inside.guards_narrow_stores or (
+            is_soon_built(kernel.counted) and not kernel.is_thorough
+        )
         try:
             function = kernel_function(kernel, inside, c_function)
             made = compile_kernels([function], target, bool(inside.callbacks), quick)
@@ -161,7 +163,7 @@ def _kernel_jobs(
     for kernel in program.kernels:
         inside = held[kernel.name]
         function = kernel_function(kernel, inside, make)
-        is_quick = is_small(kernel.counted) and not (thorough or kernel.is_thorough)
+        is_quick = is_soon_built(kernel.counted) and not (thorough or kernel.is_thorough)
         quick = inside.guards_narrow_stores or is_quick
         how = bool(inside.callbacks), quick
         groups.setdefault(how, []).append(function)

@@ -31,6 +31,7 @@ from tracejit.ops.layout import (
     SLICE,
     TRANSPOSE,
 )
+from tracejit.ops.reduction import REDUCE
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -44,6 +45,15 @@ _WIDE = frozenset({ElementType.F64, ElementType.C128})
 # A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
 # nothing there, and take up to nine tenths of the time to build.
 _HOT = 1 << 19
+# Nor do they save anything where emission writes vectors itself and values have one part: there
+# they take a quarter of the time to build.
+_IN_VECTORS = {DOT_GENERAL, REDUCE, *_MOVING} - {REV}
+_IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
+    ElementType.F8E4M3FN,
+    ElementType.F8E5M2,
+    ElementType.S4,
+    ElementType.U4,
+}
 # They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
 # compute all of one of these.
 _ALWAYS_HOT = (
@@ -58,7 +68,10 @@ _ALWAYS_HOT = (
 
 @dataclass(frozen=True)
 class Counted:
-    """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`."""
+    """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`.
+
+    ``in_vectors`` says that its code is written in vectors throughout.
+    """
 
     ops: tuple[str, ...] = ()
     schedule: str = ""
@@ -67,6 +80,7 @@ class Counted:
     flops: int = 0
     transcendentals: int = 0
     wide: bool = False
+    in_vectors: bool = False
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
 
@@ -74,12 +88,15 @@ class Counted:
 NOTHING = Counted()
 
 
-def is_small(told: Counted) -> bool:
-    """Whether a kernel is known to do little; of one written by hand nothing is known."""
+def is_soon_built(told: Counted) -> bool:
+    """Whether a kernel is known to gain nothing by LLVM's slowest passes.
+
+    It does little, or is written in vectors. Of one written by hand nothing is known.
+    """
     if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
         return False
     moved = (told.bytes_read + told.bytes_written) // 4
-    return told.flops + 16 * told.transcendentals + moved < _HOT
+    return told.in_vectors or told.flops + 16 * told.transcendentals + moved < _HOT
 
 
 def counted(
@@ -119,7 +136,20 @@ def counted(
         elif instruction in in_place and instruction.op is SCATTER:
             read += _nbytes(instruction, _stored(instruction, True))
     ops = tuple(i.op.opcode for i in members if i.op not in (CONSTANT, PARAMETER, TUPLE))
-    return Counted(ops, schedule, read, written, flops, transcendentals, wide)
+    in_vectors = all(_is_in_vectors(i) for i in members)
+    return Counted(ops, schedule, read, written, flops, transcendentals, wide, in_vectors)
+
+
+def _is_in_vectors(instruction: Instruction) -> bool:
+    op = instruction.op
+    if op in (CONSTANT, PARAMETER):
+        return True
+    if op.family not in _POINTWISE and op not in _IN_VECTORS:
+        return False
+    arrays = [instruction, *instruction.operands]
+    if not all(isinstance(array.shape, Shape) for array in arrays):
+        return False
+    return all(array.array_shape.element_type in _IN_LANES for array in arrays)
 
 
 def moved(shape: Shape) -> Counted:

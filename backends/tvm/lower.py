@@ -23,7 +23,7 @@ from tracejit.backends.tvm.control import (
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.dead_state import without_dead_state
 from tracejit.backends.tvm.decisions import MODELLED, Decisions
-from tracejit.backends.tvm.facts import counted, is_small, moved
+from tracejit.backends.tvm.facts import counted, is_soon_built, moved
 from tracejit.backends.tvm.fuse import Kernel as Fused
 from tracejit.backends.tvm.fuse import fuse, gathered, is_given, read_by, stripped
 from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
@@ -358,7 +358,9 @@ class _Lowering:
         in_place = {r for r in results if self._is_update(r)}
         schedule = frame.schedule or (fused.heart or results[-1]).op.opcode
         facts = counted(ordered, results, schedule, in_place)
-        is_thorough = is_small(facts) and choices.of("passes of LLVM", either(False, "all", "few"))
+        is_thorough = is_soon_built(facts) and choices.of(
+            "passes of LLVM", either(False, "all", "few")
+        )
         return KernelStep(name, body, parameters, len(inputs), facts, is_thorough)
 
     def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
@@ -372,7 +374,7 @@ class _Lowering:
         if store.compute:
             facts = counted(inside, [source], "elementwise")
         inputs = [*frame.inputs.items()]
-        return KernelStep(name, body, [*inputs, (target, memory)], 0, facts)
+        return KernelStep(name, body, [*inputs, (target, memory)], len(inputs), facts)
 
     def move(self, shape: Shape, source: Owner, target: Owner, name: str) -> KernelStep:
         """A kernel that copies one array's memory to another's."""
