@@ -49,7 +49,7 @@ class TunedPrograms:
         found = read(Tuning, self._cache.recall(self._key))
         if found is None or not (found.complete or found.seconds >= seconds):
             return None
-        executable = self._cache.find(self._key) if found.kept else untuned()
+        executable = self._cache.find(found.program) if found.kept else untuned()
         if executable is not None:
             executable.tuning = found
         return executable
@@ -71,15 +71,18 @@ class TunedPrograms:
         arrays = untuned.conformed(arguments)
         search = Search(candidates, budget, progress)
         complete = self._search(untuned, candidates.kernels, arrays, search)
-        made, before, after = untuned, 0.0, 0.0
-        if any(self._changed(kernel) for kernel in candidates.kernels):
-            built = self._cache.add(self._key, candidates.build(self._known))
+        changed = [self._known(k.text) for k in candidates.kernels if self._changed(k)]
+        made, program, before, after = untuned, "", 0.0, 0.0
+        if changed:
+            # Named by what it is: a library that lies where another lay would be taken for that.
+            program = cache_key(self._key, repr(changed))
+            built = self._cache.add(program, candidates.build(self._known))
             before, after = self._whole(untuned, built, arrays)
-            made = built if after <= before else untuned
-        kept = made is not untuned
-        made.tuning = Tuning(
-            seconds, search.measured, complete, kept, before, after if kept else before
-        )
+            if after <= before:
+                made = built
+            else:
+                program, after = "", before
+        made.tuning = Tuning(seconds, search.measured, complete, program, before, after)
         self._cache.remember(self._key, asdict(made.tuning))
         return made
 

@@ -7,23 +7,28 @@ from typing import Any, TypeVar, get_type_hints
 
 from tracejit.backends.tunable import Measured
 
-Note = TypeVar("Note", "Tuning", Measured)
+Note = TypeVar("Note", bound="Tuning | Measured")
 
 
 @dataclass(frozen=True)
 class Tuning:
     """How a program was tuned: ``candidates`` were measured, within ``seconds``.
 
-    ``complete`` is whether these were all. A whole call took ``before`` seconds and then ``after``;
-    they are equal, and the program is as it was, unless it is ``kept``.
+    ``complete`` is whether these were all. A whole call took ``before`` seconds and then ``after``.
+    ``program`` is the key of what was kept then; empty where the untuned program is as good.
     """
 
     seconds: float
     candidates: int
     complete: bool
-    kept: bool
+    program: str
     before: float
     after: float
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is a quicker program than the untuned one."""
+        return bool(self.program)
 
 
 def read(kind: type[Note], noted: Any) -> Note | None:
@@ -39,7 +44,7 @@ def read(kind: type[Note], noted: Any) -> Note | None:
 def _is_like(value: Any, kind: Any) -> bool:
     if kind is float:
         return type(value) in (int, float)
-    if kind in (int, bool):
+    if kind in (int, bool, str):
         return type(value) is kind
     # Answers by question.
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
