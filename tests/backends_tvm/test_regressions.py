@@ -339,6 +339,13 @@ def unchanged_twice(x: Instruction, use: Callable[..., Instruction]) -> Instruct
     return use(shown, first, second)
 
 
+def negated_if_positive(x: Instruction) -> Instruction:
+    """Negated where the first element is positive; what a branch takes is made inside of it."""
+    first = ops.reshape(ops.slice_(x, [0], [1]), ())
+    same, negated = (computation(f, ROW) for f in (lambda x: x, ops.neg))
+    return ops.conditional(ops.gt(first, ops.full_like(first, 0)), x, negated, x, same)
+
+
 @pytest.mark.parametrize(
     "use",
     [
@@ -347,8 +354,9 @@ def unchanged_twice(x: Instruction, use: Callable[..., Instruction]) -> Instruct
             y, ops.rev(ops.slice_(z, [1], [5]), [0]), [ops.constant(2, S32)]
         ),
         lambda x, y, z: ops.tuple_([ops.add(x, y), z, y]),
+        lambda x, y, z: negated_if_positive(ops.mul(x, y)),
     ],
-    ids=["concatenate", "update", "results"],
+    ids=["concatenate", "update", "results", "branch"],
 )
 def test_states_that_a_loop_never_changes_are_one_array(use: Callable[..., Instruction]) -> None:
     entry = computation(lambda x: unchanged_twice(x, use), ROW)
