@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
+from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.donation import require_donatable
@@ -198,13 +199,12 @@ def _program(given: Module | Computation) -> Module:
 
 
 class Place(NamedTuple):
-    """What a module's machine code is made of, and where it is kept.
+    """Where a module's machine code is kept: ``key`` names the entry of ``cache``.
 
-    ``graph`` is the module's text, ``kernels`` that of users' kernels, which are known in this
-    process alone; ``key`` names the entry of ``cache``.
+    ``kernels`` is the text of users' kernels that it is made of, which are known in this process
+    alone.
     """
 
-    graph: str
     kernels: str
     cache: DiskCache
     key: str
@@ -223,11 +223,11 @@ def place_of(module: Module, target: str) -> Place:
             f"{module.num_partitions} partitions; execution across processes is not available "
             "yet, interpret runs them in one"
         )
-    graph, kernels = to_text(module), kernel_texts(called_computations(module))
-    text = graph + kernels
+    kernels = kernel_texts(called_computations(module))
+    text = fingerprint(module) + kernels
     # What names a function of this process is of no use to another one.
     cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
-    return Place(graph, kernels, cache, cache_key(text, target))
+    return Place(kernels, cache, cache_key(text, target))
 
 
 def executable(module: Module, target: str = "cpu") -> Executable:
@@ -261,7 +261,7 @@ def _beginner(module: Module, target: str) -> compiler.Pending:
     place = place_of(module, target)
     begun: compiler.Pending = load("tracejit.runtime.pending").Pending(
         module.name,
-        None if place.kernels else place.graph,
+        None if place.kernels else to_text(module),
         target,
         place.key,
         place.cache,

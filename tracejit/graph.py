@@ -46,10 +46,11 @@ class Op:
 class Instruction:
     """One op applied to operands; compared by identity.
 
-    ``attributes`` includes the computations that the op calls. ``serial`` grows with
-    creation, so operands always have smaller numbers than their users. ``has_effect`` is whether
-    the op or a computation it calls has a side effect, ``reaches_effect`` whether that is so of
-    the instruction or of anything that it is made from.
+    ``attributes`` includes the computations that the op calls, which are ``computations`` in the
+    order of the op's attributes. ``serial`` grows with creation, so operands always have smaller
+    numbers than their users. ``has_effect`` is whether the op or a computation it calls has a side
+    effect, ``reaches_effect`` whether that is so of the instruction or of anything that it is made
+    from.
     """
 
     op: Op
@@ -58,13 +59,21 @@ class Instruction:
     attributes: Mapping[str, Any]
     source: Source | None = None
     serial: int = field(default_factory=_serial.__next__)
+    computations: tuple[Computation, ...] = field(init=False)
     has_effect: bool = field(init=False)
     reaches_effect: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        called: tuple[Computation, ...] = ()
+        for value in self.attributes.values():
+            if isinstance(value, Computation):
+                called += (value,)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
+                called += value
+        object.__setattr__(self, "computations", called)
         effect = self.op.side_effect
         own = effect is True or (effect and self.attributes[effect])
-        own = bool(own) or any([c.has_effect for c in self.computations])
+        own = bool(own) or any([c.has_effect for c in called])
         object.__setattr__(self, "has_effect", own)
         reaches = own or any([operand.reaches_effect for operand in self.operands])
         object.__setattr__(self, "reaches_effect", reaches)
@@ -79,17 +88,6 @@ class Instruction:
     def element_shapes(self) -> tuple[AnyShape, ...]:
         """The shapes of a tuple's elements, or the one shape."""
         return self.shape.elements if isinstance(self.shape, TupleShape) else (self.shape,)
-
-    @property
-    def computations(self) -> tuple[Computation, ...]:
-        """The computations this instruction calls, in the order of the op's attributes."""
-        called: list[Computation] = []
-        for value in self.attributes.values():
-            if isinstance(value, Computation):
-                called.append(value)
-            elif isinstance(value, tuple) and value and isinstance(value[0], Computation):
-                called.extend(value)
-        return tuple(called)
 
     def __repr__(self) -> str:
         return f"<{self.op.opcode}.{self.serial} {self.shape}>"

@@ -69,7 +69,8 @@ def called_computations(module: Module) -> list[Computation]:
             continue
         stack.append((computation, True))
         for instruction in reversed(instructions(computation)):
-            stack.extend((c, False) for c in reversed(instruction.computations))
+            if instruction.computations:
+                stack.extend((c, False) for c in reversed(instruction.computations))
     return order
 
 

@@ -47,7 +47,7 @@ def module() -> Module:
 
 def job(place: Place, **changes: Any) -> Job:
     folder = None if place.cache.folder is None else str(place.cache.folder)
-    given = {"key": place.key, "graph": place.graph, "target": "cpu", "threads": 2}
+    given = {"key": place.key, "graph": str(module()), "target": "cpu", "threads": 2}
     return Job(**{**given, "cache": folder, "limit": 1 << 30, **changes})
 
 

@@ -5,11 +5,14 @@ print(to_text(module))
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tracejit.attributes import Kind
-from tracejit.graph import Computation, Instruction, Module
+import numpy as np
+
+from tracejit.attributes import Attribute, Kind
+from tracejit.graph import Computation, Instruction, Module, Op
 from tracejit.hlo.attributes import ELSEWHERE, write_attribute
 from tracejit.hlo.calls import write_aliasing
 from tracejit.hlo.literals import write_literal
@@ -17,11 +20,14 @@ from tracejit.hlo.shapes import shape_text
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.traversal import called_computations, instructions
 
+Literal = Callable[[np.ndarray], str]
 
-def to_text(module: Module, *, metadata: bool = False) -> str:
+
+def to_text(module: Module, *, metadata: bool = False, literal: Literal = write_literal) -> str:
     """The module as HLO text, computations before their callers, the entry last.
 
-    ``metadata`` adds to each instruction the user's line that made it.
+    ``metadata`` adds to each instruction the user's line that made it. ``literal`` writes the
+    values of constants.
     """
     computations = called_computations(module)
     names = computation_names(computations)
@@ -41,8 +47,9 @@ def to_text(module: Module, *, metadata: bool = False) -> str:
     texts = [f"{front}, entry_computation_layout={layout}{devices}"]
     first = 0
     for computation in computations:
-        texts.append(_computation_text(computation, module, names, first, metadata))
-        first += len(instructions(computation))
+        body = instructions(computation)
+        texts.append(_computation_text(computation, body, module, names, first, metadata, literal))
+        first += len(body)
     return "\n\n".join(texts) + "\n"
 
 
@@ -71,12 +78,13 @@ def identifier(name: str) -> str:
 
 def _computation_text(
     computation: Computation,
+    body: Sequence[Instruction],
     module: Module,
     computation_names: Mapping[Computation, str],
     first: int,
     metadata: bool,
+    literal: Literal,
 ) -> str:
-    body = instructions(computation)
     names = {i: f"{i.op.opcode}.{first + n}" for n, i in enumerate(body)}
     inputs = ", ".join(f"{names[p]}: {shape_text(p.shape, False)}" for p in computation.parameters)
     lines = [
@@ -85,7 +93,7 @@ def _computation_text(
     ]
     for instruction in body:
         root = "ROOT " if instruction is computation.root else ""
-        text = _instruction_text(instruction, names, computation_names)
+        text = _instruction_text(instruction, names, computation_names, literal)
         lines.append(f"  {root}{text}{_metadata_text(instruction) if metadata else ''}")
     return "\n".join([*lines, "}"])
 
@@ -94,23 +102,27 @@ def _instruction_text(
     instruction: Instruction,
     names: Mapping[Instruction, str],
     computation_names: Mapping[Computation, str],
+    literal: Literal,
 ) -> str:
     op, values = instruction.op, instruction.attributes
     if op is PARAMETER:
         operands = str(values["parameter_number"])
     elif op is CONSTANT:
-        operands = write_literal(values["literal"])
+        operands = literal(values["literal"])
     else:
-        operands = ", ".join(f"%{names[o]}" for o in instruction.operands)
-    attributes = [
-        f", {a.name}={write_attribute(a.kind, values[a.name], computation_names)}"
-        for a in op.attributes
-        if a.kind not in ELSEWHERE and values[a.name] != a.default
-    ]
-    return (
-        f"%{names[instruction]} = {shape_text(instruction.shape)} {op.opcode}({operands})"
-        f"{''.join(attributes)}"
-    )
+        operands = ", ".join([f"%{names[o]}" for o in instruction.operands])
+    text = f"%{names[instruction]} = {shape_text(instruction.shape)} {op.opcode}({operands})"
+    for a in _written(op):
+        value = values[a.name]
+        if value != a.default:
+            text += f", {a.name}={write_attribute(a.kind, value, computation_names)}"
+    return text
+
+
+@functools.cache
+def _written(op: Op) -> tuple[Attribute, ...]:
+    """The attributes that stand behind the operands, unless they have their default."""
+    return tuple(a for a in op.attributes if a.kind not in ELSEWHERE)
 
 
 def _metadata_text(instruction: Instruction) -> str:

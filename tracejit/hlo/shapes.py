@@ -21,6 +21,7 @@ _PROPERTY = re.compile(r"(T|L|E|S|D|M|SC|P|#|\*)((?:\((?:[^()]|\([^()]*\))*\))+)
 _PLAIN = re.compile(r"[a-z]+[0-9a-z]*\[[0-9,]*\](?:\{[0-9,]*\})?(?!\s*[{/])")
 _MOST_KNOWN = 10_000
 _known: dict[str, AnyShape] = {}
+_texts: dict[tuple[object, ...], str] = {}
 _NUMBERS = {"L": "tail_padding_alignment", "E": "element_size_in_bits", "S": "memory_space"}
 
 
@@ -39,10 +40,17 @@ def shape_text(shape: AnyShape, layout: bool = True) -> str:
         return "(" + ", ".join(shape_text(s, layout) for s in shape.elements) + ")"
     if not isinstance(shape, Shape):
         return str(shape)
-    plain = f"{shape.element_type}[{shape.dimensions_text}]"
-    if not layout or (shape.layout is None and not shape.rank):
-        return plain
-    return f"{plain}{shape.explicit_layout}"
+    # Equal shapes may lie in memory differently: the layout is told apart by itself.
+    own = shape.layout if layout else None
+    parts = (shape.element_type, shape.dimensions, shape.dynamic_dimensions, own, layout)
+    text = _texts.get(parts)
+    if text is None:
+        text = f"{shape.element_type}[{shape.dimensions_text}]"
+        if layout and (own is not None or shape.rank):
+            text += str(shape.explicit_layout)
+        if len(_texts) < _MOST_KNOWN:
+            _texts[parts] = text
+    return text
 
 
 def read_shape(lexer: Lexer) -> AnyShape:
