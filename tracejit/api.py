@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,6 +23,7 @@ from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
+from tracejit.transforms.compiled import CompiledProgram
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
 from tracejit.traversal import called_computations
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tracejit.backends.numpy.streams import Stream
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.tuned import TunedPrograms
+    from tracejit.transforms.export import Function
 
 TARGETS = ("cpu", compiler.FAST_CPU)
 
@@ -62,14 +63,12 @@ def interpret(
         return devices.interpret(_program(module), arrays, replicas, partitions)
 
 
-class Compiled:
+class Compiled(CompiledProgram):
     """A compiled module; called with arrays it returns the array, or a tuple of them."""
 
     def __init__(self, module: Module, target: str, seed: int, donate: bool) -> None:
         entry = module.entry
         self._stream = _stream(seed)
-        self._target = target
-        self.module = module
         self._orders = [order_of(p.shape) for p in entry.parameters]
         wanted = [order_of(shape) for shape in entry.root.element_shapes]
         self._results = [
@@ -78,9 +77,8 @@ class Compiled:
             for _ in range(_leaf_count(shape))
         ]
         given = module if donate else replace(module, input_output_alias=())
-        self.program = executable(
-            _kept_aliases(in_memory_order(given, self._orders, wanted)), target
-        )
+        given = _kept_aliases(in_memory_order(given, self._orders, wanted))
+        super().__init__(module, executable(given, target), target)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results, new arrays. Raises `ArgumentError` for arguments of another shape or type.
@@ -88,7 +86,7 @@ class Compiled:
         An array that lies as its parameter's layout says is not copied; results lie as theirs
         say. A parameter that is a tuple takes a tuple; anything goes for a token.
         """
-        given = self._flattened(arrays)
+        given = self._arrays(*arrays)
         if self.program.donated:
             require_donatable(given, self.program.donated, "argument {}".format)
         with self._stream.running():
@@ -98,53 +96,20 @@ class Compiled:
             values = [value.transpose(order) if order else value for value, order in orders]
         return assembled(self.module.entry.root.shape, iter(values))
 
-    def explain(self, *arrays: Any, measure: bool = False) -> Report:
+    def explain(self, *arrays: Any, measure: bool = False, **kwargs: Any) -> Report:
         """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
 
         With ``measure`` every kernel is timed on ``arrays``. Raises what a call raises, and
         `UnsupportedError` to measure where there is no linker.
         """
-        if bool(arrays) and not measure:
-            raise ArgumentError("explain: arguments are only used with measure=True")
-        given = self._flattened(arrays) if measure else None
         with self._stream.running():
-            report: Report = load("tracejit.runtime.explaining").explain(self.program, given)
-        return report
+            return super().explain(*arrays, measure=measure, **kwargs)
 
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        header: str | os.PathLike[str] | None = None,
-        python: str | os.PathLike[str] | None = None,
-        name: str | None = None,
-        gradients: bool = False,
-        threads: int | None = None,
-    ) -> None:
-        """Writes a shared library that needs neither Python nor TVM: see `docs/ahead_of_time.md`.
+    def _function(self) -> Function:
+        function: Function = load("tracejit.transforms.export").of_module(self.module)
+        return function
 
-        ``header`` is a header for C, ``python`` a module for Python without this package, ``name``
-        the function's, by default that of the file. With ``gradients`` a second function,
-        ``name_value_and_grad``, returns the gradients too. Donated arguments are not written over.
-
-        Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only
-        Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without
-        a C compiler, and `OSError` for a file that cannot be written.
-        """
-        made = load("tracejit.transforms.export")
-        made.export(
-            made.of_module(self.module),
-            path,
-            header=header,
-            python=python,
-            name=name,
-            gradients=gradients,
-            threads=threads,
-            target=self._target,
-        )
-
-    def _flattened(self, arrays: Sequence[Any]) -> list[Any]:
-        """The arguments as the program takes them."""
+    def _arrays(self, *arrays: Any) -> list[Any]:
         parameters = self.module.entry.parameters
         if len(arrays) != len(parameters):
             raise ArgumentError(

@@ -13,7 +13,7 @@ from tests.numpy_api.compare import same
 from tests.transforms.test_arguments import odd_arrays, plain
 from tests.transforms.test_grad import W, X, loss, loss_gradient
 from tracejit import nn
-from tracejit.errors import UnsupportedError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.transforms.compiler import planned_bytes
 
 pytestmark = pytest.mark.usefixtures("machine_code")
@@ -135,3 +135,16 @@ def test_memory_that_was_planned_is_what_a_program_takes() -> None:
     checked = tj.jit(tj.grad(loss), check=True).lower(W, X)
     with pytest.raises(UnsupportedError, match="memory_analysis: the program is interpreted"):
         checked.compile().memory_analysis()
+
+
+def test_functions_and_modules_are_analysed_alike() -> None:
+    lowered = tj.jit(lambda x: np.tanh(x) @ x.T).lower(np.ones((4, 5)))
+    of_function, of_module = lowered.compile(), tj.compile(lowered.module)
+    assert of_function.module is of_module.module is lowered.module
+    assert of_function.memory_analysis() == of_module.memory_analysis()
+    assert of_function.memory_analysis().argument_size_in_bytes == 160
+    assert of_function.cost_analysis() == of_module.cost_analysis() == lowered.cost_analysis()
+    assert str(of_function.explain()) == str(of_module.explain())
+    for compiled in (of_function, of_module):
+        with pytest.raises(ArgumentError, match="only used with measure=True"):
+            compiled.explain(np.ones((4, 5)))
