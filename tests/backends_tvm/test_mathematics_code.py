@@ -19,7 +19,8 @@ from tracejit.backends.tvm.mathematics.kinds import KINDS
 from tracejit.backends.tvm.mathematics.operations import operation
 from tracejit.backends.tvm.tir import const
 
-OF_TWO = ("atan2", "div", "max", "min", "pow", "rem")
+OF_TWO = ("atan2", "div", "higher_rank", "max", "min", "pow", "rem")
+RANKS = tuple(name for name in mathematics.__all__ if "rank" in name)
 OF_INTEGERS = ("clz", "population_count")
 OF_WORDS = ("philox_high", "philox_low", "threefry")
 NAMES = [n for n in mathematics.__all__ if n not in ("link", "is_finite", *OF_INTEGERS, *OF_WORDS)]
@@ -145,6 +146,7 @@ def test_every_function_says_how_exact_it_is() -> None:
     exact = (
         *("link", "div", "rem", "sqrt", "sign", "max", "min", "is_finite"),
         *("floor", "ceil", "round_nearest_even", "round_nearest_afz", *OF_INTEGERS, *OF_WORDS),
+        *RANKS,
     )
     for name in mathematics.__all__:
         text = getattr(mathematics, name).__doc__

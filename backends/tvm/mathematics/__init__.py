@@ -21,6 +21,7 @@ from tracejit.backends.tvm.mathematics import (
     inverse_trigonometric,
     logarithm,
     power,
+    ranks,
     remainder,
     roots,
     rounding,
@@ -62,6 +63,11 @@ sign = unary("sign", rounding.sign)
 is_finite = unary("is_finite", rounding.is_finite, returns="bool")
 max = binary("max", rounding.max_)
 min = binary("min", rounding.min_)
+rank_for_maximum = unary("rank_for_maximum", ranks.rank_for_maximum)
+rank_for_minimum = unary("rank_for_minimum", ranks.rank_for_minimum)
+maximum_of_rank = unary("maximum_of_rank", ranks.maximum_of_rank)
+minimum_of_rank = unary("minimum_of_rank", ranks.minimum_of_rank)
+higher_rank = binary("higher_rank", ranks.higher_rank)
 population_count = unary("population_count", bits.population_count)
 clz = unary("clz", bits.clz)
 threefry = operation("threefry", generators.threefry, arity=4, returns="uint64")
@@ -87,17 +93,22 @@ __all__ = [
     "exp",
     "expm1",
     "floor",
+    "higher_rank",
     "is_finite",
     "link",
     "log",
     "log1p",
     "logistic",
     "max",
+    "maximum_of_rank",
     "min",
+    "minimum_of_rank",
     "philox_high",
     "philox_low",
     "population_count",
     "pow",
+    "rank_for_maximum",
+    "rank_for_minimum",
     "rem",
     "round_nearest_afz",
     "round_nearest_even",

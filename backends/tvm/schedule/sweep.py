@@ -6,10 +6,12 @@ the kept axes stand, and what becomes of the results.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Index, LoopVariable
 from tracejit.backends.tvm.choices import counts
 from tracejit.backends.tvm.extremes import extreme
@@ -30,7 +32,7 @@ from tracejit.backends.tvm.tir import (
     tirx,
 )
 from tracejit.backends.tvm.types import register_dtype
-from tracejit.graph import Computation, Instruction
+from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD, MAX, MIN
 from tracejit.shapes import ElementType, Shape
@@ -67,6 +69,8 @@ GROUP = 4
 CHEAP = 4
 # Rows of sums up to which a second-level cache keeps pace.
 SHORT = 1 << 14
+# Maxima of fewer elements are found without ranks.
+RANKED = 8
 
 
 class Accumulators:
@@ -122,6 +126,7 @@ class Sweep(ABC):
         self.kept = kept
         self.reduced = reduced
         self.positions = positions
+        self.extreme = self._extreme_by_rank()
 
     @abstractmethod
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
@@ -135,10 +140,14 @@ class Sweep(ABC):
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
     ) -> list[Value]:
         """Two partial results made one."""
+        if self.extreme is not None:
+            return [mathematics.higher_rank(left[0], right[0], self._register())]
         return self._applied(self.reducer.combine, emitter, [*left, *right])
 
     def joined(self, emitter: Emitter, values: Sequence[Value]) -> list[Value]:
         """A partial result with the element at the positions as they stand."""
+        if self.extreme is not None:
+            return self.combined(emitter, values, self._ranked(self.elements(emitter)))
         step = self.reducer.step or self.reducer.combine
         return self._applied(step, emitter, [*values, *self.elements(emitter)])
 
@@ -149,12 +158,12 @@ class Sweep(ABC):
         return list(value) if len(self.reducer.operands) > 1 else [value]
 
     def initial(self, emitter: Emitter) -> list[Value]:
-        return [emitter.value(initial, ()) for initial in self.reducer.initial]
+        return self._ranked([emitter.value(initial, ()) for initial in self.reducer.initial])
 
     def settle(self, emitter: Emitter, values: Sequence[Value]) -> None:
         """Rounds the results and makes them known to the epilogue."""
         for heart, value, element_type in zip(
-            self.reducer.hearts, values, self.reducer.element_types, strict=True
+            self.reducer.hearts, self._unranked(values), self.reducer.element_types, strict=True
         ):
             made, own = emitter.settled(value, element_type), heart.array_shape.element_type
             if own is not element_type:
@@ -289,7 +298,39 @@ class Sweep(ABC):
         values = identities(self.reducer.combine)
         assert values is not None
         types = self.reducer.element_types
-        return [literal(constant(v, held(t))) for v, t in zip(values, types, strict=True)]
+        literals = [literal(constant(v, held(t))) for v, t in zip(values, types, strict=True)]
+        return self._ranked(literals)
+
+    # Maxima and minima of many floats: accumulators hold ranks
+
+    def _extreme_by_rank(self) -> Op | None:
+        """MAX or MIN where ranks take fewer instructions: on x86, from `RANKED` elements on."""
+        op = monoid(self.reducer.combine)
+        held_type = held(self.reducer.element_types[0])
+        least = {ElementType.F32: 32, ElementType.F64: 64}.get(held_type)
+        if op not in (MAX, MIN) or least is None:
+            return None
+        many = math.prod(self.reducer.reduced) >= RANKED
+        return op if many and self.frame.machine.vector_bytes >= least else None
+
+    def _register(self) -> str:
+        return register_dtype(held(self.reducer.element_types[0]))
+
+    def _ranked(self, values: Sequence[Value]) -> list[Value]:
+        if self.extreme is None:
+            return list(values)
+        rank = mathematics.rank_for_maximum
+        if self.extreme is MIN:
+            rank = mathematics.rank_for_minimum
+        return [rank(value, self._register()) for value in values]
+
+    def _unranked(self, values: Sequence[Value]) -> list[Value]:
+        if self.extreme is None:
+            return list(values)
+        value_of = mathematics.maximum_of_rank
+        if self.extreme is MIN:
+            value_of = mathematics.minimum_of_rank
+        return [value_of(rank, self._register()) for rank in values]
 
     def over(self, ranges: Sequence[Range], body: Callable[[], list[Stmt]]) -> Stmt:
         if not ranges:
