@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import machine, tables, tree
+from tests.benchmarks import machine, tables, tree, tuning
 from tests.benchmarks.case import Target
 from tests.benchmarks.compare import difference
 from tests.benchmarks.records import Cell, Memories, Memory, Report
@@ -238,3 +239,16 @@ def test_trees() -> None:
     nested = {"b": [1, (2, 3)], "a": {"c": 4}}
     assert tree.leaves(nested) == [4, 1, 2, 3]
     assert tree.map_leaves(str, nested) == {"b": ("1", ("2", "3")), "a": {"c": "4"}}
+
+
+def test_tuned_and_untuned_side_by_side(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEJIT_CACHE_DIR", os.environ["TRACEJIT_CACHE_DIR"])
+    monkeypatch.setattr("tracejit.backends.tvm.choices.MOST_CANDIDATES", 2)
+    options = ["softmax, 1024x1024", "--tune", "0.2", "--seconds", "0.01", "--tiny"]
+    assert tuning.main(options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0] == "| | untuned | tuned | ratio | what changed |"
+    assert lines[2].startswith("| softmax, 1024x1024 | ")
