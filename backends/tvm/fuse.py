@@ -303,40 +303,50 @@ def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]
     """Pointwise kernels over one space joined, where no kernel between depends on the first."""
     merged: list[Kernel] = []
     for kernel in kernels:
-        host = _host(kernel, merged, memory)
-        if host is None:
+        found = _with_host(kernel, merged, memory)
+        if found is None:
             merged.append(kernel)
         else:
-            host.chains |= _joint_chains(host, kernel, memory)
-            host.results.extend(kernel.results)
-            host.size = _joint_size(host, kernel, memory)
+            place, joined = found
+            merged[place] = joined
     return merged
 
 
-def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -> Kernel | None:
+def _with_host(
+    kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]
+) -> tuple[int, Kernel] | None:
+    """Which of the kernels before it can make a kernel's results, and what that is then."""
     if kernel.heart is not None:
         return None
     needed = inputs_of(kernel, memory)
-    for other in reversed(earlier):
-        depends = any(result in needed for result in other.results)
+    for place in reversed(range(len(earlier))):
+        other = earlier[place]
         if (
             other.heart is None
             and other.dimensions == kernel.dimensions
             and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
-            and _joint_size(other, kernel, memory) <= _size_limit(kernel.results[0])
-            and (not kernel.dimensions or _may_join(other, kernel, memory))
-            and reads_at_own_element(kernel, set(other.results), memory)
         ):
-            return other
+            joined = _joined(other, kernel, memory)
+            if joined and reads_at_own_element(kernel, set(other.results), memory):
+                return place, joined
+        depends = any(result in needed for result in other.results)
         if depends or any(tuple_of(i) in other.results for i in needed):
             return None
     return None
 
 
-def _may_join(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> bool:
-    """Whether few enough ops wait for each other in both kernels together."""
-    longest = longest_chain(host.size + kernel.size)
-    return max(_joint_chains(host, kernel, memory).values()) <= longest
+def _joined(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> Kernel | None:
+    """Both kernels as one; None where too many ops come together or wait for each other."""
+    size = _joint_size(host, kernel, memory)
+    if size > _size_limit(kernel.results[0]):
+        return None
+    results = [*host.results, *kernel.results]
+    if not kernel.dimensions:  # scalars wait for each other anyway
+        return Kernel(results, None, size)
+    chains = _joint_chains(host, kernel, memory)
+    if max(chains.values()) > longest_chain(size):
+        return None
+    return Kernel(results, None, size, host.chains | chains)
 
 
 def _joint_chains(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> dict[Instruction, int]:
