@@ -29,6 +29,7 @@ class Kind(enum.Enum):
     COMPUTATION = "%add"
     COMPUTATIONS = "{%a, %b}"
     LITERAL = "constant(…)"
+    LITERAL_TEXT = "s32[2]{0} {1, 2}"
     PARAMETER_NUMBER = "parameter(0)"
     SHAPE = "f32[2]"
     OPERAND_LAYOUT = "{0,1}, at the operand"

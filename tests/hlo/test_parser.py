@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
 from tests.judge import parse_xla, run_xla
@@ -12,6 +13,7 @@ from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.numpy import evaluate
 from tracejit.equality import same_graph
+from tracejit.errors import HloParseError
 from tracejit.graph import Module
 from tracejit.hlo import parse, to_text
 from tracejit.shapes import TOKEN, ElementType, Shape, TupleShape
@@ -207,6 +209,32 @@ def test_without_header_and_entry() -> None:
 def test_the_older_name_of_a_configuration() -> None:
     text = entry('ROOT c = f32[2] custom-call(), custom_call_target="x", opaque="a\\"b"')
     assert parse(text).entry.root.attributes["backend_config"] == 'a"b'
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        "s32[] 3",
+        "f32[2]{0} {0.5, nan}",
+        "c64[] (1.0, -2.0)",
+        "f32[2,1]{0,1} { {1.0}, {2.0} }",
+        "( s32[4]{0} {4, 128, 128, 3}, pred[2]{0} {true, false}, f32[] -0.25 )",
+    ],
+)
+def test_literals_of_custom_calls(literal: str) -> None:
+    text = entry(f'ROOT c = f32[2] custom-call(), custom_call_target="x", literal={literal}')
+    module = parse(text)
+    assert module.entry.root.attributes["literal"] == literal
+    by_xla = parse_xla(to_text(module))
+    for printed in (to_text(module), by_xla):
+        assert same_graph(parse(printed), module)
+
+
+@pytest.mark.parametrize("literal", ["token[] 3", "s32[2]{0} {1}", "s32[] x", "s32[]", "(s32[] 1"])
+def test_literals_of_custom_calls_that_are_none(literal: str) -> None:
+    text = entry(f'ROOT c = f32[2] custom-call(), custom_call_target="x", literal={literal}')
+    with pytest.raises(HloParseError):
+        parse(text)
 
 
 def test_shapes_that_follow_from_operands() -> None:

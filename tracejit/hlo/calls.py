@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tracejit.attributes import OutputAlias
 from tracejit.hlo.lexer import Lexer
+from tracejit.hlo.literals import read_literal, write_literal
 from tracejit.hlo.shapes import read_shape, shape_text
-from tracejit.shapes import AnyShape
+from tracejit.shapes import AnyShape, Shape
 
 
 def quoted(text: str) -> str:
@@ -83,6 +84,33 @@ def read_shapes(lexer: Lexer) -> tuple[AnyShape, ...]:
         shapes.append(read_shape(lexer))
         lexer.accept(",")
     return tuple(shapes)
+
+
+def read_literal_text(lexer: Lexer) -> str:
+    """An array's shape and its value, or several in parentheses, as they are printed."""
+    if not lexer.accept("("):
+        return _read_array(lexer)
+    arrays = []
+    while not lexer.accept(")"):
+        arrays.append(_read_array(lexer))
+        lexer.accept(",")
+    return f"( {', '.join(arrays)} )"
+
+
+def _read_array(lexer: Lexer) -> str:
+    offset = lexer.token.offset
+    shape = read_shape(lexer)
+    if not isinstance(shape, Shape):
+        raise lexer.error(f"a literal of shape {shape} is not supported", offset)
+    offset = lexer.token.offset
+    if lexer.at("{"):
+        text = read_braced_text(lexer)
+    else:
+        text = f"({lexer.parenthesised()})" if lexer.at("(") else lexer.word("a literal")
+    try:
+        return f"{shape_text(shape)} {write_literal(read_literal(text, shape))}"
+    except ValueError as error:
+        raise lexer.error(str(error), offset) from error
 
 
 def write_aliasing(aliases: Sequence[OutputAlias]) -> str:

@@ -47,6 +47,7 @@ SEND_TARGET = "tracejit.send"
     Attribute("api_version", Kind.NAME, "API_VERSION_ORIGINAL"),
     Attribute("called_computations", Kind.COMPUTATIONS, ()),
     Attribute("backend_config", Kind.CONFIG, ""),
+    Attribute("literal", Kind.LITERAL_TEXT, ""),
     Attribute("callback", Kind.UNWRITTEN, None),
     Attribute("shape", Kind.SHAPE),
     side_effect="custom_call_has_side_effect",
