@@ -30,7 +30,7 @@ from tests.benchmarks.tables import seconds
 from tests.benchmarks.tree import leaves
 from tracejit.runtime.stopwatch import Stopwatch, Times
 
-PATTERNS = ("matmul*", "conv 3x3*", "softmax*", "MLP*")
+PATTERNS = ("matmul*", "conv 3x3*", "softmax*", "training step, perceptron")
 
 
 @dataclass(frozen=True)
