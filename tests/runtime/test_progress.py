@@ -117,3 +117,10 @@ def test_jit_reports_its_modules(terminal: Terminal, monkeypatch: pytest.MonkeyP
 
 def test_processes_without_a_terminal_are_silent() -> None:
     python("import tracejit as tj; tj.jit(lambda x: x * 0.5)(1.0)", TRACEJIT_CACHE="0")
+
+
+def test_tuning_shows_candidates_and_the_time_there_is(terminal: Terminal) -> None:
+    with progress.reported("step", tuning=10.0) as advance:
+        wait_for(terminal, "\rtuning step: 0 s of 10")
+        advance(12, 40)
+        wait_for(terminal, "\rtuning step: 12 of 40 candidates, 0 s of 10")
