@@ -57,7 +57,7 @@ def gemm(
     if k == 0:
         return _zeros(problem, batch, machine)
     cycles, problem, schedule = choices.of("product", _ways(problem, machine))
-    ranges = range_count(problem, machine, choices) if batch == 1 else 1
+    ranges = range_count(problem, machine, choices, schedule is _dot) if batch == 1 else 1
     sharing = choices.of("threads", _sharings(cycles, batch, machine))
     if sharing is Sharing.BATCH:
         return _batches_at_once(problem, schedule, batch, machine, choices)

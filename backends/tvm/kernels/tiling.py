@@ -24,6 +24,9 @@ _PARALLEL_CYCLES = 1 << 15
 _SPLIT_STEPS = 1 << 14
 """Vector multiply-adds that make a range of a split contraction worth its final sum."""
 
+_MANY_ROWS = 64
+"""Rows that are enough for all threads."""
+
 _LATENCY = 8
 """Sums that must be in flight at once: two multiply-adds a cycle, each ready after four."""
 
@@ -99,8 +102,11 @@ def _steps(multiply_adds: int, arithmetic: Arithmetic, machine: Machine) -> int:
     return multiply_adds * arithmetic.parts**2 // machine.lanes(arithmetic.dtype)
 
 
-def range_count(problem: Contraction, machine: Machine, choices: Choices) -> int:
-    """Into how many ranges a long contraction with a small result is split."""
+def range_count(problem: Contraction, machine: Machine, choices: Choices, along_rows: bool) -> int:
+    """Into how many ranges a long contraction with a small result is split.
+
+    Where it is read ``along_rows``, many rows are shared whole, in one stream of memory each.
+    """
     arithmetic = problem.arithmetic
     results = problem.m * problem.n
     if results * arithmetic.itemsize > 16 << 10:
@@ -108,6 +114,8 @@ def range_count(problem: Contraction, machine: Machine, choices: Choices) -> int
     steps = _steps(max(results, machine.lanes(arithmetic.dtype)) * problem.k, arithmetic, machine)
     most = min(16, problem.k // 256)
     pick = max(1, min(most, steps // _SPLIT_STEPS))
+    if along_rows and problem.m >= _MANY_ROWS:
+        pick = 1
     others = [n for n in (1, 2, 4, 8, 16) if n <= most]
     return choices.of("ranges", counts(pick, others, "ranges"))
 
@@ -238,6 +246,10 @@ def tiled_cycles(problem: Contraction, machine: Machine) -> float:
         cost += _copying(left, 1, problem.m * problem.k, problem.arithmetic, machine)
     if rows > 2 or problem.n < tile.columns or not (right.plain and right.walks(2)):
         cost += _copying(right, 2, problem.k * problem.n, problem.arithmetic, machine)
+    elif problem.k * problem.n * problem.arithmetic.itemsize > machine.l2:
+        # A tile takes a piece of each row, which no hardware fetches ahead: less matters, the
+        # more is computed with it.
+        cost *= 1 + 0.5 / problem.m**2
     if problem.result_access.walks(1) and not problem.result_access.walks(2):
         cost += _SCATTERING * problem.m * problem.n
     return cost
