@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.project import checkout
 from tests.runtime.processes import python, start
 from tracejit import background
 from tracejit.api import Place, place_of
@@ -465,6 +466,16 @@ def test_workers_of_multiprocessing_leave_nothing_behind() -> None:
     """
     for folder in python(WHOLE + code, TRACEJIT_CACHE="0").split():
         assert not Path(folder).exists()
+
+
+def test_the_page_does_what_it_says() -> None:
+    page = (checkout.ROOT / "docs" / "speed_and_memory.md").read_text(encoding="utf-8")
+    section = page.partition("## First calls")[2]
+    code = "import numpy as np\nimport tracejit as tj\n\n"
+    code += section.partition("```python\n")[2].partition("```")[0]
+    report = python(code, TRACEJIT_CACHE="0").splitlines()
+    assert report[0] == "predict: compiled 1 time, 1 version kept"
+    assert report[1].endswith(" s: x f32[300,400]; w f32[400,200]")
 
 
 def test_the_end_of_a_process_does_not_wait_for_its_builder() -> None:

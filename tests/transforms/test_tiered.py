@@ -253,6 +253,8 @@ def test_errors_before_that_are_raised_at_once() -> None:
         tiered(lambda x: x + 1, target="tpu")(X)
     with pytest.raises(ArgumentError, match="tiered=True does not go with memory_budget="):
         tiered(lambda x: x, memory_budget=1000)
+    with pytest.raises(ArgumentError, match="tune= does not go with tiered=True"):
+        tiered(lambda x: x, tune=1.0)
     with pytest.raises(ArgumentError, match="a str is no array of numbers"):
         tiered(lambda x: x + 1)("word")
 
