@@ -174,6 +174,14 @@ def _complex_order(instruction: Instruction, *operands: np.ndarray) -> np.ndarra
     return found
 
 
+def _equal_real_parts(
+    instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray
+) -> np.ndarray | bool:
+    if not element_type_of(lhs.dtype).is_complex:
+        return False
+    return np.asarray(without_denormals(lhs.real) == without_denormals(rhs.real))
+
+
 def _complex_not_finite(instruction: Instruction, *operands: np.ndarray) -> bool:
     return any(not finite(o).all() for o in operands if o.dtype.kind == "c")
 
@@ -328,6 +336,11 @@ KNOWN: list[Difference] = [
         "XLA orders complex numbers that have NaN in a part, or zeros of two signs for their real "
         "parts, in ways of its own",
         _complex_order,
+    ),
+    Difference(
+        ["Max", "Min"],
+        "of complex numbers with equal real parts XLA takes the first, for both",
+        _equal_real_parts,
     ),
     Difference(
         ["DotGeneral", "Reduce", "ReduceWindow", "Scatter"],

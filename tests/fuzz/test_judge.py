@@ -164,6 +164,20 @@ def test_nan_among_many_numbers_is_lost() -> None:
         assert found(entry_of(ops.reduce_min(x, [0]), x), np.ones(size, np.float32), [2], True)
 
 
+def test_extremes_of_complex_numbers_with_equal_real_parts() -> None:
+    shape = Shape(ElementType.C64, (2,))
+    lhs, rhs = ops.parameter(0, shape), ops.parameter(1, shape)
+    given = [np.array([1 + 2j, 3], np.complex64), np.array([1, 4], np.complex64)]
+    for operation in (ops.max, ops.min):
+        entry = entry_of(operation(lhs, rhs), lhs, rhs)
+        (expected,) = leaves(evaluate(entry, given))
+        for other in (1 + 2j, 1):
+            made = np.array([other, expected[1]], np.complex64)
+            assert not disagreements(entry, given, [made], [expected])
+        wrong = np.array([expected[0], 7 - expected[1]], np.complex64)
+        assert disagreements(entry, given, [wrong], [expected])
+
+
 def test_computed_nan_have_any_place_in_an_order() -> None:
     x = ops.parameter(0, Shape(ElementType.F32, (3,)))
     given = np.array([-1, 4, -2], np.float32)

@@ -186,7 +186,7 @@ def max(
     lhs: Instruction, rhs: Instruction, broadcast_dimensions: Sequence[int] | None = None
 ) -> Instruction:
     """The larger of lhs and rhs, NaN if either is; complex numbers compare by real part, then
-    imaginary part (XLA: Max).
+    imaginary part (XLA: Max, whose CPU backend takes lhs where the real parts are equal).
 
     Which of two zeros of different signs is the larger, and which part of a complex result is NaN,
     is open.
@@ -201,7 +201,7 @@ def min(
     lhs: Instruction, rhs: Instruction, broadcast_dimensions: Sequence[int] | None = None
 ) -> Instruction:
     """The smaller of lhs and rhs, NaN if either is; complex numbers compare by real part, then
-    imaginary part (XLA: Min).
+    imaginary part (XLA: Min, whose CPU backend takes lhs where the real parts are equal).
     """
     return _binary(MIN, lhs, rhs, broadcast_dimensions)
 
