@@ -326,6 +326,25 @@ def test_damaged_and_lost_programs_are_compiled_here(started: Builders, tmp_path
         assert made.poll() == "code"
 
 
+def test_a_child_asks_builders_of_its_own_whatever_its_parent_was_told(
+    started: Builders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile = Compile()
+    made = promised(compile)
+    jobs.give(tmp_path / "jobs", "a", LEFT)
+    assert not made.is_built()
+    folder = tmp_path / "child"
+    folder.mkdir()
+    childs = Builders()
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "mkdtemp", lambda prefix: str(folder))
+        patch.setitem(builders._by_process, os.getpid(), childs)
+        assert made.poll() is None
+        assert len(childs.processes()) == 1
+        assert compile.count == 0
+        childs._end()
+
+
 def test_one_thread_compiles_here_and_others_need_not_wait(started: Builders) -> None:
     began, may = threading.Event(), threading.Event()
 
