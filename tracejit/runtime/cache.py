@@ -58,25 +58,31 @@ def cache_key(graph: str, options: str = "") -> str:
 def _surroundings() -> str:
     """What is the same for every program of a process; files count with their size and time."""
     python = (sys.implementation.name, sys.hexversion, abi.LAYOUT)
-    paths = [*map(str, (*library_paths(), compiler_path())), *_sources()]
-    files = [(os.path.basename(path), *_stamp(path)) for path in paths]
-    return repr((host(), python, np.__version__, files))
+    libraries = [(path.name, *_stamp(path)) for path in (*library_paths(), compiler_path())]
+    package = os.path.dirname(errors.__file__)
+    files = [(path[len(package) :], *_stamp(path)) for path in _sources(package)]
+    return repr((host(), python, np.__version__, libraries, files))
 
 
-def _sources() -> list[str]:
-    """The files of the package, all of which may have a say in what a program becomes.
+def _sources(folder: str) -> list[str]:
+    """The Python files below a folder of the package, in order.
 
-    The folders of a checkout are reached through links.
+    All of them may have a say in what a program becomes. The folders of a checkout are reached
+    through links.
     """
-    return sorted(
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(os.path.dirname(errors.__file__), followlinks=True)
-        for name in names
-        if name.endswith(".py")
-    )
+    files = []
+    folders = [folder]
+    while folders:
+        with os.scandir(folders.pop()) as found:
+            for entry in found:
+                if entry.name.endswith(".py"):
+                    files.append(entry.path)
+                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    return sorted(files)
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _stamp(path: str | Path) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
@@ -166,13 +172,14 @@ class DiskCache:
         try:
             _require_private(self.folder)
             noted = json.loads(path.read_bytes())
-            os.utime(path)
         except ValueError:
             with suppress(OSError):
                 path.unlink()
             return None
         except OSError:
             return None
+        with suppress(OSError):
+            os.utime(path)
         return noted
 
     def remember(self, key: str, facts: Any) -> None:

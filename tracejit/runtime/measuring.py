@@ -36,8 +36,11 @@ def timed(
     told: Explanation,
     arguments: Sequence[object],
     seconds: float = SECONDS,
+    fewest: int = LEAST_RUNS,
 ) -> Timing:
     """Times every kernel of a program on these arguments, for about so many seconds.
+
+    There are at least ``fewest`` runs.
 
     Raises `ArgumentError` for arguments that do not fit, `UnsupportedError` for a program that lies
     in no library of its own, and what a callback raises.
@@ -52,7 +55,7 @@ def timed(
     names = [kernel.name for kernel in told.kernels]
     runs: list[tuple[list[int], list[float]]] = []
     end = time.perf_counter() + seconds
-    while len(runs) < LEAST_RUNS or (len(runs) < MOST_RUNS and time.perf_counter() < end):
+    while len(runs) < fewest or (len(runs) < MOST_RUNS and time.perf_counter() < end):
         given = without_donation(executable, arrays)
         begin = time.perf_counter()
         executable(given)

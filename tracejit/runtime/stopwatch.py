@@ -13,7 +13,7 @@ from statistics import median
 MARGIN = 0.03
 """By how much a winner is quicker, at least; less may be chance."""
 
-LEAST_TURNS, MOST_TURNS = 5, 60
+LEAST_TURNS, MOST_TURNS = 3, 60
 SAMPLE_SECONDS = 50e-6
 """A shorter run is repeated within one sample, so that the clock does not count."""
 

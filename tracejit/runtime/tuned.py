@@ -28,6 +28,12 @@ from tracejit.runtime.tuning import LEAST_SHARE, TURN_SECONDS, Budget, Search
 from tracejit.runtime.tuning_notes import Tuning, read
 from tracejit.runtime.variants import agree, epsilon
 
+MOST_BYTES = 1 << 30
+"""Kernels with more memory are left as they are: it would be taken twice."""
+
+CALLS_AT_THE_END = 10
+"""Whole calls in which the tuned program is compared with the untuned one."""
+
 
 class TunedPrograms:
     """One program, given by its key in the cache, and its kernels, compiled with ``options``."""
@@ -95,19 +101,26 @@ class TunedPrograms:
     ) -> bool:
         """Measures the heaviest kernels; whether all of their candidates were looked at."""
         told = Explanation.from_json(untuned.artifact.explanation)
-        spent = timed(untuned, told, arrays, min(SECONDS, search.budget.seconds / 10)).seconds
+        timing = timed(untuned, told, arrays, min(SECONDS, search.budget.seconds / 10), fewest=1)
+        spent = timing.seconds
+        reserve = CALLS_AT_THE_END * timing.whole
         numbers = {facts.name: number for number, facts in enumerate(told.kernels)}
         shares = {k.name: spent[numbers[k.name]] / (sum(spent) or 1) for k in kernels}
         heavy = [
             kernel
             for kernel in sorted(kernels, key=lambda k: -shares[k.name])
-            if shares[kernel.name] >= LEAST_SHARE and not self._is_settled(kernel)
+            if shares[kernel.name] >= LEAST_SHARE
+            and sum(kernel.sizes) <= MOST_BYTES
+            and not self._is_settled(kernel)
         ]
         search.planned = sum(len(names) - 1 for k in heavy for names in k.questions.values())
         complete = True
         for place, kernel in enumerate(heavy):
             rest = sum(shares[each.name] for each in heavy[place:])
-            until = search.budget.left * (1 - shares[kernel.name] / rest)
+            left = search.budget.left - reserve
+            if left <= 0:
+                return False
+            until = reserve + left * (1 - shares[kernel.name] / rest)
             number = numbers[kernel.name]
             contents = captured(untuned, told, arrays, number, kernel.sizes)
             if contents is None:

@@ -74,6 +74,8 @@ class Search:
         found before. Raises `CompilationError` where the kernel cannot be compiled on its own.
         """
         room = next(roomy_folders(), None)
+        if room is None:
+            raise CompilationError("no temporary folder has room for candidates; see TMPDIR")
         with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
             search = _KernelSearch(self, kernel, contents, Path(folder), until)
             return search.run(start)

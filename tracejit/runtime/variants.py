@@ -23,9 +23,13 @@ KERNEL_ULPS = 1024
 """How far the results of two variants may lie apart, in roundings of the largest number."""
 
 
+class Failed(Exception):
+    """A variant gave up."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """A variant that can be run; it raises what a callback raises, and `RuntimeError` otherwise."""
+    """A variant that can be run; it raises `Failed`, and what a callback raises."""
 
     variant: Variant
     call: Callable[[], None]
@@ -71,7 +75,7 @@ class Workbench:
                 self._fill()
             if function(*addresses):
                 raise_pending()
-                raise RuntimeError(f"{variant.function} failed")
+                raise Failed(variant.function)
 
         call.__dict__["held"] = arrays
         return call
@@ -89,7 +93,10 @@ class Workbench:
 
     def _is_right(self, run: Run) -> bool:
         self._fill()
-        run.call()
+        try:
+            run.call()
+        except Failed:
+            return False
         made = self._results()
         if self._wanted is None:
             self._wanted = made
