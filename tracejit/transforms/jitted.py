@@ -1,0 +1,376 @@
+"""What `jit` returns: a function with a program for each kind of arguments."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ArgumentError
+from tracejit.loading import load
+from tracejit.runtime.locks import ProcessLock
+from tracejit.shapes import Shape
+from tracejit.trace.context import current_trace
+from tracejit.trace.convert import as_instruction
+from tracejit.trace.recording import recording
+from tracejit.trace.table import Traced, find_traced
+from tracejit.trace.tracer import Tracer, lift
+from tracejit.transforms.arguments import (
+    abstract_of,
+    key_of,
+    normalised,
+    order_of_argument,
+    static_key,
+)
+from tracejit.transforms.cache_report import (
+    REMEMBERED,
+    CacheReport,
+    Compilation,
+    Tier,
+    compilation,
+)
+from tracejit.transforms.compiler import (
+    Executable,
+    begin_compiling,
+    compile_module,
+    planned_bytes,
+)
+from tracejit.transforms.lowered import Lowered
+from tracejit.transforms.memory_order import in_memory_order
+from tracejit.transforms.shortcut import Shortcut
+from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
+from tracejit.transforms.staging import Staged, stage
+from tracejit.transforms.version import Call, Version
+
+if TYPE_CHECKING:
+    from tracejit.transforms.tuned import Tune
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CACHE_SIZE = 1024
+"""How many compiled versions one function keeps; the oldest goes first."""
+_PAUSE_SECONDS = 0.005
+
+
+class JitFunction(Generic[P, R]):
+    """A function that is compiled for each kind of arguments it is called with."""
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[P, R]
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        static_argnums: Numbers,
+        static_argnames: Names,
+        donate_argnums: Numbers,
+        donate_argnames: Names,
+        target: str,
+        check: bool,
+        record_numpy: bool,
+        memory_budget: int | None,
+        autograph: bool,
+        tiered: bool,
+        tune: float | None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = load("tracejit.statements").autograph(function) if autograph else function
+        self._title = title_of(function)
+        self._parameters = Parameters(function, self._title)
+        self._static = self._parameters.static("static", static_argnums, static_argnames)
+        self._donated = self._parameters.static("donate", donate_argnums, donate_argnames)
+        if any(given & fixed for given, fixed in zip(self._donated, self._static, strict=True)):
+            raise ArgumentError(f"donate_argnums: a static argument of {self._title} has no buffer")
+        if tiered and memory_budget is not None:
+            raise ArgumentError(
+                f"jit of {self._title}: tiered=True does not go with memory_budget=, to which the "
+                "interpreter does not keep"
+            )
+        if tune is not None and (tiered or check):
+            other = "check=True, which interprets" if check else "tiered=True, which does not wait"
+            raise ArgumentError(f"jit of {self._title}: tune= does not go with {other}")
+        self._tune: Tune | None = None
+        if tune is not None:
+            self._tune = load("tracejit.transforms.tuned").Tune(tune, self._title)
+        self._target = target
+        self._check = check
+        self._record_numpy = record_numpy
+        self._memory_budget = memory_budget
+        # Checked functions are interpreted for good.
+        self._tiered = tiered and not check
+        self._lock = ProcessLock()
+        self._versions: dict[Hashable, Version] = {}
+        self._latest: Shortcut | None = None
+        self._compilations: tuple[tuple[Compilation, Tier], ...] = ()
+        self._count = 0
+        self._options = {
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+            "donate_argnums": donate_argnums,
+            "donate_argnames": donate_argnames,
+            "target": target,
+            "check": check,
+            "record_numpy": record_numpy,
+            "memory_budget": memory_budget,
+            "autograph": autograph,
+            "tiered": tiered,
+            "tune": tune,
+        }
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        shortcut = self._latest
+        if shortcut is not None:
+            result = shortcut(args, kwargs)
+            if result is not None:
+                return result  # type: ignore[no-any-return]
+        return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: the instance is the first argument."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._title}>"
+
+    def __reduce__(self) -> Any:
+        """Pickled by name, where the name leads to it, as functions are; else by what it wraps."""
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is self:
+            return self.__qualname__
+        return functools.partial(load("tracejit.transforms.jit").jit, **self._options), (
+            self.__wrapped__,
+        )
+
+    def cache_report(self) -> CacheReport:
+        """How often the function was compiled, and what was new each time; print it."""
+        records = tuple(
+            replace(record, answered_by=tier.answered_by) for record, tier in self._compilations
+        )
+        return CacheReport(self._title, self._count, records, len(self._versions))
+
+    def wait_until_compiled(self, timeout: float | None = None) -> None:
+        """Returns when machine code answers every kind of call made so far (``tiered=True``).
+
+        Raises `CompilationError` if there will be none, and `TimeoutError` if it takes longer than
+        ``timeout`` seconds.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            versions = tuple(self._versions.values())
+        for version in versions:
+            while not version.settle():
+                if time.monotonic() > end:
+                    raise TimeoutError(f"{self._title} is not compiled after {timeout} seconds")
+                time.sleep(_PAUSE_SECONDS)
+
+    def clear_cache(self) -> None:
+        """Forgets every compiled version. What is on disk stays."""
+        with self._lock:
+            self._versions.clear()
+            self._latest = None
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """The traced function for arguments like these, which may be `Shape` objects too."""
+        call = self._take_apart(args, kwargs)
+        leaves = [
+            leaf if isinstance(leaf, Shape) else normalised(leaf, self._describe(call, number))
+            for number, leaf in enumerate(call.leaves)
+        ]
+        staged = self._stage(call, leaves)
+        wanted = [abstract_of(leaf) for leaf in leaves]
+
+        def flatten(*args: Any, **kwargs: Any) -> list[np.ndarray]:
+            given = self._take_apart(args, kwargs)
+            if given.structure != call.structure:
+                raise ArgumentError(
+                    f"{self._title}: lowered for arguments {call.structure}, not {given.structure}"
+                )
+            arrays = []
+            for number, (leaf, abstract) in enumerate(zip(given.leaves, wanted, strict=True)):
+                describe = self._describe(given, number)
+                leaf = normalised(leaf, describe)
+                if abstract_of(leaf).shape != abstract.shape:
+                    raise ArgumentError(
+                        f"{describe()}: lowered for {abstract.shape}, not {abstract_of(leaf).shape}"
+                    )
+                arrays.append(np.asarray(leaf, abstract.shape.dtype))
+            return arrays
+
+        paths = self._paths(call)
+        if self._tune is None:
+            return Lowered(staged, self._target, self._check, flatten, paths)
+        arguments = load("tracejit.transforms.tuned").stand_ins(staged.module, leaves)
+        return Lowered(staged, self._target, False, flatten, paths, self._tune, arguments)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        call = self._take_apart(args, kwargs)
+        leaves = call.leaves
+        keys = []
+        for number, leaf in enumerate(leaves):
+            key = key_of(leaf)
+            if key is None:
+                if isinstance(leaf, Traced):
+                    return self._inline(call)
+                leaves[number] = leaf = normalised(leaf, self._describe(call, number))
+                key = key_of(leaf)
+            keys.append(key)
+        static = (
+            *((p, static_key(v, self._static_name(p))) for p, v in call.static_args.items()),
+            *((k, static_key(v, self._static_name(k))) for k, v in call.static_kwargs.items()),
+        )
+        full_key = (call.structure, tuple(keys), static)
+        version = self._versions.get(full_key)
+        if version is None:
+            if current_trace() is not None:
+                # What the function closes over may belong to the running trace.
+                return self._inline(call)
+            with self._lock:
+                version = self._versions.get(full_key)
+                if version is None:
+                    start = time.perf_counter()
+                    version = self._compile(call)
+                    self._remember(full_key, version)
+                    seconds = time.perf_counter() - start
+                    earlier = tuple(record for record, _ in self._compilations)
+                    record = compilation(self._described(call), earlier, seconds)
+                    self._compilations = (*self._compilations, (record, version.tier))[-REMEMBERED:]
+                    self._count += 1
+                    # Interrupted, it is answered from now on by what is compiled already.
+                    version.improve(leaves)
+        version.settle()
+        self._latest = version.shortcut
+        return version(leaves)  # type: ignore[no-any-return]
+
+    def _remember(self, key: Hashable, version: Version) -> None:
+        while len(self._versions) >= CACHE_SIZE:
+            del self._versions[next(iter(self._versions))]
+        self._versions[key] = version
+
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        numbers, names = self._static
+        if not numbers and not names:
+            leaves, structure = tree.flatten((args, kwargs))
+            return Call(leaves, structure, tuple(range(len(args))), {}, {})
+        positions = tuple(p for p in range(len(args)) if p not in numbers)
+        dynamic = tuple(args[p] for p in positions)
+        leaves, structure = tree.flatten(
+            (dynamic, {k: v for k, v in kwargs.items() if k not in names})
+        )
+        static_args = {p: args[p] for p in sorted(numbers) if p < len(args)}
+        static_kwargs = {k: kwargs[k] for k in sorted(kwargs) if k in names}
+        return Call(leaves, structure, positions, static_args, static_kwargs)
+
+    def _describe(self, call: Call, number: int) -> Callable[[], str]:
+        return lambda: self._parameters.describe(call.structure, number, call.positions)
+
+    def _described(self, call: Call) -> dict[str, str]:
+        """Each argument in words, by its name: f64[3], float, or the value of a static one."""
+        described = {}
+        for name, leaf in zip(self._paths(call), call.leaves, strict=True):
+            kind = abstract_of(leaf)
+            python = type(leaf).__name__ if kind.is_weak else str(kind.shape)
+            order = order_of_argument(leaf)
+            described[name] = f"{python} in order {order}" if order else python
+        for place, value in call.static_args.items():
+            described[self._parameters.name_of(place)] = f"= {value!r}"
+        described.update({name: f"= {value!r}" for name, value in call.static_kwargs.items()})
+        return described
+
+    def _paths(self, call: Call) -> list[str]:
+        count = call.structure.num_leaves
+        names = (self._describe(call, number)() for number in range(count))
+        return [name.removeprefix("argument ").removesuffix(f" of {self._title}") for name in names]
+
+    def _static_name(self, which: int | str) -> str:
+        name = self._parameters.name_of(which) if isinstance(which, int) else which
+        return f"argument {name} of {self._title}"
+
+    def _stage(self, call: Call, leaves: Sequence[Any]) -> Staged:
+        staged = stage(
+            self._function,
+            self._title,
+            [abstract_of(leaf) for leaf in leaves],
+            call.assemble,
+            lambda number: self._describe(call, number)(),
+            self._record_numpy,
+        )
+        module = staged.module
+        if self._memory_budget is not None:
+            within_budget = load("tracejit.transforms.rematerialise").within_budget
+            planned = partial(planned_bytes, target=self._target)
+            module = within_budget(module, self._memory_budget, planned)
+        donated = self._donated_leaves(call, leaves)
+        if donated:
+            describe = partial(self._parameters.describe, call.structure, positions=call.positions)
+            module = load("tracejit.transforms.donation").donating(module, donated, describe)
+        return replace(staged, module=module)
+
+    def _donated_leaves(self, call: Call, leaves: Sequence[Any]) -> list[int]:
+        """The numbers of the arrays among the leaves that the caller gives away."""
+        numbers, names = self._donated
+        if not numbers and not names:
+            return []
+        positional, keywords = call.structure.children()
+        given = [position in numbers for position in call.positions]
+        given += [name in names for name in keywords.entries()]
+        children = [*positional.children(), *keywords.children()]
+        flags = [flag for flag, c in zip(given, children, strict=True) for _ in range(c.num_leaves)]
+        kinds = (np.ndarray, Shape)
+        return [n for n, leaf in enumerate(leaves) if flags[n] and isinstance(leaf, kinds)]
+
+    def _compile(self, call: Call) -> Version:
+        leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
+        staged = self._stage(call, leaves)
+        orders = [order_of_argument(leaf) for leaf in leaves]
+        module = in_memory_order(staged.module, orders)
+        if module.input_output_alias and any(orders):
+            module = load("tracejit.transforms.donation").kept_aliases(module)
+        describe = partial(self._parameters.describe, call.structure, positions=call.positions)
+        if self._tune is not None:
+            executable = self._tune.compiled(module, self._target)
+            improve = partial(self._tune.improved, module=module, target=self._target)
+            return Version(staged, executable, call, leaves, orders, describe, improvement=improve)
+        if not self._tiered:
+            executable = compile_module(module, self._target, self._check)
+            return Version(staged, executable, call, leaves, orders, describe)
+        pending = begin_compiling(module, self._target)
+        found = pending.poll()
+        if found is not None:
+            return Version(staged, found, call, leaves, orders, describe)
+        interim: Executable = load("tracejit.transforms.tiered").Interim(module, pending)
+        return Version(staged, interim, call, leaves, orders, describe, pending)
+
+    def _inline(self, call: Call) -> R:
+        """Records the function into the running trace; its arguments are not written to."""
+
+        def copied(leaf: Any) -> Any:
+            if isinstance(leaf, Tracer):
+                made = lift(leaf.instruction, leaf.is_scalar)
+                made.is_weak = leaf.is_weak
+                return made
+            return lift(as_instruction(leaf), False) if isinstance(leaf, np.ndarray) else leaf
+
+        trace = current_trace()
+        if trace is None:
+            # In a thread of its own: the values know their trace, or that it has ended.
+            traced = find_traced(call.leaves)
+            assert traced is not None, "nothing is being traced"
+            with traced.owner.resumed():
+                return self._inline(call)
+        records = self._record_numpy and trace.record_numpy
+        function = recording(self._function) if records else self._function
+        args, kwargs = call.assemble([copied(leaf) for leaf in call.leaves])
+        return function(*args, **kwargs)
