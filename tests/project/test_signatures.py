@@ -77,7 +77,7 @@ def test_signatures(tmp_path: Path) -> None:
         check=False,
     )
     revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
-    places = re.compile(r"\b(builtins|[a-z_.]*\.jit|[a-z_.]*\.signature)\.")
+    places = re.compile(r"\b(builtins|[a-z_.]*\.jitted|[a-z_.]*\.signature)\.")
     shown = [places.sub("", text) for text in revealed]
     assert shown == EXPECTED, done.stdout
     assert 'incompatible type "str"; expected "float"' in done.stdout
