@@ -20,6 +20,7 @@ from typing import Any
 
 from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.scratch import roomy_folders
+from tracejit.backends.tvm.chunks import chunks, cost_to_compile
 from tracejit.backends.tvm.codegen import (
     Contents,
     MakeFunction,
@@ -46,10 +47,8 @@ from tracejit.errors import CompilationError
 Progress = Callable[[int, int], None]
 """Called with the number of modules compiled so far, and of all."""
 
-# A module costs some 5 ms before its first kernel, a kernel 10 to 100: enough kernels in a module
-# to drown the one, and few enough for threads to finish together.
-_CHUNK = 8
-_LEAST = 3
+# How much longer LLVM takes with its slowest passes.
+_SLOW_PASSES = 1.5
 
 
 def build(
@@ -159,30 +158,18 @@ def _kernel_jobs(
     Kernels that call back need a pass that slows others down, and have a module of their own; so
     have, unless ``thorough``, those that are not worth LLVM's slowest passes.
     """
-    groups: dict[tuple[bool, bool], list[Any]] = {}
+    groups: dict[tuple[bool, bool], list[tuple[Any, float]]] = {}
     for kernel in program.kernels:
         inside = held[kernel.name]
         function = kernel_function(kernel, inside, make)
         is_quick = is_soon_built(kernel.counted) and not (thorough or kernel.is_thorough)
         quick = inside.guards_narrow_stores or is_quick
         how = bool(inside.callbacks), quick
-        groups.setdefault(how, []).append(function)
-    return [
-        partial(compile_kernels, chunk, target, *how)
-        for how, functions in groups.items()
-        for chunk in _chunks(functions, target.threads)
-    ]
-
-
-def _chunks(functions: Sequence[Any], threads: int) -> list[Sequence[Any]]:
-    """Cut into pieces that grow smaller, so that no thread waits long for another at the end."""
-    chunks: list[Sequence[Any]] = []
-    rest = functions
-    while rest:
-        size = min(max(len(rest) // (2 * threads), _LEAST), _CHUNK)
-        chunks.append(rest[:size])
-        rest = rest[size:]
-    return chunks
+        cost = cost_to_compile(kernel.body) * (1 if quick else _SLOW_PASSES)
+        groups.setdefault(how, []).append((function, cost))
+    pieces = [(how, c) for how, each in groups.items() for c in chunks(each, target.threads)]
+    pieces.sort(key=lambda piece: -piece[1].cost)
+    return [partial(compile_kernels, chunk.items, target, *how) for how, chunk in pieces]
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:

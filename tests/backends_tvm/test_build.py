@@ -397,7 +397,7 @@ def test_what_tvm_refuses_names_the_kernel() -> None:
 def test_many_kernels_in_chunks() -> None:
     """More kernels than one chunk for each thread holds; progress counts every module."""
     threads = host_target().threads
-    length = building._CHUNK * threads + 1
+    length = 12 * threads
     seen: list[tuple[int, int]] = []
     data = built(chain(length, 4, 64), progress=lambda done, of: seen.append((done, of)))
     modules = seen[0][1]

@@ -178,6 +178,11 @@ def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
     return function
 
 
+def is_operation(call: Any) -> bool:
+    """Whether a TVM call stands for an operation."""
+    return isinstance(call.op, Op) and str(call.op.name).startswith(_PREFIX)
+
+
 def link(module: Any, fast: bool = False) -> Any:
     """Replace the operations in an IRModule by LLVM functions, and import those.
 
@@ -189,7 +194,7 @@ def link(module: Any, fast: bool = False) -> Any:
     texts: dict[str, str] = {}
 
     def replace(call: Any) -> Any:
-        if not isinstance(call.op, Op) or not call.op.name.startswith(_PREFIX):
+        if not is_operation(call):
             return call
         made = _OPERATIONS[call.op.name.removeprefix(_PREFIX)]
         element = DataType(str(call.args[0].ty))
