@@ -243,10 +243,13 @@ def shapes(draw: st.DrawFn) -> ConvolutionShape:
     order=st.permutations(range(5)),
     dtype=st.sampled_from(["float32", "float32", "float64", "int32", "complex64"]),
     threads=st.integers(1, 5),
+    cache=st.sampled_from([1 << 12, 1 << 14, MACHINE.l2]),
 )
-def test_any_convolution(s: ConvolutionShape, order: list[int], dtype: str, threads: int) -> None:
+def test_any_convolution(
+    s: ConvolutionShape, order: list[int], dtype: str, threads: int, cache: int
+) -> None:
     own = [d for d in order if d < 2 + len(s.in_sizes)]
-    machine = dataclasses.replace(MACHINE, threads=threads)
+    machine = dataclasses.replace(MACHINE, threads=threads, l2=cache)
     close(convolved(s, dtype, (own, own[::-1], own), machine), s)
 
 
@@ -257,6 +260,7 @@ LARGE = {
     "one long signal": shape(1, 1, 2, (200_000,), (33,), padding=[(16, 16)]),
     "a gradient of weights": shape(24, 64, 32, (10, 10), (8, 8)),
     "a gradient over large images": shape(9, 5, 16, (66, 66), (64, 64)),
+    "many images of many features": shape(9, 70, 40, (6, 6), (3, 3), padding=SAME),
     "depthwise": shape(3, 48, 48, (40, 40), (3, 3), padding=SAME, groups=48),
     "spread base": shape(3, 16, 16, (30, 30), (3, 3), lhs_dilation=(2, 2), padding=SAME),
 }
@@ -274,7 +278,7 @@ def test_results_do_not_depend_on_the_number_of_threads(case: str, order: Sequen
         np.testing.assert_array_equal(convolved(s, orders=orders, machine=machine)[0], found)
 
 
-@pytest.mark.parametrize("case", ["images", "one image", "a gradient of weights", "depthwise"])
+@pytest.mark.parametrize("case", LARGE)
 def test_small_caches(case: str) -> None:
     """Slabs in blocks of lines, of features and of images."""
     s = LARGE[case]

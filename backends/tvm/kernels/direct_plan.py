@@ -261,7 +261,12 @@ def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
         depth = min(depth, ceil_div(_FEW_PRODUCTS, problem.taps))
         window = min(window, ceil_div(4 * _FEW_PRODUCTS * window, depth * problem.taps))
         inner = depth * problem.taps // first.window
-        while size(images, depth, results, window) > limit and window * inner > _FEW_PRODUCTS:
+        # The products of part of a window follow each other for one feature only.
+        while (
+            depth == 1
+            and size(images, depth, results, window) > limit
+            and window * inner > _FEW_PRODUCTS
+        ):
             window = ceil_div(window, 2)
         while size(images, depth, results, window) > limit and images > tiles[0]:
             images = _multiple(ceil_div(images, 2), tiles[0])
