@@ -26,8 +26,8 @@ RNG = np.random.default_rng(0)
 X, Y = (RNG.standard_normal((48, 48)).astype(np.float32) for _ in range(2))
 
 
-def product(x: Any, y: Any) -> Any:
-    return np.tanh(x @ y)
+def sums(x: Any, y: Any) -> Any:
+    return np.tanh(x + y).sum(1)
 
 
 class Clock(Stopwatch):
@@ -74,9 +74,9 @@ def explained(function: Any, *arguments: Any) -> Report:
 
 
 def test_the_quickest_candidates_are_taken_and_told() -> None:
-    function = tj.jit(product, tune=1.0)
+    function = tj.jit(sums, tune=1.0)
     result = function(X, Y)
-    np.testing.assert_allclose(result, product(X, Y), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(result, sums(X, Y), rtol=1e-4, atol=1e-4)
     report = explained(function, X, Y)
     assert report.tuning is not None
     assert (report.tuning.kept, report.tuning.complete) == (True, True)
@@ -94,51 +94,51 @@ def test_the_quickest_candidates_are_taken_and_told() -> None:
 
 
 def test_untuned_programs_stay_as_they_are() -> None:
-    tj.jit(product, tune=1.0)(X, Y)
-    report = explained(tj.jit(product), X, Y)
+    tj.jit(sums, tune=1.0)(X, Y)
+    report = explained(tj.jit(sums), X, Y)
     assert report.tuning is None
     assert not any(kernel.changes for kernel in report.kernels)
     assert "tuned" not in str(report)
 
 
 def test_what_was_found_is_found_again(clock: type[Clock]) -> None:
-    first = tj.jit(product, tune=1.0)(X, Y)
+    first = tj.jit(sums, tune=1.0)(X, Y)
     count = len(clock.measured)
     assert count
-    again = tj.jit(product, tune=1.0)
+    again = tj.jit(sums, tune=1.0)
     np.testing.assert_array_equal(again(X, Y), first)
-    assert tj.jit(product, tune=100.0)(X, Y) is not None
+    assert tj.jit(sums, tune=100.0)(X, Y) is not None
     assert len(clock.measured) == count
-    assert explained(again, X, Y).tuning == explained(tj.jit(product, tune=2.0), X, Y).tuning
+    assert explained(again, X, Y).tuning == explained(tj.jit(sums, tune=2.0), X, Y).tuning
 
 
 def test_a_kernel_that_was_measured_is_not_measured_again(clock: type[Clock]) -> None:
-    def alone(x: Any, y: Any) -> Any:
-        return x @ y
+    def alone(x: Any) -> Any:
+        return np.sort(x, 1)
 
-    def among_others(x: Any, y: Any) -> Any:
-        return np.sort(x @ y, 1)
+    def among_others(x: Any) -> Any:
+        return np.sort(x, 1).sum(0)
 
-    tj.jit(alone, tune=1.0)(X, Y)
+    tj.jit(alone, tune=1.0)(X)
     clock.measured.clear()
-    report = explained(tj.jit(among_others, tune=1.0), X, Y)
-    assert not any("product" in label for labels in clock.measured for label in labels)
-    assert next(k.name for k in report.kernels if k.changes).endswith("dot_general")
+    report = explained(tj.jit(among_others, tune=1.0), X)
+    assert not any("algorithm" in label for labels in clock.measured for label in labels)
+    assert next(k.name for k in report.kernels if k.changes).endswith("sort")
 
 
 def test_a_program_that_is_no_quicker_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, clock: type[Clock]
 ) -> None:
     monkeypatch.setattr(clock, "tuned", 1.25)
-    function = tj.jit(product, tune=1.0)
-    np.testing.assert_array_equal(function(X, Y), tj.jit(product)(X, Y))
+    function = tj.jit(sums, tune=1.0)
+    np.testing.assert_array_equal(function(X, Y), tj.jit(sums)(X, Y))
     report = explained(function, X, Y)
     assert report.tuning is not None
     assert not report.tuning.kept
     assert not any(kernel.changes for kernel in report.kernels)
     assert "tuned for 1 s: nothing was clearly quicker; " in str(report)
     count = len(clock.measured)
-    tj.jit(product, tune=1.0)(X, Y)
+    tj.jit(sums, tune=1.0)(X, Y)
     assert len(clock.measured) == count
 
 
@@ -147,14 +147,14 @@ def test_time_runs_out_and_more_of_it_goes_on(
 ) -> None:
     times = iter(range(10_000))
     monkeypatch.setattr(clock, "now", lambda _: float(next(times)))
-    first = explained(tj.jit(product, tune=10.0), X, Y).tuning
+    first = explained(tj.jit(sums, tune=10.0), X, Y).tuning
     assert first is not None
     assert not first.complete
-    assert explained(tj.jit(product, tune=9.0), X, Y).tuning == first
-    second = explained(tj.jit(product, tune=1e4), X, Y).tuning
+    assert explained(tj.jit(sums, tune=9.0), X, Y).tuning == first
+    second = explained(tj.jit(sums, tune=1e4), X, Y).tuning
     assert second is not None
     assert (second.complete, second.seconds) == (True, 1e4)
-    assert "some were left out" not in str(explained(tj.jit(product, tune=1.0), X, Y))
+    assert "some were left out" not in str(explained(tj.jit(sums, tune=1.0), X, Y))
 
 
 def test_an_interruption_leaves_what_was_compiled(
@@ -163,42 +163,42 @@ def test_an_interruption_leaves_what_was_compiled(
     def interrupted(self: Clock, runs: object, seconds: float) -> Times:
         raise KeyboardInterrupt
 
-    function = tj.jit(product, tune=1.0)
+    function = tj.jit(sums, tune=1.0)
     with monkeypatch.context() as patched:
         patched.setattr(clock, "times", interrupted)
         with pytest.raises(KeyboardInterrupt):
             function(X, Y)
-    np.testing.assert_array_equal(function(X, Y), tj.jit(product)(X, Y))
+    np.testing.assert_array_equal(function(X, Y), tj.jit(sums)(X, Y))
     assert not clock.measured
     # Another function is tuned.
-    tj.jit(product, tune=1.0)(X, Y)
+    tj.jit(sums, tune=1.0)(X, Y)
     assert clock.measured
 
 
 @pytest.mark.parametrize("damage", [b"{", b'{"taken": 3}'])
 def test_damaged_notes_are_none(damage: bytes, tmp_path: Path, clock: type[Clock]) -> None:
-    tj.jit(product, tune=1.0)(X, Y)
+    tj.jit(sums, tune=1.0)(X, Y)
     notes = [*tmp_path.glob("[0-9a-f]*.json")]
     assert len(notes) >= 2
     for note in notes:
         note.write_bytes(damage)
     clock.measured.clear()
-    report = explained(tj.jit(product, tune=1.0), X, Y)
+    report = explained(tj.jit(sums, tune=1.0), X, Y)
     assert clock.measured
     assert report.tuning is not None
     assert report.tuning.kept
 
 
 def test_answers_that_nobody_gives_are_the_models(tmp_path: Path, clock: type[Clock]) -> None:
-    tj.jit(product, tune=1.0)(X, Y)
+    tj.jit(sums, tune=1.0)(X, Y)
     for note in tmp_path.glob("[0-9a-f]*.json"):
         noted = json.loads(note.read_bytes())
         if "taken" in noted:
             note.write_text(json.dumps({**noted, "taken": {"tile": "a small one", "x": "y"}}))
         else:
             note.unlink()
-    result = tj.jit(product, tune=1.0)(X, Y)
-    np.testing.assert_allclose(result, product(X, Y), rtol=1e-4, atol=1e-4)
+    result = tj.jit(sums, tune=1.0)(X, Y)
+    np.testing.assert_allclose(result, sums(X, Y), rtol=1e-4, atol=1e-4)
 
 
 def test_without_a_cache_it_is_tuned_each_time(
@@ -207,7 +207,7 @@ def test_without_a_cache_it_is_tuned_each_time(
     monkeypatch.setenv("TRACEJIT_CACHE", "0")
     for _ in range(2):
         clock.measured.clear()
-        assert tj.jit(product, tune=1.0)(X, Y).shape == (48, 48)
+        assert tj.jit(sums, tune=1.0)(X, Y).shape == (48,)
         assert clock.measured
 
 
@@ -290,13 +290,13 @@ def test_side_effects_are_not_repeated(clock: type[Clock]) -> None:
 @pytest.mark.parametrize("seconds", [0, -1.0, True, float("nan"), float("inf"), "3", 1j])
 def test_seconds_are_positive(seconds: Any) -> None:
     with pytest.raises(ArgumentError, match="tune must be a positive number of seconds, not"):
-        tj.jit(product, tune=seconds)
+        tj.jit(sums, tune=seconds)
 
 
 @pytest.mark.parametrize("other", ["check", "tiered"])
 def test_what_does_not_go_together(other: str) -> None:
     with pytest.raises(ArgumentError, match=f"tune= does not go with {other}=True"):
-        tj.jit(product, tune=1.0, check=other == "check", tiered=other == "tiered")
+        tj.jit(sums, tune=1.0, check=other == "check", tiered=other == "tiered")
 
 
 def test_decorators_and_mutating_functions_are_tuned(clock: type[Clock]) -> None:
