@@ -31,14 +31,15 @@ _INTERNAL = (
     str(_LIBRARY / "threading.py"),
     str(_LIBRARY / "concurrent" / "futures") + os.sep,
 )
-_internal_codes: dict[CodeType, bool] = {}
+_internal_files: dict[str, bool] = {}
 
 
 def is_internal(code: CodeType) -> bool:
     """Whether ``code`` belongs to tracejit itself."""
-    known = _internal_codes.get(code)
+    file = code.co_filename
+    known = _internal_files.get(file)
     if known is None:
-        known = _internal_codes[code] = os.path.realpath(code.co_filename).startswith(_INTERNAL)
+        known = _internal_files[file] = os.path.realpath(file).startswith(_INTERNAL)
     return known
 
 
@@ -63,7 +64,7 @@ def user_source() -> Source | None:
             source: Source | None = frame.f_locals["source"]
             if source is not None:
                 return source
-        elif not _internal_codes.get(code) and not is_internal(code):
+        elif not _internal_files.get(code.co_filename) and not is_internal(code):
             return Source(code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction, interpret
+from typing import TYPE_CHECKING
+
+from tracejit.loading import members_of, on_first_use
+
+if TYPE_CHECKING:
+    from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction, interpret
 
 __all__ = ["evaluate", "evaluate_instruction", "interpret"]
+
+__getattr__ = on_first_use(
+    __name__,
+    members=members_of(__name__, {"interpreter": "evaluate evaluate_instruction interpret"}),
+)

@@ -8,6 +8,7 @@ add.reduce(x, axis=0); add.accumulate(x); add.outer(x, y); add.at(x, i, v)
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,8 @@ from tracejit.errors import (
     StaticIndexError,
 )
 from tracejit.graph import Instruction
-from tracejit.numpy.applying import apply_at
+from tracejit.loading import load
 from tracejit.numpy.building import Axis, along
-from tracejit.numpy.folding import Fold
 from tracejit.numpy.reducing import NO_VALUE, accumulator_type, reduced, reduction_axes
 from tracejit.numpy.storing import finish
 from tracejit.ops.layout import concatenate
@@ -57,11 +57,6 @@ class Ufunc:
         self.__qualname__ = like.__name__
         self.__doc__ = f"``np.{like.__name__}``, recorded."
         self._public = public(self._record, like)
-        self.reduce = public(self._reduce, like.reduce)
-        self.accumulate = public(self._accumulate, like.accumulate)
-        self.outer = public(self._outer, like.outer)
-        self.at = public(self._at)
-        self.reduceat = public(self._reduceat, like.reduceat)
         enter(like, self)
 
     def __repr__(self) -> str:
@@ -69,6 +64,26 @@ class Ufunc:
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         return self._public(*inputs, **kwargs)
+
+    @cached_property
+    def reduce(self) -> Callable[..., Any]:
+        return public(self._reduce, self.like.reduce)
+
+    @cached_property
+    def accumulate(self) -> Callable[..., Any]:
+        return public(self._accumulate, self.like.accumulate)
+
+    @cached_property
+    def outer(self) -> Callable[..., Any]:
+        return public(self._outer, self.like.outer)
+
+    @cached_property
+    def at(self) -> Callable[..., Any]:
+        return public(self._at)
+
+    @cached_property
+    def reduceat(self) -> Callable[..., Any]:
+        return public(self._reduceat, self.like.reduceat)
 
     @property
     def nin(self) -> int:
@@ -156,7 +171,8 @@ class Ufunc:
         """
         self._require_binary("reduce")
         if self.reducer is None:
-            made = Fold("reduce", self, array, axis, dtype, initial, where).reduced(keepdims)
+            fold = load("tracejit.numpy.folding").Fold
+            made = fold("reduce", self, array, axis, dtype, initial, where).reduced(keepdims)
             return finish(f"{self.__name__}.reduce", made, out)
         return reduced(self.reducer, array, axis, dtype, out, keepdims, initial, where)
 
@@ -167,7 +183,8 @@ class Ufunc:
         value = operand(array)
         one = _one_axis(name, axis, len(value.dimensions))
         if self.reducer is None:
-            return finish(name, Fold("accumulate", self, array, one, dtype).accumulated(), out)
+            fold = load("tracejit.numpy.folding").Fold
+            return finish(name, fold("accumulate", self, array, one, dtype).accumulated(), out)
         made = value.to(accumulator_type(self.reducer, value, dtype))
         return finish(name, cumulative(self.reducer, made, one), out)
 
@@ -191,7 +208,7 @@ class Ufunc:
                 f"np.{self.__name__}.at: takes {self.nin} arrays, not {len(given) + 1}, and is "
                 f"only for functions of one result"
             )
-        apply_at(self, a, indices, *given)
+        load("tracejit.numpy.applying").apply_at(self, a, indices, *given)
 
     def _reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None

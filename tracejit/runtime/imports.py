@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
@@ -26,7 +25,7 @@ _LATER = "tvm.relax"
 _AUTOLOAD = "TVM_DEVICE_BACKEND_AUTOLOAD"
 
 
-class _Less(MetaPathFinder):
+class _Less:
     """Says to one thread that a package is not installed, and puts off another until its use."""
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class _Less(MetaPathFinder):
         if name == _UNNEEDED:
             raise ModuleNotFoundError(f"{name} is not needed here", name=name)
         spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and isinstance(spec.loader, Loader):
+        if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
         return spec
 

@@ -8,6 +8,7 @@ which are reached here through their documented C interface.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import os
 import sys
@@ -152,6 +153,7 @@ def compiler_path() -> Path:
     return _library_path("tvm", "libtvm_compiler")
 
 
+@functools.cache
 def _library_path(package: str, name: str) -> Path:
     spec = importlib.util.find_spec(package)
     folders = spec.submodule_search_locations if spec is not None else None

@@ -298,7 +298,7 @@ def _names_objects(function: FunctionType) -> bool:
             named.append(cell.cell_contents)
     if any(_has_users_methods(v if isinstance(v, type) else type(v)) for v in named):
         return True
-    return any(name not in known for name in _unusual_names(code))
+    return any(name not in known and not _is_usual(name) for name in _all_names(code))
 
 
 _USUAL = (np, np.ndarray, math, builtins, str, list, dict, set, tuple, complex, np.ufunc)
@@ -314,11 +314,10 @@ def _is_usual(name: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _unusual_names(code: CodeType) -> frozenset[str]:
-    """The globals and attributes of a function, and of those inside, that are not usual."""
-    inside = (_unusual_names(one) for one in code.co_consts if isinstance(one, CodeType))
-    own = frozenset(name for name in code.co_names if not _is_usual(name))
-    return own.union(*inside)
+def _all_names(code: CodeType) -> frozenset[str]:
+    """The globals and attributes of a function, and of those inside."""
+    inside = (_all_names(one) for one in code.co_consts if isinstance(one, CodeType))
+    return frozenset(code.co_names).union(*inside)
 
 
 @functools.lru_cache(maxsize=1024)
