@@ -2,10 +2,10 @@
 
     module = lifetimes(module)          # once, after loops are vectorised
 
-LLVM joins vectors that are stored side by side, and read as one, into a tree of shuffles. It puts
-them where the last of the memory is written, though the other stores may come after that, and then
-refuses what it has made: "Instruction does not dominate all uses". It leaves alone what it is told
-the life of, which makes no other difference to it.
+LLVM 22 joins vectors that are stored side by side, and read as one, into a tree of shuffles. It
+puts them where the last of the memory is written, though the other stores may come after that, and
+then refuses what it has made: "Instruction does not dominate all uses". It leaves alone what it is
+told the life of, which makes no other difference to it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ from tvm_ffi import structural_mutate, structural_walk
 
 from tracejit.backends.tvm.tir import AllocBuffer, BufferStore, Evaluate, Expr, Stmt, seq
 
+_JOINING = 22
+"""The first version of LLVM that joins vectors; those before it have another way to say this."""
+
 
 def lifetimes(module: Any) -> Any:
     """An IRModule of the same functions, with the beginnings of some of their buffers' lives."""
+    if tvm.target.codegen.llvm_version_major() < _JOINING:
+        return module
     functions = {
         variable: function.with_body(_said(function.body))
         for variable, function in module.functions.items()
