@@ -51,7 +51,12 @@ class Process:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.benchmarks.worker", engine, table],
             cwd=ROOT,
-            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), **environment},
+            env={
+                **os.environ,
+                **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+                "PYTHONDONTWRITEBYTECODE": "",  # users do not compile the library at every start
+                **environment,
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.said,
