@@ -22,6 +22,9 @@ _MOST_ROWS = 16
 _FEW_PRODUCTS = 512
 """Products to a number that amortise loading and storing its sum."""
 
+_TURNING = 3
+"""Cycles to copy a number between memories of different order."""
+
 _MOST_RANGES = 8
 """Ranges that a sum is split into; more threads than that go idle."""
 
@@ -217,7 +220,7 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
         loads = sums + choice.vectors
     else:
         features = choice.box[1]
-        gather = 1 if problem.axes[-1].stride == 1 else choice.lanes / 2
+        gather = 1 if problem.axes[-1].stride == 1 else choice.lanes
         loads = features + count / features * choice.vectors * gather
     step = max(sums / 2, (loads + 1) / 2, 4) + 0.5
     tiles = math.prod(ceil_div(e, t) for e, t in zip(rows, choice.box, strict=True))
@@ -226,7 +229,16 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
     parts = problem.arithmetic.parts
     products = problem.in_features * problem.taps * parts**2
     results = problem.batch * problem.groups * problem.out_features * problem.results * parts
-    return tiles * groups * products * step + results * _storing(problem, choice)
+    cycles = tiles * groups * products * step + results * _storing(problem, choice)
+    return cycles + _filling(problem, choice)
+
+
+def _filling(problem: Correlation, choice: _RegisterTile) -> float:
+    """Cycles to fill the slabs: one number at a time where they lie otherwise than the operand."""
+    numbers = problem.batch * problem.groups * problem.in_features * problem.arithmetic.parts
+    numbers *= math.prod(axis.input for axis in problem.axes)
+    turned = choice.across is Across.GROUPS and not problem.left_access.walks(1)
+    return numbers * (_TURNING if turned else 2 / choice.lanes)
 
 
 def _storing(problem: Correlation, choice: _RegisterTile) -> float:
