@@ -118,7 +118,7 @@ def test_what_xla_prints_is_read(text: str, values: np.ndarray) -> None:
         ("{1, x}", "f32[2]", "x"),
         ("{1.5}", "s32[1]", "1.5"),
         ("300", "u8[]", "out of the range of u8"),
-        ("-1", "u64[]", "out of the range of u64"),
+        ("-9223372036854775809", "u64[]", "out of the range of u64"),
         ("18446744073709551616", "u64[]", "out of the range of u64"),
         ("1e400", "f64[]", "1e400 is out of the range of f64"),
         ("2", "pred[]", "'2' is not a value of pred"),
@@ -135,6 +135,16 @@ def test_what_is_not_a_constant(text: str, shape: str, reason: str) -> None:
     dimensions = tuple(int(size) for size in sizes.split(",") if size)
     with pytest.raises(ValueError, match=reason.replace("(", r"\(")):
         read_literal(text, Shape(ElementType(element_type), dimensions))
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "value"),
+    [("-1", "u64", (1 << 64) - 1), ("9223372036854775808", "s64", -1 << 63)],
+)
+def test_numbers_of_64_bits_wrap(number: str, name: str, value: int) -> None:
+    text = f"HloModule m\n\nENTRY e {{\n  ROOT c = {name}[] constant({number})\n}}"
+    for module in (parse(text), parse(parse_xla(text))):
+        assert int(module.entry.root.attributes["literal"]) == value
 
 
 def test_hexadecimal_numbers() -> None:

@@ -237,6 +237,27 @@ def test_literals_of_custom_calls_that_are_none(literal: str) -> None:
         parse(text)
 
 
+def test_starts_of_dynamic_slices_in_one_array() -> None:
+    text = entry(
+        "x = s32[4,3] parameter(0)",
+        "u = s32[1,2] parameter(1)",
+        "i = s64[2] parameter(2)",
+        "a = s32[2,2] dynamic-slice(s32[4,3] x, s64[2] i), dynamic_slice_sizes={2,2}",
+        "b = s32[4,3] dynamic-update-slice(x, u, i)",
+        "ROOT t = (s32[2,2], s32[4,3]) tuple(a, b)",
+    )
+    module = verify(parse(text))
+    assert same_graph(parse(to_text(module)), module)
+    x, u = np.arange(12, dtype=np.int32).reshape(4, 3), np.array([[70, 80]], np.int32)
+    found = evaluate(module.entry, [x, u, np.array([2, 9])])
+    updated = x.copy()
+    updated[2, 1:] = u
+    assert_array_equal(found[0], x[2:, 1:])
+    assert_array_equal(found[1], updated)
+    with pytest.raises(HloParseError, match="one start index for each dimension"):
+        parse(text.replace("s64[2]", "s64[3]"))
+
+
 def test_shapes_that_follow_from_operands() -> None:
     text = entry(
         "x = f32[2,3] parameter(0)",

@@ -150,11 +150,19 @@ def _read_elements(words: list[str], element_type: ElementType) -> np.ndarray:
     if element_type.is_floating:
         return _read_reals(words, element_type)
     numbers = [int(word) for word in words]
-    lowest = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
-    if numbers and not lowest <= min(numbers) <= max(numbers) < lowest + (1 << element_type.bits):
+    least, most = _range(element_type)
+    if numbers and not least <= min(numbers) <= max(numbers) <= most:
         raise ValueError(f"a number is out of the range of {element_type}")
-    wide = np.array(numbers, np.uint64 if element_type is ElementType.U64 else np.int64)
-    return wide.astype(element_type.dtype)
+    wide = np.array([number % (1 << 64) for number in numbers], np.uint64)
+    return wide.view(np.int64).astype(element_type.dtype)
+
+
+def _range(element_type: ElementType) -> tuple[int, int]:
+    """The least and the greatest integer that text may hold; 64 bits count for either type."""
+    if element_type.bits == 64:
+        return -(1 << 63), (1 << 64) - 1
+    least = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
+    return least, least + (1 << element_type.bits) - 1
 
 
 def _read_reals(words: list[str], element_type: ElementType) -> np.ndarray:

@@ -23,6 +23,7 @@ from tracejit.hlo.entry_layout import with_entry_layout
 from tracejit.hlo.known_calls import as_op
 from tracejit.hlo.left_out import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
+from tracejit.hlo.older import starts_apart
 from tracejit.hlo.program import Block, Program, Statement
 from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
@@ -165,6 +166,7 @@ class _Builder:
         self, statement: Statement, operands: list[Instruction], left_out: dict[int, Instruction]
     ) -> Instruction:
         op = statement.op
+        operands = starts_apart(op, operands)
         fewest, most = operand_counts(op)
         if not fewest <= len(operands) <= most:
             raise self.lexer.error(
