@@ -36,6 +36,10 @@ _SCATTERING = 3
 _PANEL_BYTES = 64 << 20
 """Packed columns take at most this much memory; a larger matrix passes by in parts."""
 
+_MANY_TILES = 32
+"""Row tiles for which a copy of the right operand pays even where that is in cache: its lines are
+whole vectors."""
+
 _ALIASING = 4096
 """Rows this many bytes apart (or a multiple) compete for the same few lines of the L1 cache."""
 
@@ -181,7 +185,7 @@ def tiled_plan(
         row_tiles,
         column_tiles,
         pack_left,
-        pack_right=_packs_right(problem, tile, row_tiles, choices),
+        pack_right=_packs_right(problem, tile, row_tiles, machine, choices),
         ranges=ranges,
         depth=depth,
         blocks=blocks,
@@ -208,12 +212,25 @@ def _tile_and_packing(
     return tile, pack_left
 
 
-def _packs_right(problem: Contraction, tile: TileSize, row_tiles: int, choices: Choices) -> bool:
+def _packs_right(
+    problem: Contraction, tile: TileSize, row_tiles: int, machine: Machine, choices: Choices
+) -> bool:
     """Whether tiles read copies of the right operand."""
-    in_place = problem.right_access.plain and problem.right_access.walks(2)
-    if not in_place or problem.n < tile.columns:
+    if _has_to_pack_right(problem, tile):
         return True
-    return choices.of("right operand", either(row_tiles > 2, "packed", "in place"))
+    pick = _pays_to_pack_right(problem, row_tiles, machine)
+    return choices.of("right operand", either(pick, "packed", "in place"))
+
+
+def _has_to_pack_right(problem: Contraction, tile: TileSize) -> bool:
+    in_place = problem.right_access.plain and problem.right_access.walks(2)
+    return not in_place or problem.n < tile.columns
+
+
+def _pays_to_pack_right(problem: Contraction, row_tiles: int, machine: Machine) -> bool:
+    """Whether so many tiles of rows make up for the copy, by reading whole lines of one stream."""
+    nbytes = problem.k * problem.n * problem.arithmetic.itemsize
+    return row_tiles > (2 if nbytes >= machine.l2 // 2 else _MANY_TILES)
 
 
 def _around(pick: int, least: int, most: int) -> list[int]:
@@ -244,7 +261,7 @@ def tiled_cycles(problem: Contraction, machine: Machine) -> float:
     cost = steps * tile.cycles
     if not (left.plain and left.walks(2)):
         cost += _copying(left, 1, problem.m * problem.k, problem.arithmetic, machine)
-    if rows > 2 or problem.n < tile.columns or not (right.plain and right.walks(2)):
+    if _has_to_pack_right(problem, tile) or _pays_to_pack_right(problem, rows, machine):
         cost += _copying(right, 2, problem.k * problem.n, problem.arithmetic, machine)
     elif problem.k * problem.n * problem.arithmetic.itemsize > machine.l2:
         # A tile takes a piece of each row, which no hardware fetches ahead: less matters, the
