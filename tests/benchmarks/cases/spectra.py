@@ -43,6 +43,7 @@ CASES = [
     case("FFT, 64", (64,), (8,)),
     case("FFT, 1024", (1024,), (16,)),
     case("FFT, 1M", (1 << 20,), (32,)),
+    case("FFT, 100,000", (100_000,), (30,)),
     case("FFT of rows, 1024x256", (1024, 256), (3, 8)),
     Case(
         "FFT of real numbers, 65536",

@@ -105,7 +105,24 @@ CASES = [
         "conv 7x7 by strides of 2, 4x3x224x224 to 64", (4, 3, 224, 64, 7), (2, 3, 9, 4, 7), stride=2
     ),
     conv_case(
+        "conv 3x3 by strides of 2, 1x3x224x224 to 32", (1, 3, 224, 32, 3), (2, 3, 9, 4, 3), stride=2
+    ),
+    conv_case("conv 5x5, 8x16x28x28 to 32", (8, 16, 28, 32, 5), (2, 3, 7, 4, 5)),
+    conv_case("conv 3x3, 1x64x56x56 to 64", (1, 64, 56, 64, 3), (1, 3, 5, 4, 3)),
+    conv_case("conv 3x3, 64x32x14x14 to 64", (64, 32, 14, 64, 3), (2, 3, 5, 4, 3)),
+    conv_case("conv 3x3, 8x256x14x14 to 256", (8, 256, 14, 256, 3), (2, 5, 4, 6, 3)),
+    conv_case(
+        "conv 3x3 in 4 groups, 8x64x28x28 to 64", (8, 64, 28, 64, 3), (2, 8, 5, 8, 3), groups=4
+    ),
+    conv_case(
         "depthwise conv 3x3, 8x128x56x56", (8, 128, 56, 128, 3), (2, 128, 5, 128, 3), groups=128
+    ),
+    conv_case(
+        "depthwise conv 3x3 by strides of 2, 1x96x112x112",
+        (1, 96, 112, 96, 3),
+        (2, 96, 5, 96, 3),
+        stride=2,
+        groups=96,
     ),
     Case(
         "transposed conv 4x4 by strides of 2, 8x64x28x28 to 32",
