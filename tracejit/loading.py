@@ -7,6 +7,7 @@ load("tracejit.scipy.special")
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
@@ -16,6 +17,11 @@ from typing import Any
 def load(module: str) -> ModuleType:
     """A module by its full name, imported if it was not yet."""
     return importlib.import_module(module)
+
+
+def exists(module: str) -> bool:
+    """Whether there is a module of this full name, whose package there is."""
+    return importlib.util.find_spec(module) is not None
 
 
 def members_of(package: str, names: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tracejit.graph import OPS, Op
-from tracejit.loading import load
+from tracejit.loading import exists, load
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
@@ -23,7 +23,7 @@ class RuleTable(Generic[Rule]):
     """At most one rule, or one reason why there is none, for each op.
 
     With a ``package``, the rules of a family of ops are in its module of the family's name, which
-    is imported when a rule of the family is first asked for.
+    is imported when a rule of the family is first asked for; a family without one has no rules.
     """
 
     def __init__(self, concern: str, package: str | None = None) -> None:
@@ -76,5 +76,7 @@ class RuleTable(Generic[Rule]):
         if family in self._families:
             return
         if self.package is not None:
-            load(f"{self.package}.{family}")
+            module = f"{self.package}.{family}"
+            if exists(module):
+                load(module)
         self._families.add(family)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.scope import RULES
 from tracejit.backends.tvm.tir import Buffer, Stmt
 from tracejit.graph import Instruction
 from tracejit.rules import RuleTable
@@ -15,5 +16,5 @@ Results = Sequence[tuple[Instruction, Buffer]]
 For a tuple-shaped heart there is a GetTupleElement for each element.
 """
 
-rooted: RuleTable[Callable[[Frame, Instruction, Results], Stmt]] = RuleTable("emit rooted")
+rooted: RuleTable[Callable[[Frame, Instruction, Results], Stmt]] = RuleTable("emit rooted", RULES)
 """``rule(frame, instruction, results) -> statement``: the kernel's whole body."""

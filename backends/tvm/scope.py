@@ -47,13 +47,16 @@ from tracejit.traversal import in_order
 
 Value = Any  # an Expr, a Complex, or a tuple of them for a tuple-shaped instruction
 
-pointwise: RuleTable[Callable[..., Value]] = RuleTable("emit pointwise")
+RULES = "tracejit.backends.tvm.emit"
+"""Where the rules of a family of ops are; what is legalised away has none."""
+
+pointwise: RuleTable[Callable[..., Value]] = RuleTable("emit pointwise", RULES)
 """``rule(instruction, *values) -> value``: every operand is needed at the result's own index."""
 
-on_scalars: RuleTable[Callable[..., Value]] = RuleTable("emit on scalars")
+on_scalars: RuleTable[Callable[..., Value]] = RuleTable("emit on scalars", RULES)
 """What an `indexed` op does to single values, in a computation of scalars."""
 
-indexed: RuleTable[Callable[..., Value]] = RuleTable("emit indexed")
+indexed: RuleTable[Callable[..., Value]] = RuleTable("emit indexed", RULES)
 """``rule(scope, instruction, indices) -> value``: asks ``scope`` for operands at other indices."""
 
 

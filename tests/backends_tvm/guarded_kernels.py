@@ -16,14 +16,16 @@ from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, guarde
 from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
 from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
 from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
-from tracejit.backends.tvm.kernels import Work, convolution, gemm
 from tracejit.backends.tvm.kernels.blocked_systems import (
     cholesky_factors_by_blocks,
     general_systems_by_blocks,
     triangular_systems_by_blocks,
 )
+from tracejit.backends.tvm.kernels.convolution import convolution
 from tracejit.backends.tvm.kernels.elimination import General
+from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.kernels.triangular import Factors, Systems
+from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import loop
 
 Case = tuple[str, list[Operand], Callable[[], Work]]

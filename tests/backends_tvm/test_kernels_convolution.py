@@ -21,7 +21,7 @@ from tests.backends_tvm.kernel_harness import (
     accumulate_dtype,
     without_avx512,
 )
-from tracejit.backends.tvm.kernels import ConvolutionShape, convolution
+from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.tir import const, tirx
 

@@ -20,7 +20,8 @@ from tests.backends_tvm.kernel_harness import (
     accumulate_dtype,
     without_avx512,
 )
-from tracejit.backends.tvm.kernels import gemm, tiling
+from tracejit.backends.tvm.kernels import tiling
+from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.tir import const, tirx
 

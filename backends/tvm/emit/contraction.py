@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
-from tracejit.backends.tvm.kernels import ConvolutionShape, convolution, gemm
+from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
+from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle

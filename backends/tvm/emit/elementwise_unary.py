@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.emit.elementwise import element_type_of, unsigned
+from tracejit.backends.tvm.known import ERF_INV
 from tracejit.backends.tvm.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.scope import Value, pointwise
 from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
@@ -41,6 +42,7 @@ _attach(ops.CEIL, mathematics.ceil)
 _attach(ops.COS, mathematics.cos, complex_mathematics.cos)
 _attach(ops.COSH, mathematics.cosh, complex_mathematics.cosh)
 _attach(ops.ERF, mathematics.erf)
+_attach(ERF_INV, mathematics.erf_inv)
 _attach(ops.EXP, mathematics.exp, complex_mathematics.exp)
 _attach(ops.EXPM1, mathematics.expm1, complex_mathematics.expm1)
 _attach(ops.FLOOR, mathematics.floor)

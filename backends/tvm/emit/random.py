@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Affine
-from tracejit.backends.tvm.known import ERF_INV, THREEFRY
+from tracejit.backends.tvm.known import THREEFRY
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.generating import Generate, Layout, generating
 from tracejit.backends.tvm.scope import Emitter, pointwise
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, reinterpret, seq, store, tirx
-from tracejit.backends.tvm.types import memory_dtype, register_dtype
+from tracejit.backends.tvm.types import memory_dtype
 from tracejit.graph import Instruction
 from tracejit.ops.random import (
     RNG_BIT_GENERATOR,
@@ -30,11 +30,6 @@ rooted.attach(RNG_GET_AND_UPDATE_STATE)(library_call)
 @pointwise.attach(THREEFRY)
 def threefry(instruction: Instruction, *words: Expr) -> Expr:
     return mathematics.threefry(*words, dtype="uint32")
-
-
-@pointwise.attach(ERF_INV)
-def erf_inv(instruction: Instruction, operand: Expr) -> Expr:
-    return mathematics.erf_inv(operand, register_dtype(instruction.array_shape.element_type))
 
 
 @rooted.attach(RNG_BIT_GENERATOR)
