@@ -1,4 +1,4 @@
-"""Every way to write a kernel computes the same: what the interpreter does."""
+"""Every way to write a kernel computes what the interpreter does, in no memory but its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.backends_tvm.kernel_harness import guarded
 from tracejit.api import executable, interpret
 from tracejit.backends.explanation import Explanation
 from tracejit.backends.tunable import Measured, Taken, Tunable
@@ -149,7 +150,12 @@ def bench_for(program: Program, made: Executable, kernel: Tunable) -> Workbench:
     (number,) = (n for n, facts in enumerate(told.kernels) if facts.name == kernel.name)
     contents = captured(made, told, program.arguments, number, kernel.sizes)
     assert contents is not None
-    return Workbench(kernel, contents)
+    return Workbench(kernel, contents, guarded_bytes)
+
+
+def guarded_bytes(nbytes: int, alignment: int) -> np.ndarray:
+    """Memory that ends before a page which no access survives."""
+    return guarded(np.zeros(nbytes, np.uint8), at_end=True, align=alignment)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

@@ -35,16 +35,30 @@ class Run:
     call: Callable[[], None]
 
 
+Allocate = Callable[[int, int], np.ndarray]
+
+
+def aligned(nbytes: int, alignment: int) -> np.ndarray:
+    """Bytes that start where a cache line does, which is a multiple of every ``alignment``."""
+    memory = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + nbytes]
+
+
 class Workbench:
     """Memory for a kernel's parameters, and the results that every variant has to make.
 
-    ``contents`` are the bytes of each parameter before the kernel runs.
+    ``contents`` are the bytes of each parameter before the kernel runs. ``allocate`` makes memory
+    of so many bytes, which starts at a multiple of the second number.
     """
 
-    def __init__(self, kernel: Tunable, contents: Sequence[np.ndarray]) -> None:
+    def __init__(
+        self, kernel: Tunable, contents: Sequence[np.ndarray], allocate: Allocate = aligned
+    ) -> None:
         self._kernel = kernel
         self._contents = contents
-        self._memory = [_aligned(array.nbytes) for array in contents]
+        self._allocate = allocate
+        self._memory = [allocate(array.nbytes, 1) for array in contents]
         self._wanted: list[np.ndarray] | None = None
         self._once = False
         self._fill()
@@ -65,7 +79,10 @@ class Workbench:
     def _caller(self, functions: ctypes.CDLL, variant: Variant) -> Callable[[], None]:
         function = functions[variant.function]
         function.restype = ctypes.c_int
-        own = [_aligned(size) if place < 0 else None for place, size in variant.arguments]
+        own = [
+            self._allocate(size, ALIGNMENT) if place < 0 else None
+            for place, size in variant.arguments
+        ]
         pairs = zip(own, variant.arguments, strict=True)
         arrays = [self._memory[place] if mine is None else mine for mine, (place, _) in pairs]
         addresses = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
@@ -105,12 +122,6 @@ class Workbench:
             self._once = not all(map(same_bits, made, self._results()))
             return True
         return all(agree(a, b, KERNEL_ULPS) for a, b in zip(self._wanted, made, strict=True))
-
-
-def _aligned(nbytes: int) -> np.ndarray:
-    memory = np.zeros(nbytes + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + nbytes]
 
 
 def same_bits(left: np.ndarray, right: np.ndarray) -> bool:

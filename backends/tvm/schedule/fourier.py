@@ -16,7 +16,7 @@ import numpy as np
 
 from tracejit.backends.tvm.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.schedule.butterflies import Butterflies, Lanes, Pair
-from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
+from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,
@@ -74,7 +74,7 @@ class Rows:
 def fourier(frame: Frame, rows: Rows) -> Stmt:
     """The whole kernel."""
     work = rows.count * rows.length * 2 * rows.length.bit_length()
-    kind = PARALLEL if work >= PARALLEL_WORK and rows.count > 1 else SERIAL
+    kind = PARALLEL if rows.count > 1 and frame.is_shared(work) else SERIAL
     return loop(
         rows.count, lambda row: _Row(frame, rows, row).statement(), kind, dtype=frame.index_dtype
     )

@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.schedule.butterflies import Butterflies, Pair
 from tracejit.backends.tvm.schedule.fourier import UNIFORM, factors, strides
-from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
+from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.tir import (
     Buffer,
     Expr,
@@ -85,7 +85,7 @@ def fourier_columns(frame: Frame, what: Columns) -> Stmt:
     strips = -(-what.columns // lanes)
     units = what.count * strips
     work = units * lanes * what.length * 2 * what.length.bit_length()
-    workers = min(frame.machine.threads, units) if work >= PARALLEL_WORK else 1
+    workers = min(frame.machine.threads, units) if frame.is_shared(work) else 1
     scratch = buffer("stages", (workers, 2, 2, what.length * lanes), dtype)
 
     def unit(number: Expr, worker: Expr) -> Stmt:
