@@ -13,6 +13,9 @@ import pytest
 
 import tracejit as tj
 from tests.backends_tvm.kernel_harness import guarded
+from tests.samples.base import Sample
+from tests.samples.cases import every_sample, joint_module
+from tests.samples.values import element_types
 from tracejit.api import executable, interpret
 from tracejit.backends.explanation import Explanation
 from tracejit.backends.tunable import Measured, Taken, Tunable
@@ -175,6 +178,13 @@ def test_every_candidate_computes_what_the_kernel_does(
         runs = bench_for(program, made, kernel).load(library)
         assert runs[0].variant.taken == kernel.taken
         assert [run.variant.taken for run in runs] == [v.taken for v in library.variants]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("sample", every_sample())
+def test_every_kernel_says_what_it_computes(sample: Sample) -> None:
+    candidates = ProgramCandidates(joint_module(sample, element_types(sample)))
+    assert all(kernel.text.startswith("HloModule kernel") for kernel in candidates.kernels)
 
 
 def first_others(candidates: ProgramCandidates) -> dict[str, Measured]:
