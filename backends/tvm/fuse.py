@@ -25,6 +25,7 @@ from tracejit.backends.tvm.cost import (
 )
 from tracejit.backends.tvm.known import FOURIER, FOURIER_COLUMNS, INVERSE_FOURIER
 from tracejit.backends.tvm.library import is_library_call
+from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
@@ -33,7 +34,7 @@ from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER
-from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, RESHAPE
+from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import SELECT_AND_SCATTER
@@ -223,6 +224,11 @@ class _Fusion:
             return True
         if user.op is OPTIMIZATION_BARRIER:
             return cost > 0
+        if user.op is DYNAMIC_UPDATE_SLICE and operand is user.operands[1]:
+            # To store it first costs less than to copy all that is not updated.
+            small = SMALL_UPDATE * operand.array_shape.size <= user.array_shape.size
+            if small and reads_elsewhere(user, self._is_stored):
+                return True
         if user.op is TUPLE:
             above = self.users[user]
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
@@ -233,6 +239,10 @@ class _Fusion:
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
         return cost > 0 or not _is_view(operand)
+
+    def _is_stored(self, instruction: Instruction) -> bool:
+        """Whether an instruction has memory or will have, if that is known yet."""
+        return instruction in self.memory or is_heart(instruction)
 
     def _joins_epilogue(self, instruction: Instruction, homes: set[Instruction]) -> bool:
         """Whether a heart can stay in registers: one kernel, only pointwise ops to its result."""
@@ -369,6 +379,8 @@ MERGE_LIMIT = 32
 # Scalars stay in registers.
 SCALAR_MERGE_LIMIT = 32
 SCALAR_SIZE_LIMIT = 500
+# Updates of at most such a part of an array that are made of other elements of it are stored first.
+SMALL_UPDATE = 4
 # Longer vectors have a kernel of their own.
 MOST_GATHERED = 8
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.fuse import Kernel, is_given, loaded, reads_at_own_element, stripped
+from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.rows import RowKernel, inputs_of_all
 from tracejit.graph import Instruction
 from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
@@ -55,8 +56,8 @@ class TakenOver:
 
     ``outputs`` are results with memory of their own, by number; ``replaced`` parameters whose
     memory may be overwritten, each with the output that comes in its place; ``kept`` is read when
-    all kernels have run. ``shared`` has parameters by the results that are written over them by the
-    kernel that reads them.
+    all kernels have run. ``shared`` has what is read by the results that are written over it by the
+    kernel that reads it.
     """
 
     def __init__(
@@ -86,10 +87,14 @@ class TakenOver:
             return
         home = self.homes.get(operand, operand)
         read = loaded(kernel.results[0].operands[1:], self._memory)
-        if any(self.homes.get(other, other) is home for other in read):
+        if any(o is not operand and self.homes.get(o, o) is home for o in read):
+            return
+        if reads_elsewhere(kernel.results[0], self._memory.__contains__):
             return
         if self._may_write(operand, kernel.results[0], number):
             self._move_in(operand, kernel.results[0])
+            if operand in read:
+                self.shared[kernel.results[0]] = operand
 
     def add_results(self, number: int, kernel: Kernel) -> None:
         """Lets results be written over parameters that are read before, or element by element."""

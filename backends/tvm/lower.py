@@ -30,6 +30,7 @@ from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
 from tracejit.backends.tvm.kernel_text import text_of
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.legalise import legalise
+from tracejit.backends.tvm.loop_constants import with_loop_constants
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.merge_loops import merge_loops
 from tracejit.backends.tvm.program import Argument, Program
@@ -57,7 +58,7 @@ from tracejit.ops.constants import (
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import select
-from tracejit.ops.layout import full_like
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, full_like
 from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.traversal import in_order, transform
 
@@ -84,7 +85,7 @@ def lower(
     parameters, root, effects = flat(for_one_device(computation))
     outputs = flattened(root)
     if not effects:
-        outputs = rolled(simplify(outputs))
+        outputs = rolled(outputs)
     fragment = lower_fragment(
         parameters, outputs, effects, machine, decisions, constants, "", donated=aliases
     )
@@ -116,7 +117,8 @@ def lower_fragment(
     when all is done, each with the number of the output that comes in its place; ``donated`` the
     numbers of those whose memory is that output's.
     """
-    legal = without_dead_state(merge_loops(legalise(merge_scans(simplify([*outputs, *effects])))))
+    legal = merge_loops(legalise(merge_scans(simplify([*outputs, *effects]))))
+    legal = without_dead_state(with_loop_constants(legal))
     simple = without_barriers(simplify(legal))
     if prefix:
         # A loop's body or a branch.
@@ -288,7 +290,9 @@ class _Lowering:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
         dtype = _index_dtype([*inside, *results])
-        in_place = any(map(self._is_update, results)) and not shared
+        # Other ops that read what they are written over write all of it.
+        in_place = any(map(self._is_update, results))
+        in_place &= not shared or results[0].op is DYNAMIC_UPDATE_SLICE
         return Frame(
             self._has_memory,
             shapes,

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from tracejit.attributes import attribute_key
 from tracejit.graph import Instruction
-from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER
 from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE, TRANSPOSE
+from tracejit.traversal import in_order
 
 # How many different lengths of a step are tried, and after how many steps they may come back to
 # the same place: two for a pair of arrays that are swapped.
@@ -28,9 +29,6 @@ PERIODS = (1, 2, 3, 4, 5, 6)
 FARTHEST = 2048
 # What a constant may have gone through and still count as one.
 DRESSES = (BROADCAST_IN_DIM, RESHAPE, TRANSPOSE, CONVERT_ELEMENT_TYPE)
-# What is made this many instructions before its first use, and used up within as many, is looked at
-# where it is used: rewriting a step leaves what does not depend on the steps before it behind.
-FAR = 32
 # How an operand moves from one step to the next; UNLIKE when it does not.
 UNLIKE, FIXED, MOVING, LITERAL = range(4)
 
@@ -55,18 +53,17 @@ class Run:
 class Sequenced:
     """Instructions in order of creation without constants, which may differ from step to step."""
 
-    def __init__(self, order: Sequence[Instruction]) -> None:
+    def __init__(self, roots: Sequence[Instruction]) -> None:
         self.forms: dict[Instruction, int] = {}
         """Of constants, broadcast or not: equal numbers for those that differ in values only."""
         numbers: dict[Hashable, int] = {}
         self.order: list[Instruction] = []
-        for instruction in order:
+        for instruction in in_order(roots):
             form = self._form(instruction)
             if form is None:
                 self.order.append(instruction)
             else:
                 self.forms[instruction] = numbers.setdefault(form, len(numbers))
-        self.order = _as_used(self.order)
         self.place = {instruction: n for n, instruction in enumerate(self.order)}
         kinds: dict[Hashable, int] = {}
         self.kinds = np.array(
@@ -81,6 +78,13 @@ class Sequenced:
         operands = [o for i in self.order for o in i.operands]
         self._where = np.array([self.place.get(o, -1) for o in operands], np.int64)
         self._forms = np.array([self.forms.get(o, -1) for o in operands], np.int64)
+        # Of each instruction, the place of the last one that needs it; roots are needed in the end.
+        self._last_use = np.full(len(self.order), -1, np.int64)
+        users = np.repeat(np.arange(len(self.order)), self._arity)
+        np.maximum.at(self._last_use, self._where[self._where >= 0], users[self._where >= 0])
+        for root in roots:
+            if root in self.place:
+                self._last_use[self.place[root]] = len(self.order)
 
     def _form(self, instruction: Instruction) -> Hashable | None:
         if instruction.op is CONSTANT:
@@ -106,11 +110,11 @@ class Sequenced:
         likely += [d for d, count in distances.most_common(4 * TRIALS) if count >= TRIALS][:TRIALS]
         yield from dict.fromkeys(length * period for period in PERIODS for length in likely)
 
-    def longest_run(self, length: int) -> Run | None:
-        """The longest run of steps of this length."""
+    def runs(self, length: int) -> list[Run]:
+        """The runs of steps of this length, the longest first; they may overlap."""
         count = len(self.order)
         if 2 * length > count:
-            return None
+            return []
         modes = self._modes(length)
         alike = np.zeros(count - length, bool)
         candidates = self._alike_kinds(length)
@@ -125,19 +129,44 @@ class Sequenced:
         )
         changed = np.bincount(owners, modes[operands] != modes[later], len(pairs))
         turns = pairs[changed != 0] + length
-        best = (0, 0)
+        found: list[tuple[int, int]] = []
         edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             first = start
             for turn in turns[np.searchsorted(turns, start) : np.searchsorted(turns, end)].tolist():
                 if turn - length >= first:
-                    best = max(best, (turn - first, first))
+                    found.append((turn - first, first))
                     first = turn - length + 1
-            best = max(best, (end - first, first))
-        size, start = best
-        if not size:
-            return None
-        return self._with_first_step(Run(start, length, size // length + 1))
+            found.append((end - first, first))
+        return [
+            self._with_whole_tuples(self._with_first_step(Run(start, length, size // length + 1)))
+            for size, start in sorted(found, reverse=True)
+            if size >= length
+        ]
+
+    def _with_whole_tuples(self, run: Run) -> Run:
+        """The run from the first instruction on that is no part of a tuple made before."""
+        start = run.start
+        while start < run.start + run.length and self.order[start].op is GET_TUPLE_ELEMENT:
+            start += 1
+        return run if start == run.start else Run(start, run.length, run.steps - 1)
+
+    def without_kept_steps(self, run: Run) -> Run:
+        """The longest part of ``run`` of whose steps only the last is needed after it.
+
+        Instructions of earlier steps a loop would have to keep.
+        """
+        needed = np.flatnonzero(self._last_use[run.start : run.end] >= run.end) // run.length
+        ends = sorted({*needed.tolist(), run.steps - 1})
+        befores = [-1, *ends[:-1]]
+        before, last = max(zip(befores, ends, strict=True), key=lambda pair: pair[1] - pair[0])
+        return run.part(before + 1, last - before)
+
+    def wanted(self, run: Run) -> list[Instruction]:
+        """What of the last step of ``run`` is needed after it."""
+        begin = run.end - run.length
+        needed = np.flatnonzero(self._last_use[begin : run.end] >= run.end)
+        return [self.order[begin + n] for n in needed.tolist()]
 
     def _alike_kinds(self, length: int) -> NDArray[np.int64]:
         """The places of instructions whose kind comes again one step later."""
@@ -196,24 +225,6 @@ class Sequenced:
                 if not fits:
                     return run
         return longer
-
-
-def _as_used(order: Sequence[Instruction]) -> list[Instruction]:
-    """The same order but for instructions made far from where they are used, which stand there."""
-    users: dict[Instruction, tuple[int, int]] = {}
-    keys: list[tuple[int, bool, int]] = []
-    for n in range(len(order) - 1, -1, -1):
-        instruction = order[n]
-        target = n
-        if instruction in users and instruction.operands and not instruction.has_effect:
-            first, last = users[instruction]
-            if first - n > FAR and last - first <= FAR:
-                target = first
-        for operand in instruction.operands:
-            first, last = users.get(operand, (target, target))
-            users[operand] = min(first, target), max(last, target)
-        keys.append((target, target == n, n))
-    return [order[n] for *_, n in sorted(keys)]
 
 
 def _kind(instruction: Instruction) -> Hashable:

@@ -17,17 +17,23 @@ from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE, constant
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CALL
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE, CONVERT_ELEMENT_TYPE
 from tracejit.ops.layout import (
     BROADCAST_IN_DIM,
+    DYNAMIC_SLICE,
+    DYNAMIC_UPDATE_SLICE,
     PAD,
     RESHAPE,
     REV,
     SLICE,
     TRANSPOSE,
     broadcast_in_dim,
+    dynamic_update_slice,
+    full,
     reshape,
+    slice_,
     transpose,
 )
 from tracejit.rules import RuleTable
@@ -43,8 +49,12 @@ rewrites: RuleTable[Rewrite] = RuleTable("simplify")
 FOLD_LIMIT = 16
 
 
-def simplify(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, simpler. Instructions that are equal become one."""
+def simplify(roots: Sequence[Instruction], anew: bool = False) -> list[Instruction]:
+    """Equal ``roots``, simpler. Instructions that are equal become one.
+
+    With ``anew`` they do not, and all but parameters are made anew, so that what is rewritten
+    stays between what is not: steps that look alike still do.
+    """
     known: dict[Any, Instruction] = {}
     first: set[Instruction] = set()
 
@@ -56,13 +66,14 @@ def simplify(roots: Sequence[Instruction]) -> list[Instruction]:
             return transform([computation.root], visit, arguments)[0]
         changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
         # What has a side effect is made anew, so that each call of its computation has its own.
-        new = rebuild(instruction, operands) if changed or instruction.has_effect else instruction
+        changed |= instruction.has_effect or (anew and instruction.op is not PARAMETER)
+        new = rebuild(instruction, operands) if changed else instruction
         while True:
             simpler = _simpler(new)
             if simpler is None:
                 break
             new = simpler
-        return numbered(new)
+        return new if anew else numbered(new)
 
     def numbered(instruction: Instruction) -> Instruction:
         """The first one that is equal, also of the operands that a rewrite has made."""
@@ -279,6 +290,45 @@ def _slice(instruction: Instruction) -> Instruction | None:
     (operand,) = instruction.operands
     # x[:] -> x
     return operand if operand.shape == instruction.shape else None
+
+
+@rewrites.attach(DYNAMIC_SLICE)
+def _dynamic_slice(instruction: Instruction) -> Instruction | None:
+    operand, *starts = instruction.operands
+    sizes = instruction.array_shape.dimensions
+    if all(start.op is CONSTANT for start in starts):
+        # from a known place -> slice
+        whole = operand.array_shape.dimensions
+        places = [
+            min(max(int(start.attributes["literal"]), 0), size - part)
+            for start, size, part in zip(starts, whole, sizes, strict=True)
+        ]
+        return slice_(operand, places, [p + s for p, s in zip(places, sizes, strict=True)])
+    # of what has just been written there -> that
+    if operand.op is DYNAMIC_UPDATE_SLICE:
+        _, update, *written = operand.operands
+        if written == starts and update.array_shape.dimensions == sizes:
+            return update
+    return None
+
+
+@rewrites.attach(DYNAMIC_UPDATE_SLICE)
+def _dynamic_update_slice(instruction: Instruction) -> Instruction | None:
+    operand, update, *starts = instruction.operands
+    # over what has just been written there -> the last one alone
+    if operand.op is DYNAMIC_UPDATE_SLICE:
+        before, hidden, *written = operand.operands
+        if written == starts and hidden.shape == update.shape:
+            return dynamic_update_slice(before, update, starts)
+    return None
+
+
+@rewrites.attach(DOT_GENERAL)
+def _dot(instruction: Instruction) -> Instruction | None:
+    lhs = instruction.operands[0].array_shape.dimensions
+    summed = instruction.attributes["lhs_contracting_dims"]
+    # a sum of nothing -> 0
+    return full(instruction.array_shape, 0) if any(lhs[d] == 0 for d in summed) else None
 
 
 @rewrites.attach(PAD)

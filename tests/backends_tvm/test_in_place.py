@@ -83,6 +83,17 @@ def nested(x: Any) -> Any:
     return lax.fori_loop(0, 4, row, x)
 
 
+def of_itself(x: Any) -> Any:
+    """Updates that read the row that they write, one element of it, and other rows."""
+
+    def step(i: Any, c: Any) -> Any:
+        c = set_row(c, i, c[i] * 2 + i)
+        c = lax.dynamic_update_slice(c, (c[i, 2] + c[i, 1])[None, None], (i, 2))
+        return set_row(c, i, c[i - 1] * 0.5 + c[i, 1])
+
+    return lax.fori_loop(1, 4, step, x)
+
+
 def unchanged_at_times(x: Any) -> Any:
     return lax.fori_loop(
         0,
@@ -132,6 +143,7 @@ FUNCTIONS = [
     both_results,
     scattered,
     nested,
+    of_itself,
     unchanged_at_times,
     captured,
     same_twice,

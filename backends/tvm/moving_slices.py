@@ -1,0 +1,93 @@
+"""Slices as DynamicSlices from constant places, so that steps that slice elsewhere are alike.
+
+A loop that Python has unrolled reads ``x[i]`` with another ``i`` in each step. As attributes of a
+Slice these numbers make the steps different; as operands they are constants, which may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT, PARAMETER, constant
+from tracejit.ops.layout import (
+    BROADCAST_IN_DIM,
+    RESHAPE,
+    REV,
+    SLICE,
+    TRANSPOSE,
+    dynamic_slice,
+    slice_,
+)
+from tracejit.shapes import ElementType
+from tracejit.traversal import in_order, rebuild
+
+_MOVING = frozenset({BROADCAST_IN_DIM, RESHAPE, REV, TRANSPOSE})
+
+
+def with_moving_slices(roots: Sequence[Instruction]) -> list[Instruction]:
+    """Equal ``roots`` without Slices, but for strided ones of what was sliced before.
+
+    All instructions but parameters and constants are made anew, in the old order. What was sliced
+    is sliced again for each user, so that steps do not depend on which of them came first.
+    """
+    made = _Moving()
+    for instruction in in_order(roots):
+        made.add(instruction)
+    return [made.operand(root) for root in roots]
+
+
+class _Moving:
+    def __init__(self) -> None:
+        self._new: dict[Instruction, Instruction] = {}
+        self._views: set[Instruction] = set()
+        self._places: dict[int, Instruction] = {}
+
+    def add(self, instruction: Instruction) -> None:
+        """The next instruction of the old graph."""
+        if instruction.op in (CONSTANT, PARAMETER):
+            self._new[instruction] = instruction
+        elif _is_slice(instruction) or (
+            instruction.op in _MOVING and instruction.operands[0] in self._views
+        ):
+            self._views.add(instruction)
+        else:
+            self._new[instruction] = rebuild(instruction, self._operands(instruction))
+
+    def operand(self, instruction: Instruction) -> Instruction:
+        """What stands for an instruction; of a view another one each time."""
+        if instruction not in self._views:
+            return self._new[instruction]
+        chain = [instruction]
+        while chain[-1].operands[0] in self._views:
+            chain.append(chain[-1].operands[0])
+        made = self._new[chain[-1].operands[0]]
+        for view in reversed(chain):
+            made = self._sliced(view, made) if view.op is SLICE else rebuild(view, [made])
+        return made
+
+    def _operands(self, instruction: Instruction) -> list[Instruction]:
+        """Of each, once for an instruction that takes it twice."""
+        made = {operand: self.operand(operand) for operand in dict.fromkeys(instruction.operands)}
+        return [made[operand] for operand in instruction.operands]
+
+    def _sliced(self, instruction: Instruction, operand: Instruction) -> Instruction:
+        parts = instruction.attributes["slice"]
+        ends = [part.start + (part.size - 1) * part.stride + 1 for part in parts]
+        sizes = [end - part.start for end, part in zip(ends, parts, strict=True)]
+        made = dynamic_slice(operand, [self._place(part.start) for part in parts], sizes)
+        strides = [part.stride if part.size > 1 else 1 for part in parts]
+        if max(strides) == 1:
+            return made
+        return slice_(made, [0] * len(sizes), sizes, strides)
+
+    def _place(self, number: int) -> Instruction:
+        if number not in self._places:
+            self._places[number] = constant(number, ElementType.S64)
+        return self._places[number]
+
+
+def _is_slice(instruction: Instruction) -> bool:
+    return (
+        instruction.op is SLICE and instruction.array_shape.rank > 0 < instruction.array_shape.size
+    )
