@@ -1,30 +1,34 @@
 """Runs NPBench's NumPy programs (spcl/npbench), unmodified, under `jit`, and times them.
 
     python -m tests.conformance.npbench PATH [--preset small|S|M|L|paper] [--only NAME ...]
-                                             [--limit SECONDS] [--peers jax numba] [--jobs N]
+                                             [--limit SECONDS] [--peers jax numba]
+                                             [--threads N] [--jobs N]
 
-PATH is a checkout. Each program runs in a process of its own, ``--jobs`` of them at a time;
+PATH is a checkout. Each engine runs a program in a process of its own, timed in turns with the
+others, ``--jobs`` programs at a time;
 integers and strings among its arguments are static, all numbers where that is refused, else
 `autograph=True` is tried (the table says so); arrays that NumPy's run changes are `mutates`. Prints
-a table: what came of each program, milliseconds of a call, and the counts.
+a table: what came of each program, milliseconds of a call and of the first one, the counts, and
+where the peers are faster.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from statistics import geometric_mean
 
-from tests.conformance.npbench_program import ENGINES, Finding
+from tests.conformance.contestants import Contestant, Finding, race
+from tests.conformance.npbench_program import ENGINES
 
-ROOT = Path(__file__).parents[2]
+TURNS = 8
 TRIFLE_SECONDS = 20e-6
 """Programs that run shorter than this need not be faster than NumPy."""
 
@@ -35,39 +39,19 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("path", type=Path, help="a checkout of spcl/npbench")
     parser.add_argument("--preset", default="S", help="sizes: small, S, M, L or paper")
     parser.add_argument("--only", nargs="+", default=[], help="names of programs")
-    parser.add_argument("--limit", type=float, default=120, help="seconds that a process may take")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for timing one function")
+    parser.add_argument(
+        "--limit", type=float, default=120, help="seconds that the first call may take"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="for timing one function")
+    threads = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=int, default=threads, help="of each engine")
+    parser.add_argument(
+        "--least", action="store_true", help="the least of the times, for a busy machine"
+    )
     peers = [engine for engine in ENGINES if engine not in ("tracejit", "numpy")]
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time; times get worse")
     parser.add_argument("--peers", nargs="*", default=[], choices=peers, help="to time as well")
     return parser.parse_args(given)
-
-
-def find(given: argparse.Namespace, name: str, engine: str) -> Finding:
-    """What came of a program."""
-    what = [str(given.path.resolve()), name, given.preset, engine, str(given.seconds)]
-    return finding(["tests.conformance.npbench_program", *what], name, given.limit)
-
-
-def finding(module: Sequence[str], name: str, limit: float) -> Finding:
-    """What a module, which prints it, found; from a process that is ended at the limit."""
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    try:
-        child = subprocess.run(
-            [sys.executable, "-m", *module],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return Finding(name, "too slow", f"more than {limit:.0f} s")
-    if child.returncode:
-        lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
-        return Finding(name, "failed", lines[-1])
-    return Finding(**json.loads(child.stdout.splitlines()[-1]))
 
 
 def milliseconds(seconds: float) -> str:
@@ -75,12 +59,31 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3f}" if seconds else ""
 
 
-def compared(given: argparse.Namespace, name: str) -> tuple[Finding, list[float]]:
-    """What came of a program, and the seconds that NumPy and the peers take for it."""
-    ours = find(given, name, "tracejit")
-    # In processes of their own: two thread pools in one process stall each other.
-    others = [find(given, name, peer).seconds for peer in ("numpy", *given.peers)]
-    return ours, others
+def compared(given: argparse.Namespace, name: str) -> dict[str, Finding]:
+    """What came of a program, by engine."""
+    with ExitStack() as stack:
+        # In processes of their own: two thread pools in one process stall each other.
+        contestants = {}
+        for engine in ("tracejit", "numpy", *given.peers):
+            what = [str(given.path.resolve()), name, given.preset, engine]
+            module = ["tests.conformance.npbench_program", *what]
+            made = Contestant(module, name, given.limit, given.threads)
+            contestants[engine] = stack.enter_context(made)
+        race(list(contestants.values()), given.seconds, TURNS)
+        return {engine: one.finding for engine, one in contestants.items()}
+
+
+def summary(peer: str, times: dict[str, tuple[float, float]]) -> list[str]:
+    """How ours compare with a peer's, by program, in lines to print."""
+    ratios = {name: ours / theirs for name, (ours, theirs) in times.items()}
+    if not ratios:
+        return []
+    lines = [f"ours over {peer}: geometric mean {geometric_mean(ratios.values()):.3f}"]
+    for bound in (1.0, 1.2):
+        worst = sorted((r, n) for n, r in ratios.items() if r > bound)[::-1]
+        shown = ", ".join(f"{name} {ratio:.2f}" for ratio, name in worst)
+        lines.append(f"  above {bound}, {len(worst)} of {len(ratios)}: {shown or 'none'}")
+    return lines
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -88,23 +91,31 @@ def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     names = sorted(file.stem for file in (options.path / "bench_info").glob("*.json"))
     names = [name for name in names if not options.only or name in options.only]
-    columns = ["ours", "NumPy", *options.peers, "first call"]
+    peers = ["numpy", *options.peers]
+    columns = ["ours", *peers, "first call", *(f"first {peer}" for peer in options.peers)]
     print(f"{'program':26} {'outcome':9}" + "".join(f"{c:>12}" for c in columns) + "  (ms)")
-    found, slower = [], []
+    counts: Counter[str] = Counter()
+    times: dict[str, dict[str, tuple[float, float]]] = {peer: {} for peer in peers}
+    slower = []
     with ThreadPoolExecutor(options.jobs) as jobs:
         rows = jobs.map(functools.partial(compared, options), names)
-        for name, (ours, others) in zip(names, rows, strict=True):
-            if ours.seconds > max(others[0], TRIFLE_SECONDS):
+        for name, found in zip(names, rows, strict=True):
+            ours = found["tracejit"]
+            seconds = {e: one.least if options.least else one.seconds for e, one in found.items()}
+            for peer in peers:
+                if seconds["tracejit"] and seconds[peer]:
+                    times[peer][name] = seconds["tracejit"], seconds[peer]
+            if seconds["tracejit"] > max(seconds["numpy"], TRIFLE_SECONDS):
                 slower.append(name)
-            times = [ours.seconds, *others, ours.first_seconds]
+            firsts = [ours.first_seconds, *(found[p].first_seconds for p in options.peers)]
             note = "with autograph " if ours.how == "autograph" else ""
-            row = "".join(f"{milliseconds(t):>12}" for t in times)
+            row = "".join(f"{milliseconds(t):>12}" for t in (*seconds.values(), *firsts))
             print(f"{name:26} {ours.outcome:9}{row}  {note}{ours.reason[:200]}", flush=True)
-            found.append(ours)
-    counts = Counter(one.outcome for one in found)
-    print(f"{len(found)} programs: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
-    print(f"slower than NumPy: {' '.join(slower) or 'none'}")
-    return 0 if counts["equal"] == len(found) else 1
+            counts[ours.outcome] += 1
+    print(f"{len(names)} programs: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    print("\n".join(line for peer in peers for line in summary(peer, times[peer])))
+    print(f"slower than NumPy, trifles aside: {' '.join(slower) or 'none'}")
+    return 0 if counts["equal"] == len(names) else 1
 
 
 if __name__ == "__main__":

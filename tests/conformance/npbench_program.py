@@ -1,8 +1,8 @@
 """One program of NPBench, run and timed by one engine, in the process that this is.
 
-    python -m tests.conformance.npbench_program PATH NAME PRESET ENGINE SECONDS
+    python -m tests.conformance.npbench_program PATH NAME PRESET ENGINE
 
-Prints one line of JSON: a `Finding`.
+Prints one line of JSON, a `Finding`, then serves as a contestant.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any, Protocol
 
 import numpy as np
 
 import tracejit as tj
+from tests.conformance.contestants import Finding, serve
 from tracejit import errors, tree
 
 ENGINES = {"tracejit": "numpy", "numpy": "numpy", "jax": "jax", "numba": "numba_n"}
@@ -62,18 +61,6 @@ SMALL: dict[str, dict[str, Any]] = {
 """Smaller sizes than preset S, for programs whose Python loops make a graph of every step."""
 
 
-@dataclass
-class Finding:
-    """What came of a program: ``outcome`` is equal, differs, refused, failed or absent."""
-
-    name: str
-    outcome: str
-    reason: str = ""
-    how: str = ""
-    first_seconds: float = 0.0
-    seconds: float = 0.0
-
-
 class Program:
     """A program as its description in ``bench_info`` has it, with its arguments made."""
 
@@ -83,6 +70,7 @@ class Program:
         if str(self._folder) not in sys.path:
             sys.path.insert(0, str(self._folder))
         sizes = self.info["parameters"]["S" if preset == "small" else preset]
+        self._handed_out: dict[str, Any] | None = None
         self._data: dict[str, Any] = {**sizes, **(SMALL.get(name, {}) if preset == "small" else {})}
         init = self.info.get("init")
         if init:
@@ -106,7 +94,13 @@ class Program:
 
     def arguments(self) -> dict[str, Any]:
         """A copy of the arguments, by the description's names, in order."""
+        if self._handed_out is not None:
+            return self._handed_out
         return {one: copy.deepcopy(self._data[one]) for one in self.info["input_args"]}
+
+    def hand_out(self, arguments: dict[str, Any]) -> None:
+        """Gives these, which nobody writes to, to all who ask from now on."""
+        self._handed_out = arguments
 
 
 def differences(expected: Any, found: Any, tolerance: float, norm: float) -> str:
@@ -193,21 +187,27 @@ class WithArguments(Protocol):
         """A copy of the arguments, in order."""
 
 
-def timed(call: Callable[..., Any], program: WithArguments, seconds: float) -> float:
-    """The median of the seconds of a call, with arguments of its own; three calls or more."""
+def timed(call: Callable[..., Any], program: WithArguments, seconds: float) -> list[float]:
+    """The seconds of each call, with arguments of its own, until ``seconds`` are over."""
     samples: list[float] = []
     end = time.perf_counter() + seconds
-    while len(samples) < 3 or time.perf_counter() < end:
+    while not samples or time.perf_counter() < end:
         given = tuple(program.arguments().values())
         start = time.perf_counter()
         call(*given)
         samples.append(time.perf_counter() - start)
-        if samples[-1] > seconds:
-            break
-    return median(samples)
+    return samples
 
 
-def run_ours(program: Program, name: str, seconds: float) -> Finding:
+Run = tuple[Finding, Callable[..., Any]]
+"""What came of a program, and what is to be timed."""
+
+
+def nothing(*given: Any) -> None:
+    """In place of what cannot be called."""
+
+
+def run_ours(program: Program, name: str) -> Run:
     """The NumPy file under `jit` against the NumPy file."""
     kernel = program.kernel("numpy")
     assert kernel is not None, "a program without a NumPy file"
@@ -230,24 +230,32 @@ def run_ours(program: Program, name: str, seconds: float) -> Finding:
             continue
         break
     if attempt is None:
-        return Finding(name, "refused", refusal)
+        return Finding(name, "refused", refusal), nothing
     first = time.perf_counter() - start
     norm = float(program.info.get("norm_error", 1e-5))
     reason = differences(result, attempt[0], tolerance, norm)
     reason = reason or differences(expected, given, tolerance, norm)
     outcome = "differs" if reason else "equal"
-    ours = timed(call, program, seconds)
     how = next(how for how, one in ATTEMPTS.items() if one is options)
-    return Finding(name, outcome, reason, how, first, ours)
+    return Finding(name, outcome, reason, how, first), call
 
 
-def run_peer(program: Program, name: str, engine: str, seconds: float) -> Finding:
-    """Another library's own file of the program, or the NumPy file as it is."""
-    if engine == "jax":
-        importlib.import_module("jax").config.update("jax_enable_x64", True)
+def run_peer(program: Program, name: str, engine: str) -> Run:
+    """Another library's own file of the program, or the NumPy file as it is.
+
+    JAX is given arrays of its own, as the suite does, so that none are copied in its time.
+    """
     kernel = program.kernel(ENGINES[engine])
     if kernel is None:
-        return Finding(name, "absent", f"no file for {engine}")
+        return Finding(name, "absent", f"no file for {engine}"), nothing
+    if engine == "jax":
+        jax = importlib.import_module("jax")
+        jax.config.update("jax_enable_x64", True)
+        given = {
+            n: jax.numpy.asarray(v) if isinstance(v, np.ndarray) else v
+            for n, v in program.arguments().items()
+        }
+        program.hand_out(given)
 
     def call(*given: Any) -> Any:
         result = kernel(*given)
@@ -259,18 +267,17 @@ def run_peer(program: Program, name: str, engine: str, seconds: float) -> Findin
     with np.errstate(all="ignore"):
         call(*program.arguments().values())
         first = time.perf_counter() - start
-        return Finding(name, "ran", "", "", first, timed(call, program, seconds))
+    return Finding(name, "ran", "", "", first), call
 
 
 def main() -> int:
     """Runs the program that the command line names."""
-    path, name, preset, engine, seconds = sys.argv[1:]
+    path, name, preset, engine = sys.argv[1:]
     program = Program(Path(path), name, preset)
-    if engine == "tracejit":
-        found = run_ours(program, name, float(seconds))
-    else:
-        found = run_peer(program, name, engine, float(seconds))
-    print(json.dumps(asdict(found)))
+    run = run_ours(program, name) if engine == "tracejit" else run_peer(program, name, engine)
+    found, call = run
+    with np.errstate(all="ignore"):
+        serve(found, lambda seconds: timed(call, program, seconds))
     return 0
 
 

@@ -4,19 +4,21 @@
 
 PATH is a checkout. Each program runs in two ways: its NumPy file, unmodified, under `jit`, and its
 JAX file with tracejit in JAX's place. Both, and the peers' own files, run in processes of their
-own. Prints a table: what came of each program, milliseconds of a call, and the ratios' mean.
+own, timed in turns. Prints a table: what came of each program, milliseconds of a call, and how the
+faster of the two ways compares with each peer.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from statistics import geometric_mean
 
-from tests.conformance.npbench import finding, milliseconds
-from tests.conformance.npbench_program import Finding
+from tests.conformance.contestants import Contestant, Finding, race
+from tests.conformance.npbench import TURNS, milliseconds, summary
 from tests.conformance.pyhpc_program import FILES, PROGRAMS
 
 OURS = ("tracejit", "as jax")
@@ -29,15 +31,29 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--size", type=int, nargs="+", default=[65536], help="elements")
     parser.add_argument("--limit", type=float, default=300, help="seconds that a process may take")
     parser.add_argument("--seconds", type=float, default=1.0, help="for timing one function")
+    threads = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=int, default=threads, help="of each engine")
+    parser.add_argument(
+        "--least", action="store_true", help="the least of the times, for a busy machine"
+    )
     peers = [engine for engine in FILES if engine not in (*OURS, "numpy")]
     parser.add_argument("--peers", nargs="*", default=[], choices=peers, help="to time as well")
     return parser.parse_args(given)
 
 
-def find(options: argparse.Namespace, name: str, size: int, engine: str) -> Finding:
-    """What came of a program."""
-    what = [str(options.path), name, str(size), engine, str(options.seconds)]
-    return finding(["tests.conformance.pyhpc_program", *what], name, options.limit)
+def found(
+    options: argparse.Namespace, name: str, size: int, engines: Sequence[str]
+) -> dict[str, Finding]:
+    """What came of a program, by engine."""
+    with ExitStack() as stack:
+        contestants = {}
+        for engine in engines:
+            what = [str(options.path.resolve()), name, str(size), engine]
+            module = ["tests.conformance.pyhpc_program", *what]
+            made = Contestant(module, name, options.limit, options.threads)
+            contestants[engine] = stack.enter_context(made)
+        race(list(contestants.values()), options.seconds, TURNS)
+        return {engine: one.finding for engine, one in contestants.items()}
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -46,22 +62,27 @@ def main(given: Sequence[str] | None = None) -> int:
     engines = [*OURS, "numpy", *options.peers]
     print(f"{'program':26} {'size':>9}" + "".join(f"{e:>12}" for e in engines) + "  (ms)")
     equal = True
-    ratios: list[float] = []
+    times: dict[str, dict[str, tuple[float, float]]] = {engine: {} for engine in engines}
     for size in options.size:
         for name in PROGRAMS:
-            found = {engine: find(options, name, size, engine) for engine in engines}
-            row = "".join(f"{milliseconds(one.seconds):>12}" for one in found.values())
+            all_found = found(options, name, size, engines)
+            seconds = {
+                engine: one.least if options.least else one.seconds
+                for engine, one in all_found.items()
+            }
+            row = "".join(f"{milliseconds(t):>12}" for t in seconds.values())
             notes = [
                 f"{engine}: {one.outcome}, {one.reason[:100]}"
-                for engine, one in found.items()
+                for engine, one in all_found.items()
                 if one.outcome != "equal"
             ]
             print(f"{name:26} {size:9}{row}  {'; '.join(notes)}", flush=True)
-            equal &= any(found[ours].outcome == "equal" for ours in OURS)
-            if "jax" in found and found["as jax"].seconds and found["jax"].seconds:
-                ratios.append(found["as jax"].seconds / found["jax"].seconds)
-    if ratios:
-        print(f"JAX's file, ours over JAX: geometric mean {geometric_mean(ratios):.2f}")
+            equal &= any(all_found[ours].outcome == "equal" for ours in OURS)
+            best = min((seconds[ours] for ours in OURS if seconds[ours]), default=0.0)
+            for engine in engines[len(OURS) :]:
+                if best and seconds[engine]:
+                    times[engine][f"{name} {size}"] = best, seconds[engine]
+    print("\n".join(line for engine in engines for line in summary(engine, times[engine])))
     return 0 if equal else 1
 
 

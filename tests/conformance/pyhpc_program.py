@@ -1,19 +1,17 @@
 """One program of pyhpc-benchmarks, run and timed by one engine, in the process that this is.
 
-    python -m tests.conformance.pyhpc_program PATH NAME SIZE ENGINE SECONDS
+    python -m tests.conformance.pyhpc_program PATH NAME SIZE ENGINE
 
-Prints one line of JSON: a `Finding`.
+Prints one line of JSON, a `Finding`, then serves as a contestant.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
-import json
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,8 @@ import numpy as np
 
 import tracejit as tj
 from tests.conformance import as_jax
-from tests.conformance.npbench_program import Finding, differences, timed
+from tests.conformance.contestants import Finding, serve
+from tests.conformance.npbench_program import Run, differences, nothing, timed
 from tracejit import errors, tree
 
 PROGRAMS = {
@@ -50,10 +49,15 @@ class Program:
         self.package = f"benchmarks.{name}"
         self.prefix, self.kernel = PROGRAMS[name]
         self._inputs = importlib.import_module(self.package).generate_inputs(size)
+        self.prepare: Callable[..., Sequence[Any]] | None = None
+        """Makes the arrays of a library out of NumPy's."""
 
     def arguments(self) -> dict[str, Any]:
-        """Copies of the arguments, by their numbers."""
-        return {str(i): copy.deepcopy(value) for i, value in enumerate(self._inputs)}
+        """Copies of the arguments, by their numbers, as the engine takes them."""
+        given: Sequence[Any] = copy.deepcopy(self._inputs)
+        if self.prepare is not None:
+            given = self.prepare(*given, device="cpu")
+        return {str(i): value for i, value in enumerate(given)}
 
     def module(self, library: str) -> Any:
         """The file written for a library."""
@@ -71,14 +75,13 @@ def kernel(program: Program, engine: str) -> Callable[..., Any]:
         return tj.jit(getattr(module, program.kernel))
     if engine == "jax":
         importlib.import_module("jax").config.update("jax_enable_x64", True)
-    if hasattr(module, "prepare_inputs"):
-        prepare, run = module.prepare_inputs, module.run
-        return lambda *given: run(*prepare(*given, device="cpu"))
+    # In no library's time, as in the suite itself.
+    program.prepare = getattr(module, "prepare_inputs", None)
     found: Callable[..., Any] = module.run
     return found
 
 
-def find(program: Program, name: str, engine: str, seconds: float) -> Finding:
+def find(program: Program, name: str, engine: str) -> Run:
     """What comes of the program; its results are compared with those of NumPy's file."""
     with np.errstate(all="ignore"):
         expected = program.module("numpy").run(*program.arguments().values())
@@ -87,19 +90,20 @@ def find(program: Program, name: str, engine: str, seconds: float) -> Finding:
         try:
             result = call(*program.arguments().values())
         except errors.TracejitError as error:
-            return Finding(name, "refused", str(error).splitlines()[0])
+            return Finding(name, "refused", str(error).splitlines()[0]), nothing
         first = time.perf_counter() - start
         found = [np.asarray(leaf) for leaf in tree.leaves(result)]
         reason = differences(tree.leaves(expected), found, 1e-8, 1e-8)
-        ours = timed(call, program, seconds)
-    return Finding(name, "differs" if reason else "equal", reason, "", first, ours)
+    return Finding(name, "differs" if reason else "equal", reason, "", first), call
 
 
 def main() -> int:
     """Runs the program that the command line names."""
-    path, name, size, engine, seconds = sys.argv[1:]
+    path, name, size, engine = sys.argv[1:]
     program = Program(Path(path).resolve(), name, int(size))
-    print(json.dumps(asdict(find(program, name, engine, float(seconds)))))
+    found, call = find(program, name, engine)
+    with np.errstate(all="ignore"):
+        serve(found, lambda seconds: timed(call, program, seconds))
     return 0
 
 
