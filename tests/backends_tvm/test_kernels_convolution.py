@@ -134,6 +134,7 @@ FIRST, LAST = (0, 1, 2, 3), (0, 2, 3, 1)
 
 CASES = {
     "no axes": shape(5, 7, 9, (), ()),
+    "groups without axes": shape(3, 6, 4, (), (), groups=2),
     "one axis": shape(3, 5, 7, (31,), (4,), padding=[(2, 1)]),
     "one long axis": shape(1, 1, 1, (5000,), (9,), padding=[(4, 4)]),
     "three axes": shape(2, 3, 5, (5, 6, 7), (2, 3, 2), padding=[(1, 0)] * 3),

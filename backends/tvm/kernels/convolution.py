@@ -99,6 +99,19 @@ def convolution(
     ``choices`` decides what can be done in more than one way.
     """
     groups = shape.feature_group_count * shape.batch_group_count
+    if groups > 1 and not shape.in_sizes:
+        # Schedules of groups want a dimension to run along: one of size 1.
+        return convolution(
+            ConvolutionShape(
+                shape.batch, shape.in_features, shape.out_features, (1,), (1,), (1,), ((0, 0),),
+                (1,), (1,), (False,), shape.feature_group_count, shape.batch_group_count,
+            ),
+            lambda n, c, _: lhs(n, c),
+            lambda o, c, _: rhs(o, c),
+            lambda n, o, _, value: store(n, o, value),
+            accumulate_dtype=accumulate_dtype, machine=machine, index_dtype=index_dtype,
+            choices=choices,
+        )  # fmt: skip
     batch = shape.out_batch
     features = shape.in_features // shape.feature_group_count
     axes = shape.axes
