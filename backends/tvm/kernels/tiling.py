@@ -292,7 +292,10 @@ def axpy_cycles(problem: Contraction, machine: Machine) -> float:
     lanes = machine.lanes(arithmetic.dtype)
     products = problem.m * ceil_div(problem.n, lanes) * problem.k * arithmetic.parts**2
     cost = 0.6 * products
-    return cost + _copying(problem.right_access, 2, problem.k * problem.n, arithmetic, machine)
+    right = problem.right_access
+    if not (right.plain and right.walks(2)):
+        cost += _copying(right, 2, problem.k * problem.n, arithmetic, machine)
+    return cost
 
 
 def _copying(
