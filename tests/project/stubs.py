@@ -39,7 +39,8 @@ def stub(package: str) -> str:
     names = members_of(package, made.NAMES)
     pairs = [*((package, name) for name in made.SUBMODULES), *((names[n], n) for n in names)]
     lines = [imported(*pair) for pair in sorted(pairs, key=natural)]
-    lines += [] if package != "tracejit.numpy" else ["", "__array_api_version__: str"]
+    lines += ["", "__all__: list[str]"]
+    lines += ["__array_api_version__: str"] if package == "tracejit.numpy" else []
     return "\n".join([*lines, ""])
 
 

@@ -139,3 +139,5 @@ from tracejit.lax.spectra import fft as fft
 from tracejit.ops.contraction import DotDimensionNumbers as DotDimensionNumbers
 from tracejit.ops.indexing import GatherDimensionNumbers as GatherDimensionNumbers
 from tracejit.ops.indexing import ScatterDimensionNumbers as ScatterDimensionNumbers
+
+__all__: list[str]

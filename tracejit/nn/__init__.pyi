@@ -52,3 +52,5 @@ from tracejit.nn.losses import (
     softmax_cross_entropy_with_integer_labels as softmax_cross_entropy_with_integer_labels,
 )
 from tracejit.nn.losses import squared_error as squared_error
+
+__all__: list[str]

@@ -433,4 +433,5 @@ from tracejit.numpy.windows import hanning as hanning
 from tracejit.numpy.windows import i0 as i0
 from tracejit.numpy.windows import kaiser as kaiser
 
+__all__: list[str]
 __array_api_version__: str
