@@ -69,6 +69,10 @@ class Sequenced:
         self.kinds = np.array(
             [kinds.setdefault(_kind(i), len(kinds)) for i in self.order], np.int64
         )
+        shapes: dict[Hashable, int] = {}
+        self._shapes = np.array(
+            [shapes.setdefault(i.shape, len(shapes)) for i in self.order], np.int64
+        )
         self._repeatable = np.array(
             [not (i.has_effect or i.op is PARAMETER) for i in self.order], bool
         )
@@ -182,7 +186,8 @@ class Sequenced:
         one, other = self._where[here], self._where[there]
         arrays = (one >= 0) & (other >= 0)
         made = np.where(arrays & (one == other), FIXED, UNLIKE)
-        made = np.where(arrays & (other - one == length), MOVING, made)
+        moving = arrays & (other - one == length) & (self._shapes[one] == self._shapes[other])
+        made = np.where(moving, MOVING, made)
         literals = (self._forms[here] >= 0) & (self._forms[here] == self._forms[there])
         modes[here] = np.where(literals, LITERAL, made)
         return modes

@@ -31,6 +31,9 @@ SHORT_STEPS = 4
 SHORT_INSTRUCTIONS = 32
 # Wide slices are worth it if so many times fewer instructions are left.
 WORTH = 8
+# How many sizes wide slices have, in graphs of at most so many instructions: of four sizes they
+# read 5 elements where 4 are wanted, of one size 8, but there are more loops to find and compile.
+PIECES = ((4, 16384), (1, 1 << 62))
 
 
 def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -39,11 +42,14 @@ def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
     if size < LEAST_INSTRUCTIONS:
         return list(roots)
     simple = simplify(roots, anew=True)
-    if size >= LARGE_GRAPH:
-        wide = with_wide_slices(simple)
-        made = None if wide is None else _all_rolled(wide)
-        if made is not None and WORTH * len(in_order(made)) <= size:
-            return made
+    for pieces, most in PIECES:
+        if LARGE_GRAPH <= size <= most:
+            wide = with_wide_slices(simple, pieces)
+            if wide is None:
+                break
+            made = _all_rolled(wide)
+            if made is not None and WORTH * len(in_order(made)) <= size:
+                return made
     return _all_rolled(simple) or list(roots)
 
 

@@ -1,11 +1,13 @@
-"""Slices whose sizes differ from step to step made as wide as what they are slices of.
+"""Slices whose sizes differ from step to step made equally wide.
 
-    with_wide_slices(roots)
+    with_wide_slices(roots, 4)
 
 A triangular loop reads ``a[i, :j]`` with another ``j`` in each step, and arrays of another size are
-other instructions. Here such a slice is read whole, and where it lies in the whole is a pair of
-constants, start and size: a contraction or a reduction takes zeros, or what else changes nothing,
-for the rest, an update leaves the rest as it was, and elementwise ops do not care.
+other instructions. Here a window is read in place of such a slice, as wide as some quarters of what
+is sliced, and where the slice lies in it is a pair of constants, start and size: a contraction or a
+reduction takes zeros, or what else changes nothing, for the rest, an update leaves the rest as it
+was, and elementwise ops do not care. Of ``pieces`` there may be other numbers than four: with one,
+all slices are of one size, but most of what is read is not wanted.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ _POINTWISE = frozenset({"comparison", "elementwise", "elementwise_unary"})
 
 @dataclass(frozen=True)
 class Part:
-    """What of a dimension of ``whole`` elements counts: ``size`` of them from ``start`` on."""
+    """What of a window of ``whole`` elements counts: ``size`` of them from ``start`` on."""
 
     start: int
     size: int
@@ -67,14 +69,14 @@ class Wide:
     parts: Mapping[int, Part] = field(default_factory=dict)
 
 
-def with_wide_slices(roots: Sequence[Instruction]) -> list[Instruction] | None:
+def with_wide_slices(roots: Sequence[Instruction], pieces: int) -> list[Instruction] | None:
     """Equal ``roots`` with wide slices, if there are such as should be; made anew, in order.
 
-    Sums of products may be added up in another order.
+    Windows are of ``pieces`` different sizes. Sums of products may be added up in another order.
     """
     order = in_order(roots)
     ragged = _ragged(order)
-    return _Widening(ragged).rebuilt(roots, order) if ragged else None
+    return _Widening(ragged, pieces).rebuilt(roots, order) if ragged else None
 
 
 def _family(slice_of: Instruction, dimension: int) -> tuple[object, ...]:
@@ -103,8 +105,9 @@ def _ragged(order: Iterable[Instruction]) -> set[tuple[object, ...]]:
 
 
 class _Widening:
-    def __init__(self, ragged: set[tuple[object, ...]]) -> None:
+    def __init__(self, ragged: set[tuple[object, ...]], pieces: int) -> None:
         self._ragged = ragged
+        self._pieces = pieces
         self._wide: dict[Instruction, Wide] = {}
         self._exact: dict[Instruction, Instruction] = {}
         self._numbers: dict[int, Instruction] = {}
@@ -166,22 +169,25 @@ class _Widening:
         (operand,) = instruction.operands
         cuts = instruction.attributes["slice"]
         whole = operand.array_shape.dimensions
-        parts = {
-            d: Part(cut.start, cut.size, whole[d])
-            for d, cut in enumerate(cuts)
-            if instruction.array_shape.size
-            and _is_part(instruction, d)
-            and _family(instruction, d) in self._ragged
-        }
+        starts, ends = [cut.start for cut in cuts], [cut.limit for cut in cuts]
+        parts = {}
+        for d, cut in enumerate(cuts):
+            if instruction.array_shape.size and _is_part(instruction, d):
+                if _family(instruction, d) not in self._ragged:
+                    continue
+                size = self._window(cut.size, whole[d])
+                starts[d] = min(cut.start, whole[d] - size)
+                ends[d] = starts[d] + size
+                parts[d] = Part(cut.start - starts[d], cut.size, size)
         if not parts:
             return None
-        array = slice_(
-            self._narrow(operand),
-            [0 if d in parts else cut.start for d, cut in enumerate(cuts)],
-            [whole[d] if d in parts else cut.limit for d, cut in enumerate(cuts)],
-            [cut.stride for cut in cuts],
-        )
-        return Wide(array, parts)
+        strides = [cut.stride for cut in cuts]
+        return Wide(slice_(self._narrow(operand), starts, ends, strides), parts)
+
+    def _window(self, size: int, whole: int) -> int:
+        """How wide the window is for a slice: equal for slices of equal size."""
+        piece = -(-whole // self._pieces)
+        return min(-(-size // piece) * piece, whole)
 
     def _pointwise(self, instruction: Instruction) -> Wide | None:
         found = [self._wide[o].parts for o in instruction.operands if o in self._wide]
@@ -324,19 +330,23 @@ class _Widening:
         inside = zip(places, update.array_shape.dimensions, whole, strict=True)
         if any(not 0 <= place <= size - part for place, part, size in inside):
             return None
-        parts = {d: Part(places[d], part.size, whole[d]) for d, part in wide.parts.items()}
+        firsts, parts = list(places), {}
+        for d, part in wide.parts.items():
+            if part.whole > whole[d]:
+                return None
+            firsts[d] = min(max(places[d] - part.start, 0), whole[d] - part.whole)
+            parts[d] = Part(places[d] - firsts[d], part.size, part.whole)
         array = _moved_to(wide, parts)
         if array is None:
             return None
         wide = Wide(array, parts)
         base = self._narrow(operand)
-        firsts = [0 if d in wide.parts else place for d, place in enumerate(places)]
         sizes = wide.array.array_shape.dimensions
         ends = [first + size for first, size in zip(firsts, sizes, strict=True)]
         before = slice_(base, firsts, ends)
         new = self._masked(wide, list(wide.parts), before)
         moved = [
-            constant(0, start.array_shape.element_type) if d in wide.parts else start
+            constant(firsts[d], start.array_shape.element_type) if d in wide.parts else start
             for d, start in enumerate(starts)
         ]
         made = dynamic_update_slice(base, new, moved)

@@ -62,7 +62,7 @@ def test_layouts_of_equal_shapes() -> None:
     assert made[0] == made[2] != made[1] == made[3]
 
 
-@pytest.mark.parametrize("sample", all_samples()[::3], ids=str)
+@pytest.mark.parametrize("sample", all_samples()[::3], ids=lambda s: f"{s.op} {s.label}")
 def test_what_was_read_again_has_the_same(sample: Sample) -> None:
     module = joint_module(sample, element_types(sample)[:2])
     assert fingerprint(parse(to_text(module))) == fingerprint(module)
