@@ -238,6 +238,8 @@ class _Fusion:
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
+        if user.op is DOT_GENERAL and cost <= EPILOGUE_COST and _reads_once(user, operand):
+            return False
         return cost > 0 or not _is_view(operand)
 
     def _is_stored(self, instruction: Instruction) -> bool:
@@ -302,6 +304,15 @@ def _reads_starts_once(gather: Instruction) -> bool:
     """Whether every start of a gather's slices is needed for one element alone."""
     attributes = gather.attributes
     return len(attributes["start_index_map"]) == 1 and math.prod(attributes["slice_sizes"]) == 1
+
+
+def _reads_once(dot: Instruction, operand: Instruction) -> bool:
+    """Whether a product needs each element of an operand for one sum alone: it is a vector's."""
+    lhs, rhs = dot.operands
+    other, side = (rhs, "rhs") if operand is lhs else (lhs, "lhs")
+    taken = (*dot.attributes[f"{side}_batch_dims"], *dot.attributes[f"{side}_contracting_dims"])
+    sizes = other.array_shape.dimensions
+    return lhs is not rhs and all(n == 1 for d, n in enumerate(sizes) if d not in taken)
 
 
 def _is_view(instruction: Instruction) -> bool:

@@ -57,6 +57,20 @@ def dense(x: Instruction, w: Instruction, b: Instruction) -> list[Instruction]:
     return [ops.max(made, ops.full_like(made, 0))]
 
 
+def scaled(a: Instruction, x: Instruction) -> list[Instruction]:
+    """Of a matrix of which every element is needed once."""
+    return [ops.dot(ops.mul(a, ops.full_like(a, 1.5)), x)]
+
+
+def scaled_columns(x: Instruction, a: Instruction) -> list[Instruction]:
+    return [ops.dot(x, ops.mul(a, ops.full_like(a, 1.5)))]
+
+
+def scaled_for_many(a: Instruction, b: Instruction) -> list[Instruction]:
+    """Of a matrix whose elements are needed in every column."""
+    return [ops.dot(ops.mul(a, ops.full_like(a, 1.5)), b)]
+
+
 def adam(p: Instruction, g: Instruction, m: Instruction, v: Instruction) -> list[Instruction]:
     def mix(old: Instruction, new: Instruction, rate: float) -> Instruction:
         kept = ops.mul(old, ops.full_like(old, rate))
@@ -86,11 +100,14 @@ def normalised(x: Instruction, scale: Instruction, offset: Instruction) -> list[
         (layer_norm, [(16, 100)], ["rows"]),
         (normalised, [(8, 4, 5, 5), (4,), (4,)], ["rows"]),
         (dense, [(9, 7), (7, 5), (5,)], ["dot_general"]),
+        (scaled, [(70, 90), (90,)], ["dot_general"]),
+        (scaled_columns, [(1, 90), (90, 70)], ["dot_general"]),
+        (scaled_for_many, [(70, 90), (90, 50)], ["mul", "dot_general"]),
         (adam, [(33,)] * 4, ["sub"]),
         (taken, [(20,), (70,)], ["gather"]),
     ],
 )
-def test_one_kernel(
+def test_kernels(
     build: Callable[..., Sequence[Instruction]], shapes: list[tuple[int, ...]], kernels: list[str]
 ) -> None:
     made, arrays = module(build, *shapes)

@@ -205,6 +205,25 @@ def test_the_epilogue_of_a_product_divides() -> None:
     check(entry, arguments(entry, 1))
 
 
+@pytest.mark.parametrize("element_type", [t for t in ElementType if t.bits > 4], ids=str)
+@pytest.mark.parametrize("sizes", [((40, 70), (70,)), ((70,), (70, 40)), ((1, 7), (7, 300))])
+def test_matrices_computed_inside_products_with_vectors(
+    element_type: ElementType, sizes: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    """Of every type, also where only a part of the matrix counts."""
+
+    def build(x: Instruction, y: Instruction) -> Instruction:
+        def cut(operand: Instruction) -> Instruction:
+            numbers = ops.iota(Shape(S32, operand.array_shape.dimensions), 0)
+            limit = ops.full(numbers.array_shape, 9)
+            return ops.select(ops.lt(numbers, limit), operand, ops.full_like(operand, 0))
+
+        return ops.dot(cut(x), cut(y))
+
+    entry = computation(build, *[Shape(element_type, size) for size in sizes])
+    check(entry, arguments(entry, 1))
+
+
 def test_the_sum_of_no_products_times_infinity() -> None:
     """The literal 0 of an empty sum must not swallow what it is multiplied with."""
 
