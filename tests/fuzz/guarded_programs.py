@@ -22,7 +22,7 @@ from tests.fuzz.graphs import drawn
 from tests.tolerances import same_bits
 from tracejit.backends.abi import ALIGNMENT
 from tracejit.graph import Computation
-from tracejit.runtime import executable, workspace
+from tracejit.runtime import executable, results, workspace
 
 
 class GuardedNumPy:
@@ -45,7 +45,9 @@ class GuardedNumPy:
 
 def place(at_end: bool, missing: int = 0) -> None:
     """From now on, outputs and workspaces of programs that are loaded touch a forbidden page."""
-    mock.patch.object(executable, "np", GuardedNumPy(at_end, missing)).start()
+    for module in (executable, results):
+        mock.patch.object(module, "np", GuardedNumPy(at_end, missing)).start()
+    mock.patch.object(results, "is_shared", return_value=False).start()
 
     def take(nbytes: int) -> np.ndarray:
         # Code rounds the start up; what follows the rounded start is exactly the workspace.

@@ -127,23 +127,23 @@ class TestImportingTvm:
         monkeypatch.delitem(sys.modules, "torch", raising=False)
 
     @pytest.mark.usefixtures("torch")
-    def test_this_thread_does_not_find_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_this_thread_does_not_find_it(self) -> None:
         with importing_tvm():
             with pytest.raises(ModuleNotFoundError):
                 __import__("torch")
             __import__("colorsys")
         assert __import__("torch").found
-        monkeypatch.delitem(sys.modules, "torch")
+        del sys.modules["torch"]
 
     @pytest.mark.usefixtures("torch")
-    def test_another_thread_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_another_thread_does(self) -> None:
         found = []
         with importing_tvm():
             other = threading.Thread(target=lambda: found.append(__import__("torch").found))
             other.start()
             other.join()
         assert found == [True]
-        monkeypatch.delitem(sys.modules, "torch")
+        del sys.modules["torch"]
 
     def test_an_exception_leaves_nothing_behind(self) -> None:
         before = list(sys.meta_path)
