@@ -16,6 +16,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from typing import IO
 from tests.benchmarks.process import THREAD_VARIABLES
 
 ROOT = Path(__file__).parents[2]
+
+PAUSE_SECONDS = 0.1
+"""Before a turn: threads of the libraries of the one before wait so long for work, and run."""
 
 
 @dataclass(frozen=True)
@@ -142,4 +146,5 @@ def race(contestants: Sequence[Contestant], seconds: float, turns: int) -> None:
     for _ in range(turns):
         for one in contestants:
             if one.runs:
+                time.sleep(PAUSE_SECONDS)
                 one.turn(seconds / turns)
