@@ -265,6 +265,14 @@ def _lost_nan(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | b
     return np.asarray(result != result)
 
 
+def _narrow_places(instruction: Instruction, *operands: np.ndarray) -> bool:
+    """Where an operand of a scatter has more places than its signed indices can number."""
+    indices = element_type_of(operands[len(operands) // 2].dtype)
+    numbered = instruction.attributes["scatter_dims_to_operand_dims"]
+    most = max((operands[0].shape[d] for d in numbered), default=0)
+    return indices.is_signed and most > 1 << (indices.bits - 1)
+
+
 def _many_narrow(instruction: Instruction, *operands: np.ndarray) -> bool:
     return len(operands) > 2 and any(
         element_type_of(o.dtype).is_floating and o.dtype.itemsize < 4 and o.size > 8
@@ -398,6 +406,11 @@ KNOWN: list[Difference] = [
         ["Reduce"],
         "XLA keeps NaN in minima and maxima, but not in those of 4,096 elements and more",
         _lost_nan,
+    ),
+    Difference(
+        ["Scatter"],
+        "XLA compares signed indices with the last place in their own type, in which that may wrap",
+        _narrow_places,
     ),
     Difference(
         ["Reduce", "ReduceWindow"],

@@ -154,6 +154,21 @@ def test_unknown_numbers_reach_predicates() -> None:
     assert not judge_graph(Module("dropped", entry_of(total, x)), 0).failed
 
 
+def test_places_beyond_what_signed_indices_can_number() -> None:
+    """Of 135 elements s8 numbers the first 128: XLA writes to none, since 134 is negative there."""
+    numbers = ops.ScatterDimensionNumbers((), (0,), (0,), 0)
+    total = ops.scalar_computation("add", ElementType.S32)
+    for size in (135, 128):
+        x = ops.parameter(0, Shape(ElementType.S32, (size,)))
+        place, update = constant(np.int8(3)), constant(np.int32(7))
+        made = ops.scatter(x, ops.reshape(place, (1,)), update, total, numbers)
+        given = np.zeros(size, np.int32)
+        (expected,) = leaves(evaluate(entry_of(made, x), [given]))
+        assert expected[3] == 7
+        assert found(entry_of(made, x), given, [0] * size, True) is (size == 128)
+        assert found(entry_of(made, x), given, [0] * size, False)
+
+
 def test_nan_among_many_numbers_is_lost() -> None:
     for size, is_lost in ((4096, True), (4095, False)):
         x = ops.parameter(0, Shape(ElementType.F32, (size,)))
