@@ -127,9 +127,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
 
     def compiled(number: int, kernel: Kernel) -> bool:
         inside = contents(kernel.body)
-        quick = inside.guards_narrow_stores or (
-            is_soon_built(kernel.counted) and not kernel.is_thorough
-        )
+        quick = _is_quick(kernel, inside)
         try:
             function = kernel_function(kernel, inside, c_function)
             made = compile_kernels([function], target, bool(inside.callbacks), quick)
@@ -162,14 +160,19 @@ def _kernel_jobs(
     for kernel in program.kernels:
         inside = held[kernel.name]
         function = kernel_function(kernel, inside, make)
-        is_quick = is_soon_built(kernel.counted) and not (thorough or kernel.is_thorough)
-        quick = inside.guards_narrow_stores or is_quick
+        quick = _is_quick(kernel, inside, thorough)
         how = bool(inside.callbacks), quick
         cost = cost_to_compile(kernel.body) * (1 if quick else _SLOW_PASSES)
         groups.setdefault(how, []).append((function, cost))
     pieces = [(how, c) for how, each in groups.items() for c in chunks(each, target.threads)]
     pieces.sort(key=lambda piece: -piece[1].cost)
     return [partial(compile_kernels, chunk.items, target, *how) for how, chunk in pieces]
+
+
+def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
+    """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
+    wanted = thorough or kernel.is_thorough
+    return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:

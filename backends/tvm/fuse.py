@@ -27,6 +27,7 @@ from tracejit.backends.tvm.known import FOURIER, FOURIER_COLUMNS, INVERSE_FOURIE
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
+from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
@@ -75,13 +76,6 @@ class Plan:
     kernels: list[Kernel]
     memory: set[Instruction]
     uses: dict[Instruction, int] = field(default_factory=dict)
-
-
-def stripped(instruction: Instruction) -> Instruction:
-    """What a chain of reshapes reshapes: it has the same bytes in memory."""
-    while instruction.op is RESHAPE:
-        instruction = instruction.operands[0]
-    return instruction
 
 
 def is_heart(instruction: Instruction) -> bool:

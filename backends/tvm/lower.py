@@ -25,7 +25,7 @@ from tracejit.backends.tvm.dead_state import without_dead_state
 from tracejit.backends.tvm.decisions import MODELLED, Decisions
 from tracejit.backends.tvm.facts import counted, is_soon_built, moved
 from tracejit.backends.tvm.fuse import Kernel as Fused
-from tracejit.backends.tvm.fuse import fuse, gathered, is_given, read_by, stripped
+from tracejit.backends.tvm.fuse import fuse, gathered, is_given, read_by
 from tracejit.backends.tvm.in_place import State, TakenOver, updates_last
 from tracejit.backends.tvm.kernel_text import text_of
 from tracejit.backends.tvm.kernels.machine import Machine
@@ -34,6 +34,7 @@ from tracejit.backends.tvm.loop_constants import with_loop_constants
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.merge_loops import merge_loops
 from tracejit.backends.tvm.program import Argument, Program
+from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.rolling import rolled
 from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.scalars import in_scalars

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, RESHAPE
@@ -18,7 +19,7 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
 
     ``update`` is a DynamicUpdateSlice or a Scatter; ``is_stored`` tells what has memory.
     """
-    array = _bare(update.operands[0])
+    array = stripped(update.operands[0])
     if update.op is DYNAMIC_UPDATE_SLICE:
         _, value, *starts = update.operands
         if value.array_shape.size == 1:
@@ -38,7 +39,11 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
             return True
         if is_stored(instruction):
             continue
-        if straight and instruction.op is DYNAMIC_SLICE and _bare(instruction.operands[0]) is array:
+        if (
+            straight
+            and instruction.op is DYNAMIC_SLICE
+            and stripped(instruction.operands[0]) is array
+        ):
             _, *places = instruction.operands
             same = instruction.array_shape.dimensions == value.array_shape.dimensions
             if same and places == starts:
@@ -49,9 +54,3 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
         )
         stack.extend((operand, keeps) for operand in instruction.operands)
     return False
-
-
-def _bare(instruction: Instruction) -> Instruction:
-    while instruction.op is RESHAPE:
-        instruction = instruction.operands[0]
-    return instruction
