@@ -110,16 +110,23 @@ def _restore_equals(given: np.ndarray, made: np.ndarray, descending: bool) -> No
     for outer, inner in np.argwhere(rows):
         row, result = given[outer, :, inner], made[outer, :, inner]
         zeros, nans = row[row == 0][::step], row[np.isnan(row)][::step]
-        begin = np.searchsorted(result, 0)
+        begin = np.searchsorted(result, _zero(result))
         result[begin : begin + len(zeros)] = zeros
         result[len(result) - len(nans) :] = nans
+
+
+def _zero(array: np.ndarray) -> np.generic:
+    """Of the array's own type: for Python's, a search would convert the whole array first."""
+    zero: np.generic = array.dtype.type(0)
+    return zero
 
 
 def _with_negative_zero(given: np.ndarray, made: np.ndarray) -> np.ndarray:
     """Which rows of ``given``, sorted in ``made``, have one; of many, none is quickly said."""
     if made.size == made.shape[1]:
         row = made[0, :, 0]
-        zeros = row[np.searchsorted(row, 0) : np.searchsorted(row, 0, "right")]
+        zero = _zero(row)
+        zeros = row[np.searchsorted(row, zero) : np.searchsorted(row, zero, "right")]
         return np.full((1, 1), np.signbit(zeros).any())
     bits = given.view(_integer(given))
     least = np.iinfo(bits.dtype).min  # what negative zero's bits are
