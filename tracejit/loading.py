@@ -8,15 +8,42 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 
 def load(module: str) -> ModuleType:
     """A module by its full name, imported if it was not yet."""
-    return importlib.import_module(module)
+    if module in sys.modules:
+        return importlib.import_module(module)
+    with uninterrupted():
+        return importlib.import_module(module)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Inside, an interrupt (Ctrl-C) waits until the end, and is then raised as ever.
+
+    An import that is broken off leaves what it registered behind, and extension modules by halves,
+    so that it fails for good when it is tried again. Interrupts come to the main thread alone.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting = []
+    signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 def exists(module: str) -> bool:

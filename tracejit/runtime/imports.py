@@ -18,6 +18,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
+from tracejit.loading import uninterrupted
 from tracejit.runtime.library import runtime
 
 _UNNEEDED = "torch"
@@ -49,8 +50,8 @@ def importing_tvm() -> Iterator[None]:
     """Inside, imports by this thread take of TVM what a CPU needs, and find no PyTorch.
 
     What is imported already stays. TVM's runtime is loaded first, with our settings. Garbage
-    collection waits, which takes a tenth off the import; and TVM's exception hook, which would end
-    a user's child processes, is undone.
+    collection waits, which takes a tenth off the import, and so do interrupts; and TVM's exception
+    hook, which would end a user's child processes, is undone.
     """
     # TVM imports the names of what the rest of its runtime defines before it loads it. It takes
     # the error in its stride, but working out the error's backtrace takes a quarter of a second.
@@ -62,7 +63,8 @@ def importing_tvm() -> Iterator[None]:
     gc.disable()
     os.environ.setdefault(_AUTOLOAD, "0")
     try:
-        yield
+        with uninterrupted():
+            yield
     finally:
         sys.meta_path.remove(less)
         sys.excepthook = hook

@@ -1,0 +1,73 @@
+"""Imports at first use: an interrupt breaks none of them off."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from tests.runtime.processes import python
+from tracejit.loading import uninterrupted
+
+INTERRUPTED_WHILE_IMPORTING = """
+import os
+import signal
+import sys
+
+import numpy as np
+
+import tracejit as tj
+
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.meta_path.insert(0, Interrupting())
+try:
+    tj.jit(tj.grad(lambda x: np.cumsum(x) @ x))(np.ones(2))
+except KeyboardInterrupt:
+    f = tj.jit(tj.grad(lambda x: np.cumsum(x) @ x))
+    print("interrupted, then", *f(np.ones(2)))
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["tvm.runtime.device", "tracejit.backends.tvm.fuse", "tracejit.autodiff.masks"]
+)
+def test_a_call_after_an_interrupted_import_is_answered(module: str) -> None:
+    said = python(INTERRUPTED_WHILE_IMPORTING, module, TRACEJIT_CACHE="0")
+    assert said == "interrupted, then 3.0 3.0"
+
+
+def test_an_interrupt_waits_for_the_end() -> None:
+    done = False
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        done = True
+    assert done
+
+
+def test_a_handler_is_as_before_after_an_error() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ZeroDivisionError), uninterrupted():
+        raise ZeroDivisionError
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_threads_leave_handlers_alone() -> None:
+    seen = []
+
+    def look() -> None:
+        with uninterrupted():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]
