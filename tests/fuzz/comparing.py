@@ -6,12 +6,15 @@ described(wrong, ours, theirs)      how many elements are wrong, and the first o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tests.tolerances import first_of
+from tracejit.backends.numpy.extents import Dynamic
 from tracejit.shapes import element_type_of
 
 
@@ -20,6 +23,15 @@ def leaves(value: Any) -> list[np.ndarray]:
     if isinstance(value, tuple):
         return [leaf for element in value for leaf in leaves(element)]
     return [np.asarray(value)]
+
+
+def changed(change: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
+    """The value with every array in it changed, also within tuples and of dynamic sizes."""
+    if isinstance(value, tuple):
+        return tuple([changed(change, element) for element in value])
+    if isinstance(value, Dynamic):
+        return replace(value, padded=change(value.padded))
+    return change(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def wide(array: np.ndarray) -> np.ndarray:

@@ -4,38 +4,37 @@ Rounding errors grow through a graph in ways that no fixed tolerance knows: the 
 several times (`RUNS`), every floating-point number a few units in the last place off, in loops and
 calls too, and the results may differ by a multiple of what that did. Where it turned a comparison,
 an index or an infinity round, nothing can be said, and the element is left out. In some runs
-nothing is rounded, but XLA's CPU backend has taken denormal numbers for zeros. Any run may give
-zeros and NaN other signs, and NaN other bits.
+nothing is rounded, but XLA's CPU backend has taken denormal numbers for zeros, also inside of an
+op that it composes of others. Any run may give zeros and NaN other signs, and NaN other bits. What
+still differs is looked at in more runs (`MORE`): chance may have turned the same things every time.
 
-Numbers of which nothing is known are others in each run: those that `tests.fuzz.known` says so of,
-sums of terms so large that some ways of adding them overflow, bits of rounded numbers, and what
-is sorted among NaN of any sign.
+Numbers of which nothing is known are others in each run: those that `tests.fuzz.known` and
+`tests.fuzz.unknown` say so of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tests.fuzz import known
-from tests.fuzz.comparing import apart, described, leaves, same, wide
+from tests.fuzz.batch_norms import as_xla, is_batch_norm
+from tests.fuzz.comparing import apart, changed, described, leaves, same, wide
+from tests.fuzz.flushing import flushed
+from tests.fuzz.unknown import MOVING, may_overflow, unknown
 from tests.tolerances import RELATIVE
 from tracejit.backends.numpy import evaluate, evaluate_instruction
-from tracejit.backends.numpy.extents import Dynamic
 from tracejit.backends.numpy.interpreter import stepping
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import Shape, element_type_of
 from tracejit.traversal import instructions
 
 # Families whose results are exact copies of operands' elements.
-_EXACT = {"constants", "layout", "comparison", "tokens", "random", "dynamic_sizes"}
-# Those that compute nothing with elements, so that denormal numbers stay what they are.
-_MOVING = _EXACT - {"comparison"}
+_EXACT = MOVING | {"comparison"}
 # Ops that add terms up: also the terms are off, all in the direction of their sign at once.
 _SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing"} | {
     *("linalg", "scanning", "spectra", "grouped"),
@@ -72,8 +71,16 @@ RUNS = (
     Run("any", -1, np.nan, 2),
     Run("any", 0, 3, 3),
     Run("any", 0, -2, 0),
-    Run("none", -1, -0.25, 1),
-    Run("none", 0, 0, 2),
+    Run("none", -1, -0.25, -1),
+    Run("none", 0, 0, -2),
+)
+MORE = (
+    Run("any", 0, -7, -8),
+    Run("any", 0, -1, 7),
+    Run("any", 0, 0, 100),
+    Run("any", 0, 1, -100),
+    Run("any", 0, 7, 5),
+    Run("any", 0, 60, 4),
 )
 
 
@@ -92,9 +99,15 @@ def disagreements(
     suspects = [n for n, (ours, theirs) in enumerate(pairs) if _different(ours, theirs)]
     if not suspects:
         return {}
-    made = [noisy(entry, arguments, run, by_xla) for run in RUNS]
-    found = {n: _different(*pairs[n], [results[n] for results in made]) for n in suspects}
-    return {n: text for n, text in found.items() if text}
+    made: list[list[np.ndarray]] = []
+    found: dict[int, str] = {}
+    for runs in (RUNS, MORE):
+        made += [noisy(entry, arguments, run, by_xla) for run in runs]
+        found = {n: _different(*pairs[n], [results[n] for results in made]) for n in suspects}
+        suspects = [n for n in suspects if found[n]]
+        if not suspects:
+            break
+    return {n: found[n] for n in suspects}
 
 
 def is_summing(instruction: Instruction) -> bool:
@@ -119,13 +132,13 @@ def noisy(
     entry: Computation, arguments: Sequence[np.ndarray], run: Run, by_xla: bool = True
 ) -> list[np.ndarray]:
     """The results, each op's a little off."""
-    rng = np.random.default_rng(RUNS.index(run))
+    rng = np.random.default_rng((*RUNS, *MORE).index(run))
 
     def step(instruction: Instruction, operands: Sequence[Any]) -> Any:
         if is_calling(instruction):
             return evaluate_instruction(instruction, operands)
         with stepping(evaluate_instruction):
-            return _noisy(instruction, operands, run, rng, by_xla)
+            return _noisy(instruction, operands, run, rng, by_xla, entry.parameters)
 
     with stepping(step):
         return leaves(evaluate(entry, arguments))
@@ -137,36 +150,29 @@ def _noisy(
     run: Run,
     rng: np.random.Generator,
     by_xla: bool,
+    given: Collection[Instruction],
 ) -> Any:
     """The value of an instruction, a little off."""
-    moves = instruction.op.family in _MOVING or instruction.op.name == "BitcastConvertType"
+    moves = instruction.op.family in MOVING or instruction.op.name == "BitcastConvertType"
     flushes = by_xla and run.flushes and not moves
     if flushes:
-        operands = _each(known.without_denormals, tuple(operands))
-    unknown = known.differing(instruction, operands, by_xla) | _is_bits_of_rounded(instruction)
-    unknown = unknown | _is_sorted_by_signs(instruction, operands)
-    unknown = unknown | _may_be_fused(instruction, operands)
+        operands = flushed(tuple(operands))
+    lost = known.differing(instruction, operands, by_xla) | unknown(instruction, operands, given)
     if is_summing(instruction):
-        operands = _each(lambda array: _off(array, rng, run), tuple(operands))
-        unknown = unknown | (not run.flushes and _may_overflow(instruction, operands))
-    made = evaluate_instruction(instruction, operands)
+        operands = changed(lambda array: _off(array, rng, run), tuple(operands))
+        lost = lost | (not run.flushes and may_overflow(instruction, operands))
+    if flushes and is_batch_norm(instruction):
+        made = as_xla(instruction, operands)
+    else:
+        made = evaluate_instruction(instruction, operands)
     if flushes:
-        made = _each(known.without_denormals, made)
-    if np.any(unknown):
-        made = _each(lambda array: _replaced(array, run, unknown), made)
+        made = flushed(made)
+    if np.any(lost):
+        made = changed(lambda array: _replaced(array, run, lost), made)
     if instruction.op.family in _EXACT:
         return made
     name = instruction.op.name if by_xla else ""
-    return _each(lambda array: _off(array, rng, run, name), made)
-
-
-def _each(change: Callable[[np.ndarray], np.ndarray], value: Any) -> Any:
-    """The value with every array in it changed, also within tuples and of dynamic sizes."""
-    if isinstance(value, tuple):
-        return tuple([_each(change, element) for element in value])
-    if isinstance(value, Dynamic):
-        return replace(value, padded=change(value.padded))
-    return change(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+    return changed(lambda array: _off(array, rng, run, name), made)
 
 
 def _off(array: np.ndarray, rng: np.random.Generator, run: Run, name: str = "") -> np.ndarray:
@@ -203,54 +209,6 @@ def _with_full_nan(array: np.ndarray) -> np.ndarray:
     bits = array.view(f"i{array.dtype.itemsize}")
     is_full = (array != array) & (bits < 0)
     return np.where(is_full, np.array(-1, bits.dtype), bits).view(array.dtype)
-
-
-def _is_bits_of_rounded(instruction: Instruction) -> bool:
-    """Whether bits of computed numbers are read as other numbers, which are any then."""
-    if instruction.op.name != "BitcastConvertType":
-        return False
-    (operand,) = instruction.operands
-    types = operand.array_shape.element_type, instruction.array_shape.element_type
-    return operand.op.family not in _EXACT and all(t.is_inexact for t in types)
-
-
-def _is_sorted_by_signs(instruction: Instruction, operands: Sequence[Any]) -> bool:
-    """Whether computed NaN, whose signs say nothing, are put in order by them."""
-    if instruction.op.name not in ("Sort", "TopK"):
-        return False
-    pairs = zip(instruction.operands, operands, strict=True)
-    computed = [
-        v for o, v in pairs if o.op not in (PARAMETER, CONSTANT) and isinstance(v, np.ndarray)
-    ]
-    return any((v != v).any() for v in computed)
-
-
-def _may_be_fused(instruction: Instruction, operands: Sequence[Any]) -> np.ndarray | bool:
-    """Where a product overflows that is added to something: a fused operation does not round it."""
-    if instruction.op.name not in ("Add", "Sub"):
-        return False
-    pairs = zip(instruction.operands, operands, strict=True)
-    products = [
-        v for o, v in pairs if o.op.name == "Mul" and o.array_shape.element_type.is_floating
-    ]
-    return np.asarray(sum((np.isinf(wide(v)) for v in products), np.zeros((), bool)))
-
-
-def _may_overflow(instruction: Instruction, operands: Sequence[Any]) -> bool:
-    """Whether products of a few elements, or means of many of them, can overflow."""
-    factors = 6 if instruction.op.family == "normalisation" else 3
-    arrays = [o.padded if isinstance(o, Dynamic) else np.asarray(o) for o in operands]
-    return any(_is_large(array, factors) for array in arrays)
-
-
-def _is_large(array: np.ndarray, factors: int) -> bool:
-    element_type = element_type_of(array.dtype)
-    if not element_type.is_inexact:
-        return False
-    most = float(ml_dtypes.finfo(element_type.real.dtype).max)  # type: ignore[no-untyped-call]
-    most /= max(array.size, 1) if factors > 3 else 1
-    sizes = np.abs(wide(array))
-    return bool(np.any(np.isfinite(sizes) & (sizes > most ** (1 / factors))))
 
 
 def _replaced(array: np.ndarray, run: Run, where: np.ndarray | bool) -> np.ndarray:

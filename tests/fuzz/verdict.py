@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.fuzz import known
 from tests.fuzz.comparing import apart, described, leaves
-from tests.fuzz.known import without_denormals
+from tests.fuzz.flushing import without_denormals
 from tests.fuzz.noise import disagreements, is_calling, is_summing
 from tests.tolerances import RELATIVE
 from tracejit.backends.numpy import evaluate, evaluate_instruction

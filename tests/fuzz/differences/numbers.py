@@ -1,0 +1,88 @@
+"""Where single numbers are known to differ: infinities, denormal ones, narrow types."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.fuzz.differences.difference import Difference, any_not_finite
+from tests.fuzz.flushing import without_denormals
+from tracejit.graph import Instruction
+from tracejit.shapes import ElementType, element_type_of
+
+
+def _any_denormal(instruction: Instruction, *operands: np.ndarray) -> bool:
+    return any((without_denormals(o) != o).any() for o in operands if o.dtype.kind not in "biu")
+
+
+def _denormal(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
+    found: np.ndarray | bool = False
+    for operand in operands:
+        found = found | (without_denormals(operand) != operand)
+    return found
+
+
+def _long_mantissa(instruction: Instruction, operand: np.ndarray) -> bool:
+    narrow = element_type_of(operand.dtype).bits == 8
+    return bool(narrow and instruction.attributes["mantissa_bits"] > 10)
+
+
+def _large_exponent(
+    instruction: Instruction, base: np.ndarray, exponent: np.ndarray
+) -> np.ndarray | bool:
+    element_type = element_type_of(exponent.dtype)
+    if not element_type.is_integral:
+        return False
+    holder = np.int8 if element_type.bits == 4 else exponent.dtype
+    return np.asarray(exponent.astype(holder) >= element_type.bits)
+
+
+def _negative_s4(instruction: Instruction, operand: np.ndarray) -> np.ndarray | bool:
+    is_s4 = element_type_of(operand.dtype) is ElementType.S4
+    return np.asarray(is_s4 & (operand.astype(np.int8) < 0))
+
+
+NUMBERS: list[Difference] = [
+    Difference(
+        ["ConvGeneralDilated"],
+        "zeros of padding and holes may be multiplied with infinities and NaN, which makes NaN, or "
+        "left out",
+        any_not_finite,
+        compiled=True,
+    ),
+    Difference(
+        ["TriangularSolve", "Cholesky", "Fft"],
+        "XLA works in blocks and by other formulas, which spread NaN and infinities elsewhere",
+        any_not_finite,
+        compiled=True,
+    ),
+    Difference(
+        ["Sort", "TopK"],
+        "XLA compares denormal numbers as zeros, so their order is the one they came in",
+        _any_denormal,
+    ),
+    Difference(
+        ["Atan2", "Cbrt", "Pow"],
+        "XLA loses the sign of a denormal operand, or makes a wrong root or power of it",
+        _denormal,
+    ),
+    Difference(
+        ["ReducePrecision"],
+        "XLA lets more than 10 bits of mantissa pass 8-bit floats unchanged, whatever the exponent",
+        _long_mantissa,
+    ),
+    Difference(
+        ["RaggedDot"],
+        "the expansion that XLA is given multiplies infinities of one group with others' zeros",
+        any_not_finite,
+    ),
+    Difference(
+        ["Pow"],
+        "XLA looks at the lowest bits of an integer's exponent only, those that count its width",
+        _large_exponent,
+    ),
+    Difference(
+        ["PopulationCount"],
+        "XLA counts the bits of a negative s4 after widening it",
+        _negative_s4,
+    ),
+]
