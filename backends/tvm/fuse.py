@@ -234,6 +234,10 @@ class _Fusion:
             return False
         if user.op is DOT_GENERAL and cost <= EPILOGUE_COST and _reads_once(user, operand):
             return False
+        if user.op is DYNAMIC_UPDATE_SLICE and operand.op is RESHAPE and cost > 0:
+            # What it reshapes lies in memory as the update does.
+            self.memory.add(stripped(operand))
+            return False
         return cost > 0 or not _is_view(operand)
 
     def _is_stored(self, instruction: Instruction) -> bool:

@@ -38,6 +38,7 @@ from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.rolling import rolled
 from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.scalars import in_scalars
+from tracejit.backends.tvm.scan_products import products_of_all_steps
 from tracejit.backends.tvm.scans import merge_scans
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
@@ -118,7 +119,8 @@ def lower_fragment(
     when all is done, each with the number of the output that comes in its place; ``donated`` the
     numbers of those whose memory is that output's.
     """
-    legal = merge_loops(legalise(merge_scans(simplify([*outputs, *effects]))))
+    scanned = products_of_all_steps(merge_scans(simplify([*outputs, *effects])))
+    legal = merge_loops(legalise(scanned))
     legal = without_dead_state(with_loop_constants(legal))
     simple = without_barriers(simplify(legal))
     if prefix:
