@@ -6,15 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.backends_tvm.compiled import check, computation
 from tests.fuzz.comparing import leaves
+from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.build import build
+from tracejit.backends.tvm.cpu import host_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.schedule.sort_keys import order_of
 from tracejit.graph import Computation, Instruction
+from tracejit.runtime import Executable
 from tracejit.shapes import ElementType, Shape
 
 KINDS = [t for t in ElementType if not t.is_complex]
@@ -45,6 +51,12 @@ def sort_bitwise(build: Callable[..., Instruction], array: np.ndarray, kind: Ele
     entry = computation(build, Shape(kind, array.shape))
     actual, expected = check(entry, [array]), leaves(evaluate(entry, [array]))
     assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
+
+
+def compiled_for(entry: Computation, threads: int) -> Executable:
+    """The machine code for a processor like this one with so many threads."""
+    target = host_target()
+    return loaded(build(lower(entry, Machine(target.vector_bytes, threads)), target))
 
 
 def compared(kind: ElementType, compare: Callable[..., Instruction], swapped: bool) -> Computation:
@@ -97,6 +109,47 @@ def test_every_dimension(dimensions: tuple[int, ...], dimension: int) -> None:
 def test_top_k(kind: ElementType, largest: bool, k: int) -> None:
     for array in (values(kind, 2, 500), np.sort(values(kind, 2, 500)), np.zeros((2, 500))):
         sort_bitwise(lambda x: ops.top_k(x, k, largest), array.astype(kind.dtype), kind)
+
+
+ARRANGED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "as drawn": lambda x: x,
+    "ascending": np.sort,
+    "descending": lambda x: np.sort(x)[..., ::-1],
+    "all least": lambda x: np.full_like(x, x.min() if x.dtype.kind in "iu" else -np.nan),
+    "two numbers": lambda x: np.resize(x.ravel()[[0, -1]], x.shape),
+}
+
+
+@settings(max_examples=25)
+@given(
+    kind=st.sampled_from(KINDS),
+    k=st.sampled_from([1, 2, 5, 8, 9, 16, 33, 64]),
+    rows=st.sampled_from([(), (1,), (3,), (2, 2)]),
+    extra=st.integers(0, 700),
+    largest=st.booleans(),
+    arranged=st.sampled_from(sorted(ARRANGED)),
+)
+def test_top_k_of_blocks(
+    kind: ElementType, k: int, rows: tuple[int, ...], extra: int, largest: bool, arranged: str
+) -> None:
+    """Rows with and without blocks, with a rest, and just long enough to select from."""
+    drawn = values(kind, *rows, max(4 * k, 3 * k * k) + extra)
+    wide = kind.dtype if kind.dtype.kind in "iuf" else np.float32
+    array = ARRANGED[arranged](drawn.astype(wide)).astype(kind.dtype)
+    sort_bitwise(lambda x: ops.top_k(x, k, largest), np.ascontiguousarray(array), kind)
+
+
+@pytest.mark.parametrize("kind", [F32, ElementType.F64, ElementType.U8], ids=str)
+@pytest.mark.parametrize("dimensions", [(1 << 18,), (3, (1 << 17) + 13)])
+@pytest.mark.parametrize("k", [1, 6, 100])
+def test_top_k_of_parts(kind: ElementType, dimensions: tuple[int, ...], k: int) -> None:
+    """Long rows, with equals in every part; as many threads as there are here, and more."""
+    array = values(kind, *dimensions)
+    entry = computation(lambda x: ops.top_k(x, k, True), Shape(kind, dimensions))
+    expected = [np.asarray(each).tobytes() for each in leaves(evaluate(entry, [array]))]
+    for threads in (1, 2, 7):
+        actual = compiled_for(entry, threads)([array])
+        assert [each.tobytes() for each in actual] == expected
 
 
 def test_many_operands_and_a_key_that_is_not_the_first() -> None:

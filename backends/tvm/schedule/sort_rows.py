@@ -101,11 +101,15 @@ class Rows(abc.ABC):
             total = total + self.at[d] * self.number(strides[d])
         return total
 
-    def _row(self) -> list[Stmt]:
+    def _row_and_base(self) -> tuple[Expr, Expr]:
+        """The number of the row at hand, and the address of its first element."""
         row = self.number(0)
         for d in self.others:
             row = row * self.number(self.work.sizes[d]) + self.at[d]
-        base = self._base(self.strides)
+        return row, self._base(self.strides)
+
+    def _row(self) -> list[Stmt]:
+        row, base = self._row_and_base()
         statements, position = self.ordered(row, base)
         return [*statements, self._stored(base, position)]
 

@@ -1,13 +1,22 @@
-"""The first few of each row by keys: one scan that keeps the best so far in order."""
+"""The first few of each row by keys.
+
+Vectors find the least key of every block of elements. Of the first k elements, all lie in those k
+blocks whose least keys come first, so that only these are looked at one by one. A few long rows are
+cut into parts for the threads, and the first of a row are the first among those of its parts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.sort_keys import Order
 from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
+from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
+    SERIAL,
+    VECTORIZED,
     AllocBuffer,
     Buffer,
     Expr,
@@ -22,8 +31,61 @@ from tracejit.backends.tvm.tir import (
     tirx,
 )
 
-# More are quicker to sort: each that enters moves half of them.
-SELECTED = 16
+# So many are selected from rows four times as long. Of up to `SELECTED`, each that enters moves half
+# of them, and rows must be longer than three times their square, or sorting is quicker.
+FEW = 8
+SELECTED = 128
+# A part is at least so long, so that threads have something to do.
+PART = 1 << 14
+# Elements in a block: what a block costs and what an element of a chosen block costs, balanced.
+BLOCKS = (256, 128, 64, 32, 16)
+
+
+def suits_selection(work: Sorting) -> bool:
+    """Whether so few are kept that a selection is quicker than a sort."""
+    kept, length = work.kept, work.length
+    if kept <= FEW:
+        return 0 < kept and 4 * kept <= length
+    return kept <= SELECTED and 3 * kept * kept <= length
+
+
+class _First:
+    """The ``count`` first pairs of a key and a place among those seen, in order."""
+
+    def __init__(self, count: int, key_type: str, dtype: str) -> None:
+        self.count = count
+        self.keys = buffer("keys", (count,), key_type, scope="local")
+        self.places = buffer("places", (count,), dtype, scope="local")
+        self.hole = buffer("hole", (1,), dtype, scope="local")
+        greatest, beyond = const(2 ** int(key_type[4:]) - 1, key_type), tirx.max_value(dtype)
+
+        def clear(i: Expr) -> list[Stmt]:
+            return [store(self.keys, i, greatest), store(self.places, i, beyond)]
+
+        locals_ = [AllocBuffer(b) for b in (self.keys, self.places, self.hole)]
+        self.begin = [*locals_, loop(count, clear, dtype=dtype)]
+
+    def offer(self, key: Expr, place: Expr) -> Stmt:
+        """Takes a pair in if it precedes the last; pairs may come in any order of places."""
+        at = self.hole[0]
+        before = tirx.max(at - 1, 0)
+        shift = seq(
+            store(self.keys, at, self.keys[before]),
+            store(self.places, at, self.places[before]),
+            store(self.hole, 0, at - 1),
+        )
+        enter = seq(
+            store(self.hole, 0, self.count - 1),
+            While(tirx.And(at > 0, self._precedes(key, place, before)), shift),
+            store(self.keys, at, key),
+            store(self.places, at, place),
+        )
+        return IfThenElse(self._precedes(key, place, self.count - 1), enter, None)
+
+    def _precedes(self, key: Expr, place: Expr, number: Expr | int) -> Expr:
+        other = self.keys[number]
+        tie = tirx.And(key == other, place < self.places[number])
+        return tirx.Or(key < other, tie)
 
 
 class Selecting(Rows):
@@ -33,52 +95,166 @@ class Selecting(Rows):
         super().__init__(frame, work, 2)
         self.order = order
         self.key_type = f"uint{order.bits}"
+        operand = work.operands[order.operand]
+        self.element_type = operand.array_shape.element_type
+        self.parts = self._parts()
+        self.part = -(-self.length // self.parts)
+        self.block = self._block()
+        self.lanes = frame.lanes(self.element_type, self.block) if self.block else 1
+
+    def _parts(self) -> int:
+        """Into how many parts each row is cut; none is shorter than half of the others."""
+        most = min(-(-self.frame.machine.threads // self.rows), self.length // PART)
+        if most < 2 or not self.frame.is_shared(self.rows * self.length):
+            return 1
+        return most
+
+    def _block(self) -> int:
+        """Elements in a block; 0 where parts are too short for any to be passed over."""
+        kept = self.work.kept
+        least = [size for size in BLOCKS if 2 * size * size * kept <= 5 * self.part]
+        size = least[0] if least else BLOCKS[-1]
+        return size if self.part >= 2 * kept * size else 0
 
     def scratch(self) -> Sequence[Buffer]:
         return []
 
     def ordered(self, row: Expr, base: Expr) -> tuple[list[Stmt], Callable[[Expr], Expr]]:
-        kept = self.work.kept
-        keys = buffer("keys", (kept,), self.key_type, scope="local")
-        places = buffer("places", (kept,), self.dtype, scope="local")
-        greatest = const(2**self.order.bits - 1, self.key_type)
-        clear = loop(kept, lambda i: [store(keys, i, greatest), store(places, i, self.number(0))])
-        scan = loop(self.length, lambda i: self._offer(base, keys, places, i), dtype=self.dtype)
-        statements = [AllocBuffer(keys), AllocBuffer(places), clear, scan]
-        return statements, lambda number: places[number]
+        first = self._first()
+        scan = self._scan(first, base, self.number(0), self.number(self.length))
+        return [*first.begin, *scan], lambda number: first.places[number]
 
-    def _offer(self, base: Expr, keys: Buffer, places: Buffer, number: Expr) -> list[Stmt]:
-        """Takes in one element if it comes before the last of the best; equals came earlier."""
+    def statement(self) -> Stmt:
+        if self.parts == 1:
+            return super().statement()
+        room = (self.rows * self.parts * self.work.kept,)
+        keys, places = buffer("keys", room, self.key_type), buffer("places", room, self.dtype)
+        scan = self._of_parts(keys, places)
+        counts = [Count(self.work.sizes[d], self._placing(d)) for d in self.others]
+        merge = nest(counts, lambda: self._merged(keys, places), dtype=self.dtype)
+        return seq(*self.frame.allocate([keys, places]), scan, merge)
+
+    def _of_parts(self, keys: Buffer, places: Buffer) -> Stmt:
+        """The first of every part, one after the other."""
+        at: list[Expr] = []
+
+        def part() -> list[Stmt]:
+            (number,) = at
+            row, base = self._row_and_base()
+            begin = number * self.number(self.part)
+            extent = tirx.min(self.number(self.part), self.number(self.length) - begin)
+            first = self._first()
+            target = (row * self.number(self.parts) + number) * self.number(self.work.kept)
+
+            def keep(i: Expr) -> list[Stmt]:
+                return [
+                    store(keys, target + i, first.keys[i]),
+                    store(places, target + i, first.places[i]),
+                ]
+
+            scan = self._scan(first, base, begin, extent)
+            return [*first.begin, *scan, loop(self.work.kept, keep, dtype=self.dtype)]
+
+        def place(number: Expr) -> None:
+            at[:] = [number]
+
+        counts = [Count(self.work.sizes[d], self._placing(d)) for d in self.others]
+        counts.append(Count(self.parts, place))
+        return nest(counts, part, parallel=self.rows * self.parts, dtype=self.dtype)
+
+    def _merged(self, keys: Buffer, places: Buffer) -> list[Stmt]:
+        """The first of a row, stored as results."""
+        row, base = self._row_and_base()
+        first = self._first()
+        count = self.parts * self.work.kept
+        source = row * self.number(count)
+
+        def offer(i: Expr) -> Stmt:
+            return first.offer(keys[source + i], places[source + i])
+
+        return [
+            *first.begin,
+            loop(count, offer, dtype=self.dtype),
+            self._stored(base, lambda number: first.places[number]),
+        ]
+
+    def _first(self) -> _First:
+        return _First(self.work.kept, self.key_type, self.dtype)
+
+    def _scan(self, first: _First, base: Expr, begin: Expr, extent: Expr) -> list[Stmt]:
+        """``extent`` elements from position ``begin`` on, no fewer than are kept."""
+
+        def one(place: Expr) -> list[Stmt]:
+            return self._offered(first, base, place)
+
+        if not self.block:
+            return [loop(extent, lambda i: one(begin + i), dtype=self.dtype)]
+        size = self.number(self.block)
+        blocks = tirx.truncdiv(extent, size)
+        tail = blocks * size
+        chosen = self._first()
+
+        def block(number: Expr) -> list[Stmt]:
+            least = buffer("least", (self.lanes,), self.key_type, scope="local")
+            return [
+                AllocBuffer(least),
+                *self._least(least, base, begin + number * size),
+                chosen.offer(least[0], number),
+            ]
+
+        def elements(number: Expr) -> Stmt:
+            start = begin + chosen.places[number] * size
+            return loop(self.block, lambda i: one(start + i), dtype=self.dtype)
+
+        return [
+            *chosen.begin,
+            loop(blocks, block, dtype=self.dtype),
+            loop(self.work.kept, elements, dtype=self.dtype),
+            loop(extent - tail, lambda i: one(begin + tail + i), dtype=self.dtype),
+        ]
+
+    def _least(self, least: Buffer, base: Expr, begin: Expr) -> list[Stmt]:
+        """Puts the least key of a block into the first lane."""
+        statements: list[Stmt] = []
+        for offset in range(0, self.block, self.lanes):
+            allocations: list[Stmt] = []
+
+            def vector(
+                lane: Expr, offset: int = offset, allocations: list[Stmt] = allocations
+            ) -> list[Stmt]:
+                emitter = Emitter(
+                    self.in_memory, {}, lanes=self.lanes, lane=lane, index_dtype=self.dtype
+                )
+                key = self._key(emitter, base, begin + self.number(offset) + lane)
+                allocations.extend(emitter.allocations)
+                lesser = tirx.min(least[lane], key) if offset else key
+                return [*emitter.statements, store(least, lane, lesser)]
+
+            body = loop(self.lanes, vector, VECTORIZED)
+            statements += [*allocations, body]
+        width = self.lanes // 2
+        while width:
+
+            def halve(lane: Expr, width: int = width) -> Stmt:
+                return store(least, lane, tirx.min(least[lane], least[lane + width]))
+
+            statements.append(loop(width, halve, VECTORIZED if width > 1 else SERIAL))
+            width //= 2
+        return statements
+
+    def _offered(self, first: _First, base: Expr, place: Expr) -> list[Stmt]:
         emitter = self.emitter()
-        operand = self.work.operands[self.order.operand]
-        value = emitter.hold(
-            self.load(emitter, operand, base, number), operand.array_shape.element_type
-        )
         key = buffer("key", (1,), self.key_type, scope="local")
-        zero, one, last = self.number(0), self.number(1), self.number(self.work.kept - 1)
-        enters = tirx.Or(number <= last, key[zero] < keys[last])
+        made = self._key(emitter, base, place)
         return [
             AllocBuffer(key),
             *emitter.allocations,
             *emitter.statements,
-            store(key, zero, self.order.key(value)),
-            IfThenElse(enters, self._insert(keys, places, key[zero], number, zero, one), None),
+            store(key, 0, made),
+            first.offer(key[0], place),
         ]
 
-    def _insert(
-        self, keys: Buffer, places: Buffer, key: Expr, number: Expr, zero: Expr, one: Expr
-    ) -> Stmt:
-        hole = buffer("hole", (1,), self.dtype, scope="local")
-        before = tirx.max(hole[zero] - one, zero)
-        shift = seq(
-            store(keys, hole[zero], keys[before]),
-            store(places, hole[zero], places[before]),
-            store(hole, zero, hole[zero] - one),
-        )
-        return seq(
-            AllocBuffer(hole),
-            store(hole, zero, tirx.min(number, self.number(self.work.kept - 1))),
-            While(tirx.And(hole[zero] > zero, keys[before] > key), shift),
-            store(keys, hole[zero], key),
-            store(places, hole[zero], number),
-        )
+    def _key(self, emitter: Emitter, base: Expr, place: Expr) -> Expr:
+        operand = self.work.operands[self.order.operand]
+        value = self.load(emitter, operand, base, place)
+        return self.order.key(emitter.hold(value, self.element_type))

@@ -10,7 +10,7 @@ from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_libr
 from tracejit.backends.tvm.schedule.sort_merge import Merging
 from tracejit.backends.tvm.schedule.sort_radix import Radix
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
-from tracejit.backends.tvm.schedule.sort_select import SELECTED, Selecting
+from tracejit.backends.tvm.schedule.sort_select import Selecting, suits_selection
 from tracejit.backends.tvm.tir import Stmt
 
 # Shorter rows are merged before a radix sort has cleared its counts.
@@ -30,7 +30,7 @@ def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]
     if order is not None and suits_library(frame, work, order):
         yield "library sort", lambda: library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":
-        if 0 < work.kept <= SELECTED and work.kept * 4 <= work.length:
+        if suits_selection(work):
             yield "selection", lambda: Selecting(frame, work, order).statement()
         if work.length >= RADIX_FROM:
             yield "radix sort", lambda: Radix(frame, work, order).statement()
