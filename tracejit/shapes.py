@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -126,6 +127,13 @@ def element_type_of(dtype: object) -> ElementType:
     return known
 
 
+def _integers(sizes: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, sizes))
+    except TypeError:
+        raise ArgumentError(f"shape: sizes are integers, not {sizes}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """An array's element type and dimensions; ``layout`` None means row-major.
@@ -134,7 +142,7 @@ class Shape:
     that is known when the program runs; () when none is.
 
     ``element_type`` may be given as a NumPy dtype, ``dimensions`` as any sequence of sizes. Raises
-    `ArgumentError` for a dtype XLA lacks.
+    `ArgumentError` for a dtype XLA lacks, and for sizes that are no integers.
 
     Shapes are equal when element type and dimensions are: no value depends on a layout, so no
     shape rule looks at one. `same_layout` compares layouts.
@@ -150,6 +158,10 @@ class Shape:
             object.__setattr__(self, "element_type", element_type_of(self.element_type))
         if type(self.dimensions) is not tuple:
             object.__setattr__(self, "dimensions", tuple(self.dimensions))
+        for size in self.dimensions:
+            if type(size) is not int:
+                object.__setattr__(self, "dimensions", _integers(self.dimensions))
+                break
         if self.layout is not None:
             self.layout.require_fits(self.dimensions)
         if self.dynamic_dimensions:

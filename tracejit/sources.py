@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 R = TypeVar("R")
@@ -55,6 +55,12 @@ def on_behalf_of(source: Source | None, function: Callable[..., R], *args: Any) 
 _ON_BEHALF = on_behalf_of.__code__
 
 
+def _is_generated(frame: FrameType) -> bool:
+    """Whether this is code that `dataclasses` wrote for a class of tracejit's."""
+    module: str = frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
 def user_source() -> Source | None:
     """The innermost line outside tracejit, or None when there is no such frame."""
     frame = sys._getframe(1)
@@ -64,7 +70,11 @@ def user_source() -> Source | None:
             source: Source | None = frame.f_locals["source"]
             if source is not None:
                 return source
-        elif not _internal_files.get(code.co_filename) and not is_internal(code):
+        elif (
+            not _internal_files.get(code.co_filename)
+            and not is_internal(code)
+            and not (code.co_filename == "<string>" and _is_generated(frame))
+        ):
             return Source(code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -122,6 +122,8 @@ def test_what_xla_prints_is_read(text: str, values: np.ndarray) -> None:
         ("18446744073709551616", "u64[]", "out of the range of u64"),
         ("1e400", "f64[]", "1e400 is out of the range of f64"),
         ("2", "pred[]", "'2' is not a value of pred"),
+        ("1.5", "s32[]", "'1.5' is not a value of s32"),
+        ("{1, x}", "u8[2]", "'x' is not a value of u8"),
         ("1", "c64[]", "needs 1 elements"),
         ("nan(0x0)", "f32[]", "is not a value of f32"),
         ("nan(0x800000)", "f32[]", "is not a value of f32"),

@@ -147,3 +147,14 @@ def test_what_is_known_stays_numpys() -> None:
 
     same(tj.jit(function)(F32), F32.reshape(12))
     check(lambda np, x: x * np.float32(np.sqrt(2.0)), F32)
+
+
+@pytest.mark.parametrize("dtype", [None, "u1", "f2", "i4", "f4", "f8", "c8"])
+@pytest.mark.parametrize("bounds", [(20,), (3, 64, 7), (0, 20, 0.5), (2.5, 33), (5, 5)])
+def test_ranges_are_numpys(bounds: tuple[float, ...], dtype: str | None) -> None:
+    same(tj.jit(lambda: np.arange(*bounds, dtype=dtype))(), np.arange(*bounds, dtype=dtype))
+
+
+def test_a_long_range_is_never_made() -> None:
+    text = tj.jit(lambda: np.arange(5, 10**15, 2)).lower().as_text("hlo")
+    assert "s64[499999999999998]" in text

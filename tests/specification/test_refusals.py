@@ -152,6 +152,8 @@ SHAPES: list[Refusal] = [
      "iota: sizes of shape s32[-4] must not be negative"),
     ("parameter of negative size", lambda m: m.b.parameter(9, Shape(S32, (-4,))),
      "parameter: sizes of shape s32[-4] must not be negative"),
+    ("half an element", lambda m: m.b.parameter(9, Shape(S32, (2.5,))),  # type: ignore[arg-type]
+     "shape: sizes are integers, not (2.5,)"),
     ("padding of too few dimensions",
      lambda m: m.b.pad(m("f32[5,5]"), m("f32[]"), [(0, 0, 0)]),
      "pad: padding_config has 1 dimensions, operand f32[5,5] has 2"),

@@ -123,6 +123,25 @@ def test_refused(value: Any, text: str) -> None:
     assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.parametrize(
+    ("function", "options", "text"),
+    [
+        (3, {}, "jit: a function is needed, not int"),
+        (abs, {"donate_argnums": "x"}, "positions of arguments are integers, not 'x'"),
+        (abs, {"static_argnums": 0.5}, "positions of arguments are integers, not 0.5"),
+        (abs, {"static_argnums": ["x"]}, r"positions of arguments are integers, not \['x'\]"),
+    ],
+)
+def test_refused_options(function: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        tj.jit(function, **options)
+
+
+def test_positions_may_be_numpys_integers() -> None:
+    gradient = tj.grad(lambda x, y: x * y, argnums=np.int64(1))
+    assert gradient(2.0, 3.0) == (2,)
+
+
 def test_refused_results() -> None:
     with pytest.raises(ArgumentError, match=r"<lambda>: its result\['a'\] is not an array: a str"):
         tj.jit(lambda x: {"a": "text"})(X)

@@ -17,6 +17,7 @@ _WORD = r"[+-]?[A-Za-z0-9.][A-Za-z0-9.+-]*(?:\(0x[0-9a-fA-F]+\))?"
 _REAL = re.compile(_WORD)
 _COMPLEX = re.compile(rf"\(\s*({_WORD})\s*,\s*({_WORD})\s*\)")
 _IGNORED = re.compile(r"\s+|/\*.*?\*/")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _NAN = re.compile(r"([+-]?)nan(?:\((0x[0-9a-fA-F]+)\))?")
 
 # The mantissa's width and the pattern of NaN's sign, exponent and quiet bit, by element type.
@@ -149,6 +150,9 @@ def _read_elements(words: list[str], element_type: ElementType) -> np.ndarray:
         return np.array([_TRUTH[word] for word in words], bool)
     if element_type.is_floating:
         return _read_reals(words, element_type)
+    wrong = next((word for word in words if not _INTEGER.fullmatch(word)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} is not a value of {element_type}")
     numbers = [int(word) for word in words]
     least, most = _range(element_type)
     if numbers and not least <= min(numbers) <= max(numbers) <= most:

@@ -271,14 +271,28 @@ def arange(
     if stop is None:
         start, stop = 0, start
     bounds = [known_size("arange", bound) for bound in (start, stop, 1 if step is None else step)]
-    values = np.arange(*bounds) if dtype is None else np.arange(*bounds).astype(dtype)
+    start, stop, step = bounds
+    counted = _counted(start, stop, step)
+    # A range of integers may be too long to be made here; two of them say what the rest is.
+    values = np.arange(start, start + 2 * step if counted else stop, step)
+    values = values if dtype is None else values.astype(dtype)
+    count = counted or len(values)
     element_type = element_type_of(values.dtype)
-    if len(values) < 16 or element_type.bits < 32:
-        return lift(constant(values), False)
+    if count < 16 or element_type.bits < 32:
+        own = element_type.dtype if element_type.dtype.kind != "V" else None
+        values = np.arange(start, stop, step, dtype=own)
+        return lift(constant(values, element_type), False)
     # As NumPy counts: first + step * position.
-    position = converted(iota(Shape(ElementType.S64, values.shape)), element_type)
+    position = converted(iota(Shape(ElementType.S64, (count,))), element_type)
     made = elementwise.mul(position, fill(position, values[1] - values[0]))
     return lift(elementwise.add(made, fill(made, values[0])), False)
+
+
+def _counted(start: Any, stop: Any, step: Any) -> int:
+    """How many numbers a range of Python's integers has; 0 for what only NumPy can count."""
+    if any(type(bound) is not int or abs(bound) >> 61 for bound in (start, stop, step)):
+        return 0
+    return len(range(start, stop, step)) if step else 0
 
 
 @implements(np.linspace, creates=True)

@@ -84,6 +84,8 @@ class JitFunction(Generic[P, R]):
         tiered: bool,
         tune: float | None,
     ) -> None:
+        if not callable(function):
+            raise ArgumentError(f"jit: a function is needed, not {type(function).__name__}")
         functools.update_wrapper(self, function)
         self._function = load("tracejit.statements").autograph(function) if autograph else function
         self._title = title_of(function)

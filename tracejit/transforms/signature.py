@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -16,10 +17,17 @@ Names = str | Iterable[str] | None
 
 
 def as_numbers(numbers: Numbers) -> tuple[int, ...]:
-    """One position or several, as a tuple."""
+    """One position or several, as a tuple. Raises `ArgumentError` for what is no position."""
     if numbers is None:
         return ()
-    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    several = numbers if isinstance(numbers, Iterable) else (numbers,)
+    try:
+        return tuple(map(operator.index, several))
+    except TypeError:
+        raise ArgumentError(
+            f"argnums: positions of arguments are integers, not {numbers!r}; "
+            "argnames is for their names"
+        ) from None
 
 
 def as_names(names: Names) -> tuple[str, ...]:
