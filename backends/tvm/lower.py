@@ -48,6 +48,7 @@ from tracejit.backends.tvm.single_device import for_one_device
 from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.backends.tvm.tir import Buffer, nbytes
 from tracejit.backends.tvm.types import words
+from tracejit.backends.tvm.unused_results import without_unused_results
 from tracejit.errors import CompilationError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import (
@@ -122,7 +123,7 @@ def lower_fragment(
     scanned = products_of_all_steps(merge_scans(simplify([*outputs, *effects])))
     legal = merge_loops(legalise(scanned))
     legal = without_dead_state(with_loop_constants(legal))
-    simple = without_barriers(simplify(legal))
+    simple = without_unused_results(without_barriers(simplify(legal)))
     if prefix:
         # A loop's body or a branch.
         simple = simplify(in_scalars(simple))

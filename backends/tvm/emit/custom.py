@@ -9,7 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
-from tracejit.backends.tvm.emit.linalg import solve
+from tracejit.backends.tvm.emit.linalg import qr, solve
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -23,7 +23,10 @@ from tracejit.shapes import Shape
 from tracejit.targets import LINEAR_ALGEBRA, kernel_for
 
 # The custom calls of linear algebra that are compiled.
-_COMPILED = {LINEAR_ALGEBRA + "solve": solve}
+_COMPILED = {
+    LINEAR_ALGEBRA + name: rule
+    for name, rule in {"qr": qr, "qr_complete": qr, "qr_r": qr, "solve": solve}.items()
+}
 
 
 @rooted.attach(CUSTOM_CALL)

@@ -6,6 +6,7 @@ The others are the interpreter's.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tracejit.backends.tvm.kernels.blocked import BLOCK
 from tracejit.backends.tvm.kernels.blocked_systems import (
@@ -14,6 +15,7 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
     triangular_systems_by_blocks,
 )
 from tracejit.backends.tvm.kernels.elimination import General, general_systems
+from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
     Systems,
@@ -158,3 +160,30 @@ def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     )
     by = general_systems if _size(instruction) <= LARGEST_GENERAL else general_systems_by_blocks
     return _finished(frame, by(systems, frame.machine))
+
+
+def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of `numpy.linalg.qr`'s custom calls: Q and R, or R alone."""
+    (a,) = instruction.operands
+    shape, dtype = a.array_shape, frame.index_dtype
+    *_, (r, r_memory) = results
+    rows, columns = shape.dimensions[-2:]
+    # Copies of everything are counted in 32 bits.
+    is_small = (rows + columns + 3 * BLOCK) ** 2 < 1 << 30
+    real = shape.element_type in (ElementType.F32, ElementType.F64)
+    if not (real and is_small and shape.size and a in frame.inputs):
+        return library_call(frame, instruction, results)
+    made_r = Matrices(r_memory, r.array_shape, dtype)
+    factors = Orthogonal(
+        made_r.batch,
+        rows,
+        columns,
+        memory_dtype(shape.element_type),
+        matrix=Matrices(frame.inputs[a], shape, dtype),
+        store_r=made_r.store,
+        r_rows=made_r.rows,
+    )
+    if len(results) == 2:
+        made_q = Matrices(results[0][1], results[0][0].array_shape, dtype)
+        factors = replace(factors, store_q=made_q.store, q_columns=made_q.columns)
+    return _finished(frame, orthogonal_factors(factors, frame.machine))

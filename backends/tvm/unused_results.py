@@ -1,0 +1,70 @@
+"""Factorisations of which one result alone is used become those that make no other.
+
+without_unused_results(roots)        qr(a)[1] -> qr_r(a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.graph import Instruction
+from tracejit.ops.base import make
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
+from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.shapes import TupleShape
+from tracejit.targets import LINEAR_ALGEBRA
+from tracejit.traversal import in_order, transform
+
+# By target and the only result that is used: another target that makes it alone.
+_ALONE = {
+    (LINEAR_ALGEBRA + target, number): LINEAR_ALGEBRA + other
+    for target, number, other in [
+        ("qr", 1, "qr_r"),
+        ("eigh_l", 0, "eigvalsh_l"),
+        ("eigh_u", 0, "eigvalsh_u"),
+        ("svd", 1, "svdvals"),
+        ("svd_full", 1, "svdvals"),
+    ]
+}
+
+
+def without_unused_results(roots: Sequence[Instruction]) -> list[Instruction]:
+    """Equal ``roots``, but for rounding."""
+    others = _others(roots)
+
+    def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+        if instruction.op is GET_TUPLE_ELEMENT and instruction.operands[0] in others:
+            return get_tuple_element(operands[0], 0)
+        if instruction not in others:
+            return None
+        number, target = others[instruction]
+        own = {
+            "custom_call_target": target,
+            "shape": TupleShape((instruction.element_shapes[number],)),
+        }
+        return make(CUSTOM_CALL, *operands, **{**instruction.attributes, **own})
+
+    return transform(roots, visit) if others else list(roots)
+
+
+def _others(roots: Sequence[Instruction]) -> dict[Instruction, tuple[int, str]]:
+    """The calls to replace, each with the number of its result and the other target."""
+    order = in_order(roots)
+    used: dict[Instruction, set[int]] = {i: set() for i in order if i.op is CUSTOM_CALL}
+    for root in roots:
+        used.pop(root, None)
+    for instruction in order:
+        for operand in instruction.operands:
+            if operand not in used:
+                continue
+            if instruction.op is GET_TUPLE_ELEMENT:
+                used[operand].add(instruction.attributes["index"])
+            else:
+                del used[operand]
+    found = {}
+    for call, numbers in used.items():
+        for number in numbers:
+            key = call.attributes["custom_call_target"], number
+            if len(numbers) == 1 and key in _ALONE:
+                found[call] = number, _ALONE[key]
+    return found
