@@ -34,7 +34,7 @@ from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
-from tracejit.ops.indexing import GATHER
+from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
@@ -130,6 +130,7 @@ class _Fusion:
         for instruction in self.order:
             for operand in instruction.operands:
                 self.users[operand].append(instruction)
+        self.writers = _writers(self.order)
         self.memory = {i for i in self.order if is_given(i)}
         self.memory.update(self.outputs)
         self.memory.update(effects)
@@ -219,10 +220,13 @@ class _Fusion:
         if user.op is OPTIMIZATION_BARRIER:
             return cost > 0
         if user.op is DYNAMIC_UPDATE_SLICE and operand is user.operands[1]:
+            if cost and not self._is_made_in_time(user):
+                return True
             # To store it first costs less than to copy all that is not updated.
             small = SMALL_UPDATE * operand.array_shape.size <= user.array_shape.size
-            if small and reads_elsewhere(user, self._is_stored):
-                return True
+            if not reads_elsewhere(user, self._is_stored):
+                return False
+            return cost > 0 or small or not _is_view(operand)
         if user.op is TUPLE:
             above = self.users[user]
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
@@ -239,6 +243,43 @@ class _Fusion:
             self.memory.add(stripped(operand))
             return False
         return cost > 0 or not _is_view(operand)
+
+    def _is_made_in_time(self, update: Instruction) -> bool:
+        """Whether what an update writes may be computed as late as it is written.
+
+        What it is made of must not be kept for it: all that is written over that comes later.
+        """
+        array = stripped(update.operands[0])
+        stack = [update.operands[1]]
+        seen: set[Instruction] = set()
+        while stack:
+            instruction = stack.pop()
+            if instruction in seen:
+                continue
+            seen.add(instruction)
+            if not self._is_stored(instruction):
+                stack.extend(instruction.operands)
+                continue
+            writers = self.writers.get(stripped(instruction), ())
+            if stripped(instruction) is not array and (
+                len(writers) > FEW_WRITERS
+                or not all(self._is_after(writer, update) for writer in writers)
+            ):
+                return False
+        return True
+
+    def _is_after(self, late: Instruction, early: Instruction) -> bool:
+        """Whether ``late`` is known to need ``early``; few instructions are asked."""
+        stack = [late]
+        seen: set[Instruction] = set()
+        while stack and len(seen) < NEAR:
+            instruction = stack.pop()
+            if instruction is early:
+                return True
+            if instruction not in seen and instruction.serial > early.serial:
+                seen.add(instruction)
+                stack.extend(instruction.operands)
+        return False
 
     def _is_stored(self, instruction: Instruction) -> bool:
         """Whether an instruction has memory or will have, if that is known yet."""
@@ -290,6 +331,25 @@ class _Fusion:
                 size, chains = self.size[instruction], {instruction: self.chain[instruction]}
                 kernels.append(Kernel([instruction], heart, size, chains))
         return kernels
+
+
+def _writers(order: Iterable[Instruction]) -> dict[Instruction, list[Instruction]]:
+    """What may work in the memory of an instruction's array, by instruction."""
+    found: dict[Instruction, list[Instruction]] = {}
+    for instruction in order:
+        if instruction.op is DYNAMIC_UPDATE_SLICE:
+            arrays = list(instruction.operands[:1])
+        elif instruction.op in (SCATTER, WHILE):
+            arrays = list(instruction.operands)
+        else:
+            continue
+        while arrays:
+            array = stripped(arrays.pop())
+            if array.op is TUPLE:
+                arrays.extend(array.operands)
+            else:
+                found.setdefault(array, []).append(instruction)
+    return found
 
 
 def _copies(broadcast: Instruction) -> int:
@@ -390,6 +450,9 @@ SCALAR_MERGE_LIMIT = 32
 SCALAR_SIZE_LIMIT = 500
 # Updates of at most such a part of an array that are made of other elements of it are stored first.
 SMALL_UPDATE = 4
+# How many instructions are asked whether one needs another, and which of how many writers do.
+NEAR = 256
+FEW_WRITERS = 4
 # Longer vectors have a kernel of their own.
 MOST_GATHERED = 8
 

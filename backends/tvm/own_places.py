@@ -6,12 +6,13 @@ element, may be computed while it is stored. Any other has to be computed before
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
-from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, RESHAPE
+from tracejit.ops.constants import CONSTANT
+from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, RESHAPE, SLICE
 
 
 def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool]) -> bool:
@@ -20,13 +21,15 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
     ``update`` is a DynamicUpdateSlice or a Scatter; ``is_stored`` tells what has memory.
     """
     array = stripped(update.operands[0])
+    places: list[Instruction | int] = []
     if update.op is DYNAMIC_UPDATE_SLICE:
         _, value, *starts = update.operands
         if value.array_shape.size == 1:
             return False
         stack = [(value, True), *((start, False) for start in starts)]
+        places = _starts(update.operands[0], starts, value)
     else:
-        value, starts = update, []
+        value = update
         stack = [(operand, False) for operand in update.operands[1:]]
     seen: set[tuple[Instruction, bool]] = set()
     while stack:
@@ -41,16 +44,38 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
             continue
         if (
             straight
-            and instruction.op is DYNAMIC_SLICE
+            and instruction.op in (DYNAMIC_SLICE, SLICE)
             and stripped(instruction.operands[0]) is array
+            and instruction.operands[0].shape == update.operands[0].shape
+            and instruction.array_shape.dimensions == value.array_shape.dimensions
+            and _places(instruction) == places
         ):
-            _, *places = instruction.operands
-            same = instruction.array_shape.dimensions == value.array_shape.dimensions
-            if same and places == starts:
-                stack.extend((place, False) for place in places)
-                continue
+            stack.extend((start, False) for start in instruction.operands[1:])
+            continue
         keeps = straight and (
             instruction.op is RESHAPE or pointwise.get(instruction.op) is not None
         )
         stack.extend((operand, keeps) for operand in instruction.operands)
     return False
+
+
+def _places(view: Instruction) -> list[Instruction | int] | None:
+    """Where a Slice or a DynamicSlice begins in each dimension; None of what has strides."""
+    if view.op is DYNAMIC_SLICE:
+        operand, *starts = view.operands
+        return _starts(operand, starts, view)
+    cuts = view.attributes["slice"]
+    return [cut.start for cut in cuts] if all(cut.stride == 1 for cut in cuts) else None
+
+
+def _starts(
+    array: Instruction, starts: Sequence[Instruction], part: Instruction
+) -> list[Instruction | int]:
+    """Where a part begins that is forced to lie inside an array: numbers where they are known."""
+    sizes = zip(array.array_shape.dimensions, part.array_shape.dimensions, strict=True)
+    return [
+        min(max(int(start.attributes["literal"]), 0), whole - size)
+        if start.op is CONSTANT
+        else start
+        for start, (whole, size) in zip(starts, sizes, strict=True)
+    ]

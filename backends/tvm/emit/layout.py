@@ -153,4 +153,4 @@ def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Result
     ones = [1] * len(dimensions)
     address = strided(dimensions, ones, [0] * len(dimensions))
     stored = Store(update, target, address, offset, compute=False)
-    return seq(*copied, pointwise(frame, update.array_shape.dimensions, [stored], 1))
+    return seq(*copied, pointwise(frame, update.array_shape.dimensions, [stored], frame.cost))

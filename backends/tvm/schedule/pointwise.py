@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.kernels.tile import pieces
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.transposing import Turned, in_tiles, turned
@@ -144,38 +145,42 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             counts.append(_count(inner, positions))
         return nest(counts, scalar, parallel=parallel, dtype=frame.index_dtype)
 
+    start: list[Expr] = [const(0, frame.index_dtype)]
+
+    def vector(width: int = lanes) -> list[Stmt]:
+        allocations: list[Stmt] = []
+
+        def lanes_body(lane: Expr) -> Stmt:
+            index = lane if frame.index_dtype == "int32" else tirx.Cast(frame.index_dtype, lane)
+            positions[inner.last] = start[0] + index
+            emitter, statements = element(lane, width)
+            allocations.extend(emitter.allocations)
+            return seq(*statements)
+
+        body = loop(width, lanes_body, VECTORIZED)
+        return [*allocations, body]
+
     rest: list[Stmt] = []
     blocks = -(-inner.extent // lanes)
     if frame.apart and inner.extent % lanes:
-        # The last elements one by one: an overlapping vector would compute some of them twice.
+        # The last elements in narrower vectors: an overlapping one would compute some twice.
         blocks = inner.extent // lanes
-        done = blocks * lanes
 
-        def place_last(number: Expr) -> None:
-            positions[inner.last] = number + const(done, frame.index_dtype)
+        def ends() -> list[Stmt]:
+            written: list[Stmt] = []
+            for first, width in pieces(inner.extent - blocks * lanes, lanes // 2):
+                start[0] = const(blocks * lanes + first, frame.index_dtype)
+                positions[inner.last] = start[0]
+                written += vector(width) if width > 1 else scalar()
+            return written
 
-        last = [*counts, Count(inner.extent - done, place_last)]
-        rest = [nest(last, scalar, dtype=frame.index_dtype)]
-    start: list[Expr] = [const(0, frame.index_dtype)]
+        rest = [nest(counts, ends, dtype=frame.index_dtype)]
 
     def place(number: Expr) -> None:
         first = number * const(lanes, frame.index_dtype)
         if inner.extent % lanes and not rest:
             first = tirx.min(first, const(inner.extent - lanes, frame.index_dtype))
         start[0] = first
-
-    def vector() -> list[Stmt]:
-        allocations: list[Stmt] = []
-
-        def lanes_body(lane: Expr) -> Stmt:
-            index = lane if frame.index_dtype == "int32" else tirx.Cast(frame.index_dtype, lane)
-            positions[inner.last] = start[0] + index
-            emitter, statements = element(lane)
-            allocations.extend(emitter.allocations)
-            return seq(*statements)
-
-        body = loop(lanes, lanes_body, VECTORIZED)
-        return [*allocations, body]
 
     outer = 1
     for count in counts:
