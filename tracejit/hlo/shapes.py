@@ -16,6 +16,16 @@ from tracejit.shapes import TOKEN, AnyShape, ElementType, Layout, Shape, TupleSh
 
 _MOST_NESTED = 64
 _ELEMENT_TYPES = {t.value: t for t in ElementType}
+# XLA's that no array here can have.
+_OTHER_TYPES = frozenset(
+    {
+        *("s1", "s2", "u1", "u2", "f4e2m1fn", "f8e3m4", "f8e4m3", "f8e4m3b11fnuz"),
+        *("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0fnu", "opaque"),
+    }
+)
+BUFFER = "b"
+"""What a buffer's shape begins with: ``b(f32[4])``, memory that a custom call pins."""
+NO_BUFFERS = "buffers, written b(...), are not supported"
 _PROPERTY = re.compile(r"(T|L|E|S|D|M|SC|P|#|\*)((?:\((?:[^()]|\([^()]*\))*\))+)")
 # An array's shape as nearly all text writes it, which is looked up whole.
 _PLAIN = re.compile(r"[a-z]+[0-9a-z]*\[[0-9,]*\](?:\{[0-9,]*\})?(?!\s*[{/])")
@@ -94,6 +104,10 @@ def _read_array(lexer: Lexer) -> AnyShape:
 def _read_any_array(lexer: Lexer) -> AnyShape:
     offset = lexer.token.offset
     name = lexer.word("a shape")
+    if name == BUFFER and lexer.at("("):
+        raise lexer.error(NO_BUFFERS, offset)
+    if name in _OTHER_TYPES:
+        raise lexer.error(f"element type {name} is not supported", offset)
     if name not in _ELEMENT_TYPES and name != "token":
         raise lexer.error(f"element type {name} is not known", offset)
     lexer.expect("[")

@@ -17,7 +17,7 @@ from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal, split_tuple
 from tracejit.hlo.metadata import read_fields
 from tracejit.hlo.program import Block, Program, Statement
-from tracejit.hlo.shapes import read_shape
+from tracejit.hlo.shapes import BUFFER, NO_BUFFERS, read_shape
 from tracejit.ops.constants import CONSTANT, PARAMETER, TUPLE
 from tracejit.ops.control import CALL
 from tracejit.ops.dumps import ASYNC_DONE, ASYNC_START, ASYNC_UPDATE
@@ -152,7 +152,7 @@ class Reader:
         base, _, part = opcode.rpartition("-")
         op = self.opcodes.get(base)
         if op is None or part not in _ASYNC_PARTS:
-            raise lexer.error(f"opcode {opcode} is not known", offset)
+            raise self.no_opcode(opcode, offset)
         statement.op = _ASYNC_PARTS[part]
         if part != "start":
             self.operands(statement)
@@ -233,13 +233,17 @@ class Reader:
             if not lexer.at(")"):
                 lexer.expect(",")
 
+    def no_opcode(self, word: str, offset: int) -> HloParseError:
+        is_buffer = word == BUFFER and self.lexer.at("(")
+        return self.lexer.error(NO_BUFFERS if is_buffer else f"opcode {word} is not known", offset)
+
     def written_inside(
         self, statement: Statement, opcode: str, shape: AnyShape | None, offset: int
     ) -> str:
         """The name of an operand that is written out where it is taken, without attributes."""
         op = self.opcodes.get(opcode)
         if op is None:
-            raise self.lexer.error(f"opcode {opcode} is not known", offset)
+            raise self.no_opcode(opcode, offset)
         name = f"{statement.name}/{len(statement.operands)}"
         inner = Statement(name, offset, op, shape, [], {}, None)
         with self.nesting(offset):
