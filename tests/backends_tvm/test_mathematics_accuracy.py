@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from tests.backends_tvm.accuracy_page import STATED
 from tests.backends_tvm.mathematics_harness import (
     FLOATS,
     TARGETS,
@@ -117,6 +118,12 @@ def in_domain(function: Function, x: np.ndarray) -> np.ndarray:
     open_end = function.name in ("log", "log1p", "atanh", "rsqrt")
     inside = (x > low) & (x < high) if open_end else (x >= low) & (x <= high)
     return x[inside]
+
+
+def test_the_page_states_what_is_tested() -> None:
+    tested = {function.name: function.ulps for function in FUNCTIONS}
+    tested |= {"abs": (0, 0), "pow": (1, 1.5), "atan2": (1.5, 1.5)}
+    assert {name: stated[:2] for name, stated in STATED.items()} == tested
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from tests.backends_tvm.accuracy_page import STATED
 from tests.backends_tvm.mathematics_harness import TARGETS, evaluate
 from tracejit.backends.tvm.mathematics import complex as mathematics
 
@@ -88,6 +89,11 @@ def worst(actual: np.ndarray, expected: list[Any], dtype: str) -> tuple[float, i
         if not error <= largest:
             largest, place = float(error), at
     return largest, place
+
+
+def test_the_page_states_what_is_tested() -> None:
+    stated = {name: bounds[2] for name, bounds in STATED.items() if not math.isnan(bounds[2])}
+    assert stated == {name: bound for name, (_, bound) in FUNCTIONS.items() if name != "sign"}
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)

@@ -134,7 +134,7 @@ def atan(x: Value) -> Value:
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), within 1 ulp; C's results at zeros and infinities."""
+    """The angle of the point (x, y), within 1.5 ulp; C's results at zeros and infinities."""
     kind = x.kind
     over, under = absolute(y), absolute(x)
     # Infinity over or under a number is 1/0 or 0/1 (a NaN stays one), infinity over itself 1/1.
