@@ -60,7 +60,7 @@ def interpret(
     """
     devices = load("tracejit.runtime.per_device")
     with _stream(seed).running():
-        return devices.interpret(_program(module), arrays, replicas, partitions)
+        return devices.interpret(_program("interpret", module), arrays, replicas, partitions)
 
 
 class Compiled(CompiledProgram):
@@ -138,7 +138,7 @@ def compile(
     Raises `AttributeValueError` for an unknown target, `CompilationError` for an op that cannot be
     compiled.
     """
-    return Compiled(_program(module), target, seed, donate)
+    return Compiled(_program("compile", module), target, seed, donate)
 
 
 def _stream(seed: int) -> Stream:
@@ -159,8 +159,15 @@ def _leaf_count(shape: AnyShape) -> int:
     return sum(map(_leaf_count, shape.elements)) if isinstance(shape, TupleShape) else 1
 
 
-def _program(given: Module | Computation) -> Module:
-    return given if isinstance(given, Module) else Module(given.name, given)
+def _program(function: str, given: Module | Computation) -> Module:
+    if isinstance(given, Computation):
+        return Module(given.name, given)
+    if not isinstance(given, Module):
+        hint = "; hlo.parse reads text" if isinstance(given, str) else "; jit takes functions"
+        raise ArgumentError(
+            f"{function}: a module or a computation is needed, not {type(given).__name__}{hint}"
+        )
+    return given
 
 
 class Place(NamedTuple):

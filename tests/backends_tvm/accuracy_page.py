@@ -1,4 +1,4 @@
-"""What docs/accuracy.md states: each function's bounds in f32, f64 and complex numbers, else NaN."""
+"""What docs/accuracy.md states: each function's bounds in f32, f64 and complex; NaN for none."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,19 @@ def test_refused(value: Any, text: str) -> None:
 def test_refused_options(function: Any, options: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         tj.jit(function, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: tj.compile("HloModule m"), "compile: a module or .* not str; hlo.parse reads"),  # type: ignore[arg-type]
+        (lambda: tj.interpret(np.sin, X), "interpret: a module or .*; jit takes functions"),  # type: ignore[arg-type]
+        (lambda: tj.hlo.parse(b"HloModule m"), "hlo.parse: text is needed, not bytes"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_program_is_refused(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        call()
 
 
 def test_positions_may_be_numpys_integers() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracejit.attributes import Kind
-from tracejit.errors import ShapeError, TracejitError
+from tracejit.errors import ArgumentError, ShapeError, TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.elided import THREADED, with_more
@@ -36,8 +36,10 @@ def parse(text: str) -> Module:
     """The module that ``text`` describes.
 
     Raises `HloParseError`, with line and column, when it is not HLO text, uses an opcode that
-    the op table lacks, or breaks an op's shape rule.
+    the op table lacks, or breaks an op's shape rule. Raises `ArgumentError` for what is no text.
     """
+    if not isinstance(text, str):
+        raise ArgumentError(f"hlo.parse: text is needed, not {type(text).__name__}")
     lexer = Lexer(text)
     program = Reader(lexer).program()
     header = program.header
