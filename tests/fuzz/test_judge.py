@@ -138,6 +138,16 @@ def test_rounding_inside_of_a_loop() -> None:
     assert found(entry, one, [float(expected) * 100], False)
 
 
+def test_what_chance_leaves_alone_in_six_runs() -> None:
+    """Six rounded numbers may all lie below what they are, but not below half of that."""
+    given = np.linspace(1, 2, 6, dtype=np.float32)
+    x = ops.parameter(0, Shape(ElementType.F32, (6,)))
+    double = ops.mul(x, ops.full_like(x, 2))
+    for factor, is_free in ((2, True), (1, False)):
+        entry = entry_of(ops.lt(double, constant(factor * given)), x)
+        assert found(entry, given, [True] * 6, False) is not is_free
+
+
 def test_what_is_said_of_single_ops_holds_in_graphs() -> None:
     x = ops.parameter(0, Shape(ElementType.F64))
     entry = entry_of(ops.sub(ops.log1p(x), ops.full_like(x, 0.5)), x)
