@@ -9,7 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
-from tracejit.backends.tvm.emit.linalg import qr, solve
+from tracejit.backends.tvm.emit.linalg import eigvalsh, qr, solve
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -25,7 +25,14 @@ from tracejit.targets import LINEAR_ALGEBRA, kernel_for
 # The custom calls of linear algebra that are compiled.
 _COMPILED = {
     LINEAR_ALGEBRA + name: rule
-    for name, rule in {"qr": qr, "qr_complete": qr, "qr_r": qr, "solve": solve}.items()
+    for name, rule in {
+        "eigvalsh_l": eigvalsh,
+        "eigvalsh_u": eigvalsh,
+        "qr": qr,
+        "qr_complete": qr,
+        "qr_r": qr,
+        "solve": solve,
+    }.items()
 }
 
 

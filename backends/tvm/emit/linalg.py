@@ -16,6 +16,7 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
 )
 from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
+from tracejit.backends.tvm.kernels.symmetric import Symmetric, symmetric_eigenvalues
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
     Systems,
@@ -35,6 +36,8 @@ from tracejit.shapes import ElementType, Shape
 # Up to these sizes kernels that take a matrix as a whole are as fast as blocks, or faster.
 LARGEST = 64
 LARGEST_GENERAL = 48
+# Beyond this LAPACK, which takes blocks together, makes a matrix tridiagonal in less time.
+LARGEST_EIGENVALUES = 512
 
 
 def has_kernel(instruction: Instruction) -> bool:
@@ -187,3 +190,30 @@ def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         made_q = Matrices(results[0][1], results[0][0].array_shape, dtype)
         factors = replace(factors, store_q=made_q.store, q_columns=made_q.columns)
     return _finished(frame, orthogonal_factors(factors, frame.machine))
+
+
+def eigvalsh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of `numpy.linalg.eigvalsh`'s custom calls."""
+    (a,) = instruction.operands
+    shape, dtype = a.array_shape, frame.index_dtype
+    real = shape.element_type in (ElementType.F32, ElementType.F64)
+    size = shape.dimensions[-1]
+    if not (real and shape.size and a in frame.inputs and size <= LARGEST_EIGENVALUES):
+        return library_call(frame, instruction, results)
+    given = Matrices(frame.inputs[a], shape, dtype)
+    ((_, memory),) = results
+    lower = instruction.attributes["custom_call_target"].endswith("l")
+
+    def put(b: Expr, i: Expr, value: Expr) -> Stmt:
+        place = b.astype(dtype) * const(size, dtype) + i.astype(dtype)
+        return store(memory, place, value)
+
+    element_dtype = memory_dtype(shape.element_type)
+    problem = Symmetric(
+        given.batch,
+        size,
+        element_dtype,
+        matrix=lambda b, i, j: given(b, i, j) if lower else given(b, j, i),
+        store=put,
+    )
+    return _finished(frame, symmetric_eigenvalues(problem, frame.machine))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tvm import DataType
+
 from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 
 # The integer of a number's bits, where the exponent begins in it, and the greatest exponent of a
@@ -26,6 +28,17 @@ class Powers:
             found > self._const(self._greatest + 1), self._const((self._greatest + 1) // 2), found
         )
         return tirx.max(tirx.min(found, self._const(self._greatest)), self._const(1))
+
+    def magnitude(self, value: Expr) -> Expr:
+        """The bits of the absolute value, in the order of the numbers, NaN last."""
+        most = (1 << (8 * int(DataType(self.bits).itemsize) - 1)) - 1
+        return reinterpret(self.bits, value) & self._const(most)
+
+    def is_finite(self, value: Expr) -> Expr:
+        """Whether ``value``, not negative, is neither infinite nor NaN."""
+        return reinterpret(self.bits, value) >> self._const(self._shift) <= self._const(
+            self._greatest + 1
+        )
 
     def power(self, exponent: Expr) -> Expr:
         """The number with that exponent."""
