@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +12,6 @@ from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.known import (
     ERF_INV,
     FOURIER,
-    FOURIER_COLUMNS,
-    INVERSE_FOURIER,
     THREEFRY,
 )
 from tracejit.backends.work import work_of
@@ -142,7 +142,7 @@ def counted(
 
 def _is_in_vectors(instruction: Instruction) -> bool:
     op = instruction.op
-    if op in (CONSTANT, PARAMETER):
+    if op in (CONSTANT, PARAMETER, FOURIER):
         return True
     if op.family not in _POINTWISE and op not in _IN_VECTORS:
         return False
@@ -220,10 +220,9 @@ def _work(instruction: Instruction, count: int) -> tuple[int, int]:
     op = instruction.op
     if op in (THREEFRY, ERF_INV):
         return (count * cost_of(instruction), 0) if op is THREEFRY else (0, count)
-    if op in (FOURIER, INVERSE_FOURIER):
-        return 5 * count * (instruction.array_shape.dimensions[-1].bit_length() - 1), 0
-    if op is FOURIER_COLUMNS:
-        return 5 * count * (instruction.attributes["sizes"][1].bit_length() - 1), 0
+    if op is FOURIER:
+        radices = instruction.attributes["radices"] + instruction.attributes["more_radices"]
+        return 5 * count * (math.prod(radices).bit_length() - 1), 0
     flops, transcendentals = work_of(instruction)
     if op is REDUCE_WINDOW:
         operand = instruction.operands[0].array_shape

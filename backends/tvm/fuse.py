@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cost import (
     longest_chain,
     size_of,
 )
-from tracejit.backends.tvm.known import FOURIER, FOURIER_COLUMNS, INVERSE_FOURIER
+from tracejit.backends.tvm.known import FOURIER
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
@@ -43,8 +43,7 @@ from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order
 
 # Ops whose kernels read their operands many times, or as they lie.
-_FOURIER = (FOURIER, FOURIER_COLUMNS, INVERSE_FOURIER)
-_BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, *_FOURIER)
+_BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, FOURIER)
 
 
 @dataclass

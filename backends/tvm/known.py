@@ -21,37 +21,29 @@ def _same(operand: Shape) -> Shape:
     return operand
 
 
-def _first(operand: Shape, _: Shape) -> Shape:
-    return operand
-
-
-def _stated(_operand: Shape, _table: Shape, *, shape: Shape, **_: object) -> Shape:
+def _stated(_operand: Shape, *_tables: Shape, shape: Shape, **_: object) -> Shape:
     return shape
 
 
-FOURIER = Op("Fourier", "fourier", "spectra", "fourier", _first)
-"""The transform of rows of complex numbers, given the factors of `schedule.fourier`.
-
-Its operand may be real, pairs that stand for complex numbers, and so may what it makes.
-"""
-INVERSE_FOURIER = Op("InverseFourier", "inverse-fourier", "spectra", "inverse_fourier", _first)
-
-FOURIER_COLUMNS = Op(
-    "FourierColumns",
-    "fourier-columns",
+FOURIER = Op(
+    "Fourier",
+    "fourier",
     "spectra",
-    "fourier_columns",
+    "fourier",
     _stated,
     (
-        Attribute("sizes", Kind.INTS),
+        Attribute("count", Kind.INT),
+        Attribute("columns", Kind.INT),
+        Attribute("radices", Kind.INTS),
+        Attribute("more_radices", Kind.INTS),
         Attribute("inverse", Kind.BOOL),
-        Attribute("turned", Kind.BOOL),
-        Attribute("gap", Kind.INT),
         Attribute("shape", Kind.SHAPE),
     ),
 )
-"""The same along the middle one of three ``sizes``, of whatever shape operand and result have; see
-`schedule.fourier_columns`."""
+"""The transform that `schedule.fourier_plan` describes, of whatever shape operand and result have.
+
+Complex numbers may be pairs of real ones. The other operands are the table and the plan.
+"""
 
 
 ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from tracejit.backends.tvm.known import FOURIER, FOURIER_COLUMNS, INVERSE_FOURIER
-from tracejit.backends.tvm.schedule import fourier, fourier_columns
-from tracejit.backends.tvm.schedule.fourier_columns import column_factors, turning_factors
+from tracejit.backends.tvm.known import FOURIER
+from tracejit.backends.tvm.schedule.fourier_plan import Column, Transform, columns, split, told
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import constant
@@ -34,9 +34,6 @@ from tracejit.shapes import ElementType, Shape
 
 _COMPLEX = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
 
-_GAP = 16
-"""Numbers between rows of a power of two, which would compete for the same lines of a cache."""
-
 _TABLE = 4096
 """Factors of the halves of a real transform: more are products of two."""
 
@@ -50,6 +47,8 @@ def expanded(instruction: Instruction) -> Instruction | None:
         return None
     is_real, inverse = kind in ("RFFT", "IRFFT"), kind in ("IFFT", "IRFFT")
     *others, last = lengths
+    if is_real and last % 2:
+        return None
     points = last // 2 if is_real else last
     if operand.op is TRANSPOSE and kind in ("FFT", "IFFT") and not others:
         (given,) = operand.operands
@@ -72,24 +71,12 @@ def expanded(instruction: Instruction) -> Instruction | None:
     return value
 
 
-def _is_power(length: int) -> bool:
-    return length.bit_count() == 1
-
-
-def _halves(length: int) -> tuple[int, int]:
-    """Two lengths, as equal as may be, whose product is ``length``."""
-    first = 1 << ((length.bit_length() - 1) // 2)
-    return first, length // first
-
-
 def _has_rows(length: int) -> bool:
-    if not _is_power(length) or length < fourier.SHORTEST:
-        return False
-    return length <= fourier.LONGEST or _halves(length)[1] <= fourier_columns.LONGEST
+    return split(length) is not None
 
 
 def _has_columns(length: int) -> bool:
-    return _is_power(length) and fourier_columns.SHORTEST <= length <= fourier_columns.LONGEST
+    return bool(columns(length))
 
 
 def _rows(operand: Instruction, inverse: bool, real_result: bool = False) -> Instruction:
@@ -104,49 +91,56 @@ def _rows(operand: Instruction, inverse: bool, real_result: bool = False) -> Ins
         length //= 2
     kind = _COMPLEX.get(element_type, element_type)
     result = shape.with_element_type(kind).with_dimensions((*outer, length))
-    last = result.with_dimensions((*outer, 2 * length)) if real_result else result
     if real_result:
-        last = last.with_element_type(kind.real)
-    if length <= fourier.LONGEST:
-        table = constant(fourier.factors(length, inverse), kind.real)
-        op = INVERSE_FOURIER if inverse else FOURIER
-        return Instruction(op, (operand, table), last, {})
-    first, second = _halves(length)
-    count = math.prod(outer)
-    between = result.with_dimensions((count, second, first + _GAP))
-    turns = turning_factors(first, second, inverse)
-    turned = _columns(operand, (count, first, second), inverse, between, _GAP, turns)
-    return _columns(turned, (count, second, first), inverse, last, _GAP)
-
-
-def _columns(
-    operand: Instruction,
-    sizes: tuple[int, int, int],
-    inverse: bool,
-    shape: Shape,
-    gap: int = 0,
-    turns: np.ndarray | None = None,
-) -> Instruction:
-    """Transforms along the middle one of ``sizes``; with ``turns`` the first of a long one's."""
-    is_turned = turns is not None
-    factors = column_factors(sizes[1], inverse) if turns is None else turns
-    table = constant(factors, shape.element_type.real)
-    given = {"sizes": sizes, "inverse": inverse, "turned": is_turned, "gap": gap, "shape": shape}
-    return make(FOURIER_COLUMNS, operand, table, **given)
+        result = shape.with_element_type(kind.real).with_dimensions((*outer, 2 * length))
+    ways = split(length)
+    assert ways is not None
+    return _transform(operand, math.prod(outer), 1, ways, inverse, result)
 
 
 def _along(operand: Instruction, axis: int, inverse: bool) -> Instruction:
     """Transforms along an axis before the last."""
     shape = operand.array_shape
     sizes = shape.dimensions
-    strips = (math.prod(sizes[:axis]), sizes[axis], math.prod(sizes[axis + 1 :]))
-    return _columns(operand, strips, inverse, shape)
+    ways = columns(sizes[axis])[:1]
+    count, strips = math.prod(sizes[:axis]), math.prod(sizes[axis + 1 :])
+    return _transform(operand, count, strips, ways, inverse, shape)
+
+
+def _transform(
+    operand: Instruction,
+    count: int,
+    strips: int,
+    ways: Sequence[Column],
+    inverse: bool,
+    shape: Shape,
+) -> Instruction:
+    part = shape.element_type.real
+    plan, table = told(Transform(count, strips, tuple(ways), inverse, part.dtype.itemsize))
+    return make(
+        FOURIER,
+        operand,
+        constant(table, part),
+        constant(plan, ElementType.S64),
+        count=count,
+        columns=strips,
+        radices=ways[0].radices,
+        more_radices=ways[1].radices if len(ways) == 2 else (),
+        inverse=inverse,
+        shape=shape,
+    )
 
 
 @functools.lru_cache(maxsize=64)
 def _turns(points: int, start: int, count: int, step: int) -> np.ndarray:
     """Of numbers start, start + step …: by which they turn where ``points`` are half a turn."""
     return np.asarray(np.exp(-1j * np.pi * (start + step * np.arange(count)) / points))
+
+
+def _halves(length: int) -> tuple[int, int]:
+    """Two lengths, as equal as may be, whose product is ``length``."""
+    first = next(n for n in range(math.isqrt(length), 0, -1) if length % n == 0)
+    return first, length // first
 
 
 def _factors(points: int, like: Instruction) -> tuple[Instruction, Instruction]:

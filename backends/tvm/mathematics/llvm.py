@@ -44,7 +44,7 @@ class Function:
 
     def literal(self, kind: Kind, number: float) -> Value:
         """A constant in every lane, rounded to ``kind``."""
-        text = _literal(kind, number)
+        text = literal(kind, number)
         return Value(self, kind, text if self.lanes == 1 else f"splat ({kind.llvm} {text})")
 
     def emit(self, kind: Kind, instruction: str) -> Value:
@@ -145,7 +145,7 @@ def module_text(functions: Sequence[str]) -> str:
     return "\n".join([*functions, weights, ""])
 
 
-def _literal(kind: Kind, number: float) -> str:
+def literal(kind: Kind, number: float) -> str:
     if not kind.is_float:
         value = int(number) & ((1 << kind.bits) - 1)
         return str(value - (1 << kind.bits) if value >> (kind.bits - 1) else value)

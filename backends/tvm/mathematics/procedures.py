@@ -1,0 +1,137 @@
+"""LLVM functions that loop over memory: what vector kernels are made of whose code must be small.
+
+    procedure = Procedure("twice", ["x"], ["count"], lanes=8)
+    def block(i):
+        at = procedure.address("%x", procedure.product(i, "32"))
+        procedure.put(procedure.get(FLOAT32, at) * 2.0, at)
+    procedure.loop("%count", block)
+    statement = procedure.called(body, [memory.data, count])
+
+TVM's passes see one call, and LLVM sees values and no memory for them. It inlines the procedure at
+every call, so one that is called in several places is code as many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tracejit.backends.tvm.mathematics.kinds import Kind
+from tracejit.backends.tvm.mathematics.llvm import Function, Value, literal, module_text
+from tracejit.backends.tvm.tir import Evaluate, Expr, Stmt, tirx
+
+
+class Procedure(Function):
+    """``int32 name(ptr …, i64 …)`` under construction, which returns 0.
+
+    Its parameters are called by their names, after a percent sign. Integers are the texts of i64
+    values, addresses those of pointers; vectors are `Value`.
+    """
+
+    def __init__(
+        self, name: str, pointers: Sequence[str], integers: Sequence[str], lanes: int
+    ) -> None:
+        super().__init__(name, [], lanes)
+        self._parameters = [f"ptr %{p}" for p in pointers] + [f"i64 %{i}" for i in integers]
+
+    def _made(self, instruction: str) -> str:
+        (name,) = self.fresh("%n")
+        self._lines.append(f"  {name} = {instruction}")
+        return name
+
+    def sum(self, a: str, b: str) -> str:
+        return b if a == "0" else a if b == "0" else self._made(f"add nsw i64 {a}, {b}")
+
+    def product(self, a: str, b: str) -> str:
+        if "0" in (a, b):
+            return "0"
+        return b if a == "1" else a if b == "1" else self._made(f"mul nsw i64 {a}, {b}")
+
+    def quotient(self, a: str, b: str) -> tuple[str, str]:
+        """The quotient of numbers that are not negative, and the rest."""
+        return self._made(f"udiv i64 {a}, {b}"), self._made(f"urem i64 {a}, {b}")
+
+    def lesser(self, a: str, b: str) -> str:
+        return self.chosen(self.holds("slt", a, b), "i64", a, b)
+
+    def holds(self, how: str, a: str, b: str) -> str:
+        """The i1 of a comparison."""
+        return self._made(f"icmp {how} i64 {a}, {b}")
+
+    def chosen(self, condition: str, kind: str, a: str, b: str) -> str:
+        return self._made(f"select i1 {condition}, {kind} {a}, {kind} {b}")
+
+    def address(self, base: str, offset: str) -> str:
+        """``offset`` bytes after ``base``."""
+        return base if offset == "0" else self._made(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def number(self, memory: str, index: int | str) -> str:
+        """The i64 at ``index`` in memory."""
+        address = self._made(f"getelementptr i64, ptr {memory}, i64 {index}")
+        return self._made(f"load i64, ptr {address}, align 8")
+
+    def get(self, kind: Kind, address: str) -> Value:
+        """A vector in memory."""
+        return self.emit(kind, f"load {self.type(kind)}, ptr {address}, align {kind.bits // 8}")
+
+    def put(self, value: Value, address: str) -> None:
+        kind = value.kind
+        self._lines.append(f"  store {value.typed}, ptr {address}, align {kind.bits // 8}")
+
+    def pair(self, kind: Kind, address: str) -> Value:
+        """Two numbers in memory, by turns in all lanes."""
+        two = f"<2 x {kind.llvm}>"
+        pair = self._made(f"load {two}, ptr {address}, align {kind.bits // 8}")
+        mask = ", ".join(f"i32 {lane % 2}" for lane in range(self.lanes))
+        lanes = f"<{self.lanes} x i32> <{mask}>"
+        return self.emit(kind, f"shufflevector {two} {pair}, {two} poison, {lanes}")
+
+    def by_turns(self, kind: Kind, first: float, second: float) -> Value:
+        """Two constants, by turns in all lanes."""
+        one, other = (f"{kind.llvm} {literal(kind, x)}" for x in (first, second))
+        lanes = ", ".join([one, other] * (self.lanes // 2))
+        return Value(self, kind, f"<{lanes}>")
+
+    def shuffled(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        """Lanes of ``a``, numbered from 0, and of ``b``, numbered on."""
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.emit(
+            a.kind, f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{mask}>"
+        )
+
+    def loop(self, count: str, body: Callable[[str], None]) -> None:
+        """``body`` of 0 … count - 1, at least once: ``count`` is positive."""
+        index, following, top, done, left = self.fresh("%i", "%next", "loop", "done", "%left")
+        before = self.block
+        self.jump(top)
+        self.start(top)
+        place = self.reserve(1)[0]
+        body(index)
+        self.fill(place, index, f"phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]")
+        self._lines.append(f"  {following} = add nuw nsw i64 {index}, 1")
+        self._lines.append(f"  {left} = icmp slt i64 {following}, {count}")
+        self._lines.append(f"  br i1 {left}, label %{top}, label %{done}")
+        self.start(done)
+
+    def when(self, condition: str, body: Callable[[], None]) -> None:
+        """``body`` if the i1 ``condition`` holds; it makes no value that is used later."""
+        then, done = self.fresh("then", "done")
+        self._lines.append(f"  br i1 {condition}, label %{then}, label %{done}")
+        self.start(then)
+        body()
+        self.jump(done)
+        self.start(done)
+
+    def called(self, arguments: Sequence[Expr]) -> Stmt:
+        """A call, pointers before integers, with the text of the procedure."""
+        text = "\n".join(
+            [
+                f"define i32 @{self.name}({', '.join(self._parameters)}) {{",
+                "entry:",
+                *self._rooms,
+                *self._lines,
+                "  ret i32 0",
+                "}",
+            ]
+        )
+        call = Evaluate(tirx.call_extern("int32", self.name, *arguments))
+        return tirx.AttrStmt(0, "pragma_import_llvm", module_text([text]), call)

@@ -1,0 +1,278 @@
+"""The code of Fourier transforms: loops around one body for each radix, told by a plan what to do.
+
+Complex numbers lie with their parts side by side, in memory and in vectors alike, so that every
+stage reads and writes alike, from wherever to wherever. A vector is a strip of columns.
+
+Stockham's algorithm: a stage of radix r, stride s and m groups reads x[q + s (p + k m)] and writes
+y[q + s (r p + k)] for each q < s and p < m, k being 0 … r - 1. r m s is the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracejit.backends.tvm.mathematics.kinds import KINDS
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.procedures import Procedure
+from tracejit.backends.tvm.schedule.fourier_plan import (
+    BEFORE_STAGES,
+    COARSE,
+    FINE,
+    FROM_MATRIX,
+    FROM_ROW,
+    LAST,
+    LENGTH,
+    PER_STAGE,
+    STAGES,
+    STRIPS,
+    TO_MATRIX,
+    TO_ROW,
+    Radix,
+    Transform,
+    circle,
+)
+
+POINTERS = ("source", "middle", "target", "scratch", "table", "plan")
+INTEGERS = ("sweep", "first", "count", "worker")
+
+
+def fourier_code(what: Transform, name: str) -> Procedure:
+    """The procedure: of sweep number ``sweep`` ``count`` strips, from the ``first`` on."""
+    return _Code(what, name).procedure
+
+
+class _Code:
+    def __init__(self, what: Transform, name: str) -> None:
+        self.what = what
+        self.kind = KINDS["float32" if what.itemsize == 4 else "float64"]
+        self.procedure = Procedure(name, POINTERS, INTEGERS, 2 * what.width)
+        self.number = 2 * what.itemsize
+        """Bytes of a complex number."""
+        self.vector = self.number * what.width
+        self.swap = [lane ^ 1 for lane in range(2 * what.width)]
+        code = self.procedure
+        self.scratch = code.address(
+            "%scratch", code.product("%worker", str(2 * self.number * what.room))
+        )
+        self.middle = "%middle"
+        if what.by_rows:
+            begin = code.product("%worker", str(self.number * what.middle))
+            self.middle = code.address(self.middle, begin)
+        self.plan = code.address("%plan", code.product("%sweep", str(8 * what.stride)))
+        self.told = [code.number(self.plan, str(field)) for field in range(BEFORE_STAGES)]
+        self.is_first = code.holds("eq", "%sweep", "0")
+        some = code.holds("sgt", "%count", "0")
+        code.when(some, lambda: code.loop("%count", self._strip))
+
+    def _strip(self, number: str) -> None:
+        code, told = self.procedure, self.told
+        matrix, strip = code.quotient(code.sum("%first", number), told[STRIPS])
+        first = code.lesser(code.product(strip, str(self.what.width)), told[LAST])
+        source, target, ahead = "%source", "%target", str(self.number)
+        if self.what.is_row:
+            source = code.chosen(self.is_first, "ptr", source, self.middle)
+            target = code.chosen(self.is_first, "ptr", self.middle, target)
+            ahead = code.chosen(self.is_first, "i64", told[TO_ROW], ahead)
+        offset = code.product(first, str(self.number))
+        source = code.address(source, code.sum(code.product(matrix, told[FROM_MATRIX]), offset))
+        offset = code.product(first, ahead)
+        target = code.address(target, code.sum(code.product(matrix, told[TO_MATRIX]), offset))
+        last = code.sum(told[STAGES], "-1")
+        code.loop(told[STAGES], lambda stage: self._stage(stage, last, source, target))
+        if self.what.is_row:
+            code.when(self.is_first, lambda: self._turned(strip, last, target))
+
+    def _scratch(self, stage: str) -> str:
+        """What ``stage`` writes."""
+        which = self.procedure.product(
+            self.procedure._made(f"and i64 {stage}, 1"), str(self.number * self.what.room)
+        )
+        return self.procedure.address(self.scratch, which)
+
+    def _stage(self, stage: str, last: str, source: str, target: str) -> None:
+        code = self.procedure
+        begins, ends = code.holds("eq", stage, "0"), code.holds("eq", stage, last)
+        if self.what.is_row:
+            ends = code.chosen(self.is_first, "i1", "false", ends)
+        vector = str(self.vector)
+        source = code.chosen(begins, "ptr", source, self._scratch(code.sum(stage, "1")))
+        target = code.chosen(ends, "ptr", target, self._scratch(stage))
+        from_row = code.chosen(begins, "i64", self.told[FROM_ROW], vector)
+        to_row = code.chosen(ends, "i64", self.told[TO_ROW], vector)
+        place = code.sum(code.product(stage, str(PER_STAGE)), str(BEFORE_STAGES))
+        which, m, s, table = (
+            code.number(self.plan, code.sum(place, str(n))) for n in range(PER_STAGE)
+        )
+        factors = code.address("%table", table)
+        for number, body in enumerate(self.what.bodies):
+            code.when(
+                code.holds("eq", which, str(number)),
+                lambda body=body: self._body(body, m, s, source, from_row, target, to_row, factors),
+            )
+
+    def _body(
+        self,
+        body: Radix,
+        m: str,
+        s: str,
+        source: str,
+        from_row: str,
+        target: str,
+        to_row: str,
+        factors: str,
+    ) -> None:
+        code, radix = self.procedure, body.radix
+        group = code.product(s, from_row)
+        apart, step = code.product(group, m), code.product(s, to_row)
+        from_k = [code.product(apart, str(k)) for k in range(radix)]
+        to_k = [code.product(step, str(k)) for k in range(radix)]
+        wide = self.number * 2
+
+        def groups(p: str) -> None:
+            begin = code.address(source, code.product(p, group))
+            end = code.address(target, code.product(p, code.product(step, str(radix))))
+            by = []
+            if body.turned:
+                row = code.address(factors, code.product(p, str((radix - 1) * wide)))
+                for k in range(radix - 1):
+                    at = code.address(row, str(k * wide))
+                    parts = at, code.address(at, str(wide // 2))
+                    by.append([code.pair(self.kind, part) for part in parts])
+
+            def numbers(q: str) -> None:
+                here = code.address(begin, code.product(q, from_row))
+                there = code.address(end, code.product(q, to_row))
+                given = [code.get(self.kind, code.address(here, k)) for k in from_k]
+                made = self._transform(given)
+                if body.turned:
+                    made[1:] = [self._times(x, *w) for x, w in zip(made[1:], by, strict=True)]
+                elif self.what.inverse and not self.what.is_row:
+                    made = [x * (1 / self.what.length) for x in made]
+                for x, k in zip(made, to_k, strict=True):
+                    code.put(x, code.address(there, k))
+
+            code.loop(s, numbers)
+
+        code.loop(m, groups) if body.turned else groups("0")
+
+    def _turned(self, strip: str, last: str, target: str) -> None:
+        """The strip from scratch memory, turned, its columns stored as rows."""
+        code, width = self.procedure, self.what.width
+        length = self.told[LENGTH]
+        scratch = self._scratch(last)
+        fine = code.address("%table", self.told[FINE])
+        coarse = code.address("%table", self.told[COARSE])
+        before = code.product(strip, length)
+        blocks = code._made(f"udiv i64 {code.sum(length, str(width - 1))}, {width}")
+        most = code.sum(length, str(-width))
+        wide = self.number * 2
+
+        def block(number: str) -> None:
+            k = code.lesser(code.product(number, str(width)), most)
+            here = code.address(scratch, code.product(k, str(self.vector)))
+            row = k if self.what.coarse else code.sum(before, k)
+            turns = code.address(fine, code.product(row, str(2 * self.vector)))
+            rough = code.address(coarse, code.product(code.sum(before, k), str(wide)))
+            given = []
+            for row_of in range(width):
+                x = code.get(self.kind, code.address(here, str(row_of * self.vector)))
+                at = code.address(turns, str(2 * row_of * self.vector))
+                re = code.get(self.kind, at)
+                x = self._times(x, re, code.get(self.kind, code.address(at, str(self.vector))))
+                if self.what.coarse:
+                    at = code.address(rough, str(row_of * wide))
+                    re = code.pair(self.kind, at)
+                    x = self._times(
+                        x, re, code.pair(self.kind, code.address(at, str(wide // 2)))
+                    )
+                given.append(x)
+            there = code.address(target, code.product(k, str(self.number)))
+            for row_of, x in enumerate(self._transposed(given)):
+                at = code.address(there, code.product(self.told[TO_ROW], str(row_of)))
+                code.put(x, at)
+
+        code.loop(blocks, block)
+
+    def _transposed(self, rows: Sequence[Value]) -> list[Value]:
+        width, made = self.what.width, list(rows)
+        for _ in range(width.bit_length() - 1):
+            pairs = zip(made[: width // 2], made[width // 2 :], strict=True)
+            made = [self._zipped(a, b, half) for a, b in pairs for half in (0, width)]
+        return made
+
+    def _zipped(self, a: Value, b: Value, begin: int) -> Value:
+        width = self.what.width
+        lanes = [
+            lane + part + which
+            for lane in range(begin, begin + width, 2)
+            for which in (0, 2 * width)
+            for part in (0, 1)
+        ]
+        return self.procedure.shuffled(a, b, lanes)
+
+    def _swapped(self, x: Value) -> Value:
+        return self.procedure.shuffled(x, x, self.swap)
+
+    def _times(self, x: Value, re: Value | float, im: Value) -> Value:
+        """The product with numbers given as (re, re, …) and (-im, im, …)."""
+        return x * re + self._swapped(x) * im
+
+    def _ahead(self, x: Value, y: Value, turn: float) -> Value:
+        """x + turn i y."""
+        return x + self._swapped(y) * self.procedure.by_turns(self.kind, -turn, turn)
+
+    def _transform(self, x: list[Value]) -> list[Value]:
+        """The transform of as many vectors as there are."""
+        sign = 1.0 if self.what.inverse else -1.0
+        count = len(x)
+        if count == 1:
+            return x
+        if count == 2:
+            return [x[0] + x[1], x[0] - x[1]]
+        if count == 4:
+            even, odd = self._transform(x[::2]), self._transform(x[1::2])
+            return [
+                even[0] + odd[0],
+                self._ahead(even[1], odd[1], sign),
+                even[0] - odd[0],
+                self._ahead(even[1], odd[1], -sign),
+            ]
+        if count % 2:
+            return self._prime(x, sign)
+        # Numbers n = b i + j: of each j first, turned by j k, then of each k.
+        b = 4 if count % 4 == 0 and count > 8 else 2
+        a = count // b
+        parts = [self._transform(x[j::b]) for j in range(b)]
+        for j in range(1, b):
+            parts[j] = [self._by_constant(y, j * k, count) for k, y in enumerate(parts[j])]
+        ends = [self._transform([part[k] for part in parts]) for k in range(a)]
+        return [ends[k][n] for n in range(b) for k in range(a)]
+
+    def _by_constant(self, x: Value, numerator: int, size: int) -> Value:
+        if numerator == 0:
+            return x
+        turn = complex(circle(np.asarray(numerator), size, self.what.inverse))
+        im = self.procedure.by_turns(self.kind, -turn.imag, turn.imag)
+        return self._swapped(x) * im if turn.real == 0 else self._times(x, turn.real, im)
+
+    def _prime(self, x: list[Value], sign: float) -> list[Value]:
+        count, half = len(x), len(x) // 2
+        turns = circle(np.arange(count), count, True)
+        sums = [x[j] + x[count - j] for j in range(1, half + 1)]
+        less = [x[j] - x[count - j] for j in range(1, half + 1)]
+        first = x[0]
+        for each in sums:
+            first = first + each
+        made = [first] * count
+        for k in range(1, half + 1):
+            here, ahead = x[0], less[0] * float(turns[k].imag)
+            for j in range(1, half + 1):
+                turn = turns[j * k % count]
+                here = here + sums[j - 1] * float(turn.real)
+                if j > 1:
+                    ahead = ahead + less[j - 1] * float(turn.imag)
+            made[k] = self._ahead(here, ahead, sign)
+            made[count - k] = self._ahead(here, ahead, -sign)
+        return made
