@@ -11,11 +11,11 @@ import pytest
 import tracejit as tj
 from tests.backends_tvm.compiled import compiled, computation
 from tracejit import ops
-from tracejit.backends.tvm.schedule.fourier import LONGEST, SHORTEST, factors
+from tracejit.backends.tvm.schedule.fourier_plan import LONGEST, Transform, circle, columns, smooth, split
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
-LENGTHS = [1 << n for n in range(SHORTEST.bit_length() - 1, LONGEST.bit_length())]
+LENGTHS = [1 << n for n in range(4, LONGEST.bit_length())]
 EXACTNESS = {ElementType.C64: 3e-7, ElementType.C128: 2e-15}
 
 
@@ -66,13 +66,34 @@ def test_what_is_computed_before_and_after() -> None:
     assert np.abs(back - x * x).max() <= 1e-5
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_factors_lie_on_the_circle(length: int) -> None:
-    """In the order re, im for each of three powers, stage by stage; the last stage has ones."""
-    table = factors(length, False)
-    np.testing.assert_array_equal(factors(length, True)[-1:], -table[-1:])
-    assert np.isfinite(table).all()
-    assert np.abs(table).max() == 1
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 24, 1000, 4096, 100_003])
+def test_roots_of_one(size: int) -> None:
+    """Exact where sine and cosine are, and as near as can be elsewhere."""
+    n = np.arange(size)
+    for inverse in (False, True):
+        angle = mp_angle(n, size) * (1 if inverse else -1)
+        expected = np.exp(1j * angle).astype(np.complex128)
+        assert np.abs(circle(n, size, inverse) - expected).max() < 2e-16
+        quarters = circle(n[:: max(size // 4, 1)], size, inverse) if size % 4 == 0 else []
+        assert set(quarters) <= {1, -1, 1j, -1j}
+
+
+def mp_angle(n: np.ndarray, size: int) -> np.ndarray:
+    return np.asarray(2 * np.longdouble("3.14159265358979323846264338327950288") * n / size)
+
+
+@given(st.integers(1, 1 << 20))
+def test_plans(length: int) -> None:
+    """Columns make up the length, and every index that the kernel computes is in its memory."""
+    ways = split(length)
+    if ways is None:
+        assert length == 1 or length > LONGEST or not smooth(length)
+        return
+    assert math.prod(column.length for column in ways) == length
+    for column in ways:
+        assert math.prod(column.radices) == column.length
+    for count, itemsize in ((1, 4), (20, 8)):
+        check_plan(Transform(count, 1, ways, False, itemsize))
 
 
 def library_calls(function: Callable[..., Any], x: np.ndarray) -> int:

@@ -16,6 +16,6 @@ rooted.attach(FFT)(library_call)
 
 
 @rooted.attach(FOURIER)
-def columns_of_fourier(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    memories = [frame.inputs[operand] for operand in instruction.operands]
-    return fourier(frame, transform_of(instruction), *memories, results[0][1])
+def of_columns(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    source, table, plan = (frame.inputs[operand] for operand in instruction.operands)
+    return fourier(frame, transform_of(instruction), source, table, plan, results[0][1])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.tvm.mathematics.kinds import Kind
+from tracejit.backends.tvm.mathematics.kinds import FLOAT32, Kind
 from tracejit.backends.tvm.mathematics.llvm import Function, Value, literal, module_text
 from tracejit.backends.tvm.tir import Evaluate, Expr, Stmt, tirx
 
@@ -79,11 +79,21 @@ class Procedure(Function):
 
     def pair(self, kind: Kind, address: str) -> Value:
         """Two numbers in memory, by turns in all lanes."""
-        two = f"<2 x {kind.llvm}>"
-        pair = self._made(f"load {two}, ptr {address}, align {kind.bits // 8}")
-        mask = ", ".join(f"i32 {lane % 2}" for lane in range(self.lanes))
-        lanes = f"<{self.lanes} x i32> <{mask}>"
-        return self.emit(kind, f"shufflevector {two} {pair}, {two} poison, {lanes}")
+        align = kind.bits // 8
+        if kind is not FLOAT32 or self.lanes == 2:
+            two = f"<2 x {kind.llvm}>"
+            pair = self._made(f"load {two}, ptr {address}, align {align}")
+            mask = ", ".join(f"i32 {lane % 2}" for lane in range(self.lanes))
+            lanes = f"<{self.lanes} x i32> <{mask}>"
+            return self.emit(kind, f"shufflevector {two} {pair}, {two} poison, {lanes}")
+        # Half as many lanes are half the work for LLVM.
+        half = self.lanes // 2
+        whole = f"<{half} x double>"
+        pair = self._made(f"load double, ptr {address}, align {align}")
+        first = self._made(f"insertelement {whole} poison, double {pair}, i64 0")
+        zeros = f"<{half} x i32> zeroinitializer"
+        splat = self._made(f"shufflevector {whole} {first}, {whole} poison, {zeros}")
+        return self.emit(kind, f"bitcast {whole} {splat} to {self.type(kind)}")
 
     def by_turns(self, kind: Kind, first: float, second: float) -> Value:
         """Two constants, by turns in all lanes."""

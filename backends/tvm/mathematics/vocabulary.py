@@ -32,6 +32,11 @@ def fma(a: Value, b: Operand, c: Operand) -> Value:
     return _call("fma", a, b, c)
 
 
+def muladd(a: Value, b: Operand, c: Operand) -> Value:
+    """``a * b + c``, rounded once where the processor does so at once, else twice."""
+    return _call("fmuladd", a, b, c)
+
+
 def sqrt(x: Value) -> Value:
     """The square root, correctly rounded."""
     return _call("sqrt", x)

@@ -9,6 +9,7 @@ y[q + s (r p + k)] for each q < s and p < m, k being 0 … r - 1. r m s is the l
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from tracejit.backends.tvm.mathematics.kinds import KINDS
 from tracejit.backends.tvm.mathematics.llvm import Value
 from tracejit.backends.tvm.mathematics.procedures import Procedure
+from tracejit.backends.tvm.mathematics.vocabulary import muladd
 from tracejit.backends.tvm.schedule.fourier_plan import (
     BEFORE_STAGES,
     COARSE,
@@ -107,10 +109,10 @@ class _Code:
         )
         factors = code.address("%table", table)
         for number, body in enumerate(self.what.bodies):
-            code.when(
-                code.holds("eq", which, str(number)),
-                lambda body=body: self._body(body, m, s, source, from_row, target, to_row, factors),
+            do = functools.partial(
+                self._body, body, m, s, source, from_row, target, to_row, factors
             )
+            code.when(code.holds("eq", which, str(number)), do)
 
     def _body(
         self,
@@ -184,9 +186,7 @@ class _Code:
                 if self.what.coarse:
                     at = code.address(rough, str(row_of * wide))
                     re = code.pair(self.kind, at)
-                    x = self._times(
-                        x, re, code.pair(self.kind, code.address(at, str(wide // 2)))
-                    )
+                    x = self._times(x, re, code.pair(self.kind, code.address(at, str(wide // 2))))
                 given.append(x)
             there = code.address(target, code.product(k, str(self.number)))
             for row_of, x in enumerate(self._transposed(given)):
@@ -199,16 +199,15 @@ class _Code:
         width, made = self.what.width, list(rows)
         for _ in range(width.bit_length() - 1):
             pairs = zip(made[: width // 2], made[width // 2 :], strict=True)
-            made = [self._zipped(a, b, half) for a, b in pairs for half in (0, width)]
+            made = [self._zipped(a, b, half) for a, b in pairs for half in (0, width // 2)]
         return made
 
     def _zipped(self, a: Value, b: Value, begin: int) -> Value:
+        """Numbers of two vectors in turn, of each half as many from ``begin`` on."""
         width = self.what.width
+        numbers = range(begin, begin + width // 2)
         lanes = [
-            lane + part + which
-            for lane in range(begin, begin + width, 2)
-            for which in (0, 2 * width)
-            for part in (0, 1)
+            2 * n + which + part for n in numbers for which in (0, 2 * width) for part in (0, 1)
         ]
         return self.procedure.shuffled(a, b, lanes)
 
@@ -217,11 +216,11 @@ class _Code:
 
     def _times(self, x: Value, re: Value | float, im: Value) -> Value:
         """The product with numbers given as (re, re, …) and (-im, im, …)."""
-        return x * re + self._swapped(x) * im
+        return muladd(self._swapped(x), im, x * re)
 
     def _ahead(self, x: Value, y: Value, turn: float) -> Value:
         """x + turn i y."""
-        return x + self._swapped(y) * self.procedure.by_turns(self.kind, -turn, turn)
+        return muladd(self._swapped(y), self.procedure.by_turns(self.kind, -turn, turn), x)
 
     def _transform(self, x: list[Value]) -> list[Value]:
         """The transform of as many vectors as there are."""

@@ -11,9 +11,10 @@ with the same `Radix`es.
 from __future__ import annotations
 
 import functools
+import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,10 +35,14 @@ STRIPS, LAST, FROM_MATRIX, FROM_ROW, TO_MATRIX, TO_ROW, LENGTH, FINE, COARSE, ST
 BEFORE_STAGES, PER_STAGE = 10, 4
 
 # What a number costs in one stage, by its radix, and what turning it adds.
-_COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.2}
+_COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.0}
 _TURN = 0.5
-_MOST_TURNED = 8
-"""Radices from here on would need more registers for their factors than there are."""
+_MOST_TURNED = 13
+"""From 16 on there are more factors than registers."""
+_WAYS, _SPLITS = 6, 3
+"""How many ways to transform a column, and to divide a row, are looked at."""
+# What it costs if one of two columns is twice as long as the other: then threads share less evenly.
+_UNEVEN = 0.03
 # What a radix more costs to compile, as a share of the time of a call.
 _BODY = 0.06
 
@@ -61,10 +66,14 @@ class Column:
         *others, last = self.radices
         return [*(Radix(r, True) for r in others), Radix(last, False)]
 
-    @property
+    @functools.cached_property
     def cost(self) -> float:
         """Of one number."""
         return sum(_COSTS[s.radix] + _TURN * s.turned * (1 - 1 / s.radix) for s in self.stages)
+
+    @functools.cached_property
+    def bodies(self) -> frozenset[Radix]:
+        return frozenset(self.stages)
 
 
 def smooth(length: int) -> bool:
@@ -80,51 +89,46 @@ def columns(length: int) -> tuple[Column, ...]:
     """The best ways to transform a column, the quickest first; none for an unsuitable length."""
     if not 2 <= length <= LONGEST or not smooth(length):
         return ()
-    found = [Column(length, radices) for radices in _factored(length)]
-    return tuple(sorted(found, key=lambda column: column.cost)[:12])
-
-
-def _factored(length: int) -> Iterator[tuple[int, ...]]:
-    for last in _COSTS:
-        if length % last == 0:
-            yield from ((*others, last) for others in _descending(length // last, _MOST_TURNED))
+    found = [
+        Column(length, (*others, last))
+        for last in _COSTS
+        if length % last == 0
+        for others in _descending(length // last, _MOST_TURNED)
+    ]
+    return tuple(heapq.nsmallest(_WAYS, found, key=lambda column: column.cost))
 
 
 def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
+    """The products of radices up to ``most`` that are ``length``, the largest radix first."""
     if length == 1:
         yield ()
         return
-    # A prime above the most that is worth turning has to be turned all the same.
     for radix in _COSTS:
-        if length % radix == 0 and radix <= most and radix != 16:
+        if radix <= most and length % radix == 0:
             yield from ((radix, *rest) for rest in _descending(length // radix, radix))
-
-
-def _together(ways: Sequence[Column]) -> float:
-    bodies = {stage for column in ways for stage in column.stages}
-    return sum(column.cost for column in ways) * (1 + _BODY * len(bodies))
 
 
 @functools.lru_cache(maxsize=256)
 def split(length: int) -> tuple[Column, ...] | None:
     """A row of ``length`` numbers as the columns of one or two matrices; None where it is neither.
 
-    One is for lengths that are too short, or do not divide evenly enough, and takes a column as
-    a vector of one number.
+    One is for primes, which are a column of a vector of one number.
     """
+    halves = (n for n in range(math.isqrt(length), 1, -1) if length % n == 0)
+    able = ((columns(length // n), columns(n)) for n in halves)
     pairs = [
-        (first, second)
-        for rows in range(2, math.isqrt(length) + 1)
-        if length % rows == 0
-        for first, second in itertools.product(columns(length // rows), columns(rows))
+        pair
+        for ways in itertools.islice(filter(all, able), _SPLITS)
+        for pair in itertools.product(*ways)
     ]
     whole = [(column,) for column in columns(length)]
     return min(pairs or whole, key=_row_cost, default=None)
 
 
-def _row_cost(ways: Sequence[Column]) -> float:
-    shortest = min(column.length for column in ways)
-    return _together(ways) * max(1.0, 8 / (1 << (shortest.bit_length() - 1)))
+def _row_cost(ways: tuple[Column, ...]) -> float:
+    first, last = ways[0], ways[-1]
+    uneven = 1 + _UNEVEN * math.log2(first.length / last.length)
+    return (first.cost + last.cost) * uneven * (1 + _BODY * len(first.bodies | last.bodies))
 
 
 def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
@@ -144,7 +148,11 @@ def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
 
 def doubled(factors: np.ndarray) -> np.ndarray:
     """Factors as the kernel multiplies by them: (re, re), (-im, im) for each, flattened."""
-    return np.stack([factors.real, factors.real, -factors.imag, factors.imag], -1).ravel()
+    made = np.empty((*factors.shape, 4))
+    made[..., 0] = made[..., 1] = factors.real
+    made[..., 3] = factors.imag
+    np.negative(factors.imag, out=made[..., 2])
+    return made.ravel()
 
 
 def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
@@ -226,7 +234,7 @@ class Transform:
 
     @property
     def bodies(self) -> tuple[Radix, ...]:
-        return tuple(sorted({stage for column in self.ways for stage in column.stages}))
+        return tuple(sorted(frozenset[Radix]().union(*(column.bodies for column in self.ways))))
 
     @property
     def room(self) -> int:
@@ -288,6 +296,17 @@ class Transform:
                 s *= stage.radix
         return plan.ravel(), np.concatenate(table) if table else np.zeros(1)
 
+    def _powers(self, begin: np.ndarray) -> np.ndarray:
+        """For each of ``begin`` its multiples' powers, as many as there are rows.
+
+        Most of them are products, which takes a tenth of the time.
+        """
+        rows = self.sizes[0][0]
+        few = math.isqrt(rows)
+        ends = begin[:, None] * np.arange(few), begin[:, None] * np.arange(0, rows, few)
+        low, high = (circle(each, self.length, self.inverse) for each in ends)
+        return (high[:, :, None] * low[:, None, :]).reshape(len(begin), -1)[:, :rows]
+
     def _turns(self) -> tuple[np.ndarray, np.ndarray]:
         """By which number k of column c is turned.
 
@@ -300,7 +319,7 @@ class Transform:
         scale = 1 / self.length if self.inverse else 1.0
         coarse = np.zeros(0)
         if self.coarse:
-            coarse = doubled(circle(begin[:, None] * k, self.length, self.inverse))
+            coarse = doubled(self._powers(begin))
             turn = k[:, None] * lane
         else:
             turn = (begin[:, None, None] + lane) * k[:, None]
