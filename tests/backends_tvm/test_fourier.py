@@ -1,17 +1,39 @@
-"""The kernels of Fourier transforms, lengths powers of two, beside NumPy in f64."""
+"""The kernels of Fourier transforms beside NumPy in f64."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.backends_tvm.compiled import compiled, computation
 from tracejit import ops
-from tracejit.backends.tvm.schedule.fourier_plan import LONGEST, Transform, circle, columns, smooth, split
+from tracejit.backends.tvm.schedule.fourier_plan import (
+    BEFORE_STAGES,
+    COARSE,
+    FINE,
+    FROM_MATRIX,
+    FROM_ROW,
+    LAST,
+    LENGTH,
+    LONGEST,
+    PER_STAGE,
+    STAGES,
+    STRIPS,
+    TO_MATRIX,
+    TO_ROW,
+    Transform,
+    circle,
+    columns,
+    smooth,
+    split,
+)
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
@@ -32,7 +54,10 @@ def transformed(x: np.ndarray, kind: ElementType, name: str) -> np.ndarray:
     return made
 
 
-@pytest.mark.parametrize("length", [8, *LENGTHS, 2 * LONGEST, 16 * LONGEST, 48])
+@pytest.mark.parametrize(
+    "length",
+    [2, 7, 8, *LENGTHS, 2 * LONGEST, 16 * LONGEST, 48, 77, 1000, 4056, 30030, 50000, 17, 257],
+)
 @pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
 def test_there_and_back(kind: ElementType, length: int) -> None:
     x = numbers(kind, 3, length)
@@ -74,26 +99,129 @@ def test_roots_of_one(size: int) -> None:
         angle = mp_angle(n, size) * (1 if inverse else -1)
         expected = np.exp(1j * angle).astype(np.complex128)
         assert np.abs(circle(n, size, inverse) - expected).max() < 2e-16
-        quarters = circle(n[:: max(size // 4, 1)], size, inverse) if size % 4 == 0 else []
-        assert set(quarters) <= {1, -1, 1j, -1j}
+        if size % 4 == 0:
+            assert set(circle(n[:: size // 4], size, inverse)) == {1, -1, 1j, -1j}
 
 
 def mp_angle(n: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(2 * np.longdouble("3.14159265358979323846264338327950288") * n / size)
 
 
-@given(st.integers(1, 1 << 20))
-def test_plans(length: int) -> None:
-    """Columns make up the length, and every index that the kernel computes is in its memory."""
+SMOOTH = st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 11, 13]), max_size=7).map(math.prod)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5000) | SMOOTH, st.sampled_from([(1, 4), (3, 8), (20, 4), (17, 8)]))
+def test_plans_of_rows(length: int, given: tuple[int, int]) -> None:
     ways = split(length)
     if ways is None:
-        assert length == 1 or length > LONGEST or not smooth(length)
+        is_prime = not any(length % n == 0 for n in range(2, math.isqrt(length) + 1))
+        assert length == 1 or length > LONGEST or is_prime or not smooth(length)
         return
-    assert math.prod(column.length for column in ways) == length
-    for column in ways:
-        assert math.prod(column.radices) == column.length
-    for count, itemsize in ((1, 4), (20, 8)):
-        check_plan(Transform(count, 1, ways, False, itemsize))
+    count, itemsize = given
+    check_plan(Transform(count, 1, ways, False, itemsize))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SMOOTH.filter(lambda n: 1 < n <= LONGEST), st.integers(1, 40), st.integers(1, 3))
+def test_plans_of_columns(length: int, across: int, count: int) -> None:
+    for way in columns(length):
+        check_plan(Transform(count, across, (way,), False, 4))
+
+
+def check_plan(what: Transform) -> None:
+    """Every index that the kernel computes from the plan lies in its memory, and all are met."""
+    plan, table = what.told()
+    number, width, length = 2 * what.itemsize, what.width, what.length
+    room = {"scratch": what.room, "middle": what.middle, "end": what.count * length * what.columns}
+    assert math.prod(column.length for column in what.ways) == length
+    for sweep, (rows, across) in enumerate(what.sizes):
+        fields = plan.reshape(len(what.ways), -1)[sweep]
+        matrices = 1 if what.by_rows and what.is_row else what.count
+        assert 1 <= width <= across
+        assert fields[LENGTH] == rows
+        assert fields[LAST] == across - width >= (fields[STRIPS] - 2) * width
+        assert fields[STRIPS] * width >= across
+        source = "middle" if sweep else "end"
+        target = "middle" if what.is_row and not sweep else "end"
+        for memory, matrix, row, lines, items in (
+            (source, FROM_MATRIX, FROM_ROW, rows, across),
+            (
+                target,
+                TO_MATRIX,
+                TO_ROW,
+                *((across, rows) if target == "middle" else (rows, across)),
+            ),
+        ):
+            last = (matrices - 1) * fields[matrix] + (lines - 1) * fields[row] + number * items
+            assert last <= room[memory] * number
+            assert fields[row] >= number * items
+        assert rows * width <= room["scratch"]
+        if target == "middle":
+            assert rows >= width
+            turns = number * rows * width * 2 * (1 if what.coarse else fields[STRIPS])
+            assert fields[FINE] + turns <= table.size * what.itemsize
+            if what.coarse:
+                all_strips = 2 * number * rows * fields[STRIPS]
+                assert fields[COARSE] + all_strips <= table.size * what.itemsize
+        stages = fields[BEFORE_STAGES:].reshape(-1, PER_STAGE)[: fields[STAGES]]
+        before = 1
+        for body, m, s, factors in stages:
+            radix, turned = what.bodies[body]
+            assert s == before
+            assert radix * m * s == rows
+            assert turned or m == 1
+            if turned:
+                taken = 2 * number * m * (radix - 1)
+                assert factors + taken <= table.size * what.itemsize
+            before *= radix
+        assert before == rows
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    st.data(),
+    st.sampled_from([np.complex64, np.complex128]),
+    st.sampled_from(["fftn", "ifftn", "rfftn", "irfftn"]),
+)
+def test_any_size_any_axis(sizes: list[int], data: st.DataObject, dtype: Any, name: str) -> None:
+    """Also primes and ones, and arrays that are not contiguous."""
+    axis = data.draw(st.integers(0, len(sizes) - 1))
+    rng = np.random.default_rng(sizes)
+    x = (rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)).astype(dtype)
+    x = np.moveaxis(x, axis, 0) if data.draw(st.booleans()) else x
+    if name == "rfftn":
+        x = x.real
+    transform = getattr(np.fft, name)
+    if name == "irfftn" and x.shape[axis] == 1:
+        return
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    expected = transform(wide, axes=(axis,))
+    found = tj.jit(lambda a: transform(a, axes=(axis,)))(x)
+    assert found.shape == expected.shape
+    assert found.dtype.itemsize * 2 == expected.dtype.itemsize * (1 + (dtype is np.complex128))
+    close = 5e-7 if dtype is np.complex64 else 3e-15
+    scale = np.abs(expected).max()
+    assert np.abs(found - expected).max() <= close * max(
+        scale, np.abs(x).max() * x.shape[axis] ** -0.5
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft"])
+@pytest.mark.parametrize("length", [8, 60, 250])
+def test_what_is_not_finite_spreads(value: float, name: str, length: int) -> None:
+    """To all of its row, as in NumPy, and to no other."""
+    x = numbers(ElementType.C64, 3, length)
+    x = x.real.copy() if name == "rfft" else x
+    x[1, 5] = value
+    transform = getattr(np.fft, name)
+    with np.errstate(invalid="ignore"):
+        expected = np.isfinite(transform(x))
+    found = np.isfinite(tj.jit(lambda a: transform(a))(x))
+    np.testing.assert_array_equal(found[[0, 2]], expected[[0, 2]])
+    assert not found[1].any()
 
 
 def library_calls(function: Callable[..., Any], x: np.ndarray) -> int:
@@ -110,6 +238,8 @@ def library_calls(function: Callable[..., Any], x: np.ndarray) -> int:
         ((8, 3), (0,)),  # fewer columns than a vector has lanes
         ((2, 128, 5, 3), (1,)),
         ((16, 9, 32), (0, 2)),
+        ((12, 35), (0, 1)),
+        ((3, 2, 21), (0, 1, 2)),
     ],
 )
 def test_several_axes_and_others_than_the_last(
@@ -131,7 +261,9 @@ def test_several_axes_and_others_than_the_last(
 
 
 @pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
-@pytest.mark.parametrize("sizes", [(32,), (8, 64), (4096,), (1 << 14,), (3, 16, 32)])
+@pytest.mark.parametrize(
+    "sizes", [(32,), (8, 64), (4096,), (1 << 14,), (3, 16, 32), (12, 90), (50_000,)]
+)
 def test_real_numbers_there_and_back(kind: ElementType, sizes: tuple[int, ...]) -> None:
     x = numbers(kind, *sizes).real
     axes = tuple(range(-min(len(sizes), 2), 0))
@@ -147,7 +279,7 @@ def test_real_numbers_there_and_back(kind: ElementType, sizes: tuple[int, ...]) 
 
 
 def test_what_is_left_to_the_library() -> None:
-    for x, axes in (((3, 48), (1,)), ((2, 32), (0, 1)), ((0, 32), (1,))):
+    for x, axes in (((3, 34), (1,)), ((2, 37), (0, 1)), ((0, 32), (1,)), ((3, 1), (1,))):
         a = numbers(ElementType.C64, *x) if 0 not in x else np.zeros(x, np.complex64)
         found = tj.jit(lambda a, axes=axes: np.fft.fftn(a, axes=axes))(a)
         np.testing.assert_allclose(found, np.fft.fftn(a, axes=axes), rtol=1e-5, atol=1e-4)

@@ -305,7 +305,8 @@ class Transform:
         few = math.isqrt(rows)
         ends = begin[:, None] * np.arange(few), begin[:, None] * np.arange(0, rows, few)
         low, high = (circle(each, self.length, self.inverse) for each in ends)
-        return (high[:, :, None] * low[:, None, :]).reshape(len(begin), -1)[:, :rows]
+        powers: np.ndarray = (high[:, :, None] * low[:, None, :]).reshape(len(begin), -1)
+        return powers[:, :rows]
 
     def _turns(self) -> tuple[np.ndarray, np.ndarray]:
         """By which number k of column c is turned.
