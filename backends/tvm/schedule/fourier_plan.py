@@ -170,7 +170,7 @@ def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
 # between the sweeps stays in the cache.
 _SHORT, _RATHER_SHORT, _MANY = 4096, 1 << 14, 16
 # Up to this length every number has a factor of its own between the sweeps.
-_FEW = 2048
+_FEW = 512
 
 
 @dataclass(frozen=True)
