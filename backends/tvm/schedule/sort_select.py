@@ -31,8 +31,8 @@ from tracejit.backends.tvm.tir import (
     tirx,
 )
 
-# So many are selected from rows four times as long. Of up to `SELECTED`, each that enters moves half
-# of them, and rows must be longer than three times their square, or sorting is quicker.
+# So many are selected from rows four times as long. Of up to `SELECTED`, each that enters moves
+# half of them, and rows must be longer than three times their square, or sorting is quicker.
 FEW = 8
 SELECTED = 128
 # A part is at least so long, so that threads have something to do.

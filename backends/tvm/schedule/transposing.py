@@ -2,7 +2,8 @@
 
 A result whose neighbours lie far apart in an operand would take one item of each cache line at a
 time, and find the line gone when it comes to the next item. So the lines of a tile are copied side
-by side, along the axis on which they are contiguous, and vectors are gathered from there.
+by side, along the axis on which they are contiguous, and vectors are gathered from there. Where
+little is computed, squares of a vector's side are turned and used in registers instead.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import LoopVariable
+from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
@@ -35,6 +37,8 @@ from tracejit.graph import Instruction
 # over all of them: it would see through the zips, and take vectors apart lane by lane.
 SQUARES = 16
 ALONG = 8
+# Elements that cost so little are computed where a square was turned, in registers.
+CHEAP = 4
 # Operands that are turned in one kernel: each takes 32 KiB of stack.
 MOST = 3
 # Elements below which everything stays in the first cache anyway.
@@ -61,22 +65,22 @@ Vector = Callable[[Expr], Expr]
 """Something in every lane, whose number is given."""
 
 
-def zipped(vectors: Sequence[Vector], side: int, dtype: str) -> tuple[list[Stmt], list[Vector]]:
-    """Two or four vectors zipped: all first lanes, then all second lanes …
+def zipped(vectors: Sequence[Vector], side: int, dtype: str) -> tuple[list[Stmt], list[Buffer]]:
+    """Vectors, a power of two of them, zipped: all first lanes, then all second lanes …
 
     Where ``vectors`` are i, i + side / n, i + 2 side / n … of a square, the results are n i,
     n i + 1, n i + 2 … of what is next zipped, and at last of the turned square.
     """
     statements: list[Stmt] = []
 
-    def held(vector: Vector) -> Vector:
+    def held(vector: Vector) -> Buffer:
         local = buffer("row", (side,), dtype, scope="local")
         kept = loop(side, lambda lane: store(local, lane, vector(lane)), VECTORIZED)
         statements.extend([AllocBuffer(local), kept])
-        return lambda lane: local[lane]
+        return local
 
-    def both(half: Callable[[Expr, Expr, str], Expr], pair: tuple[Vector, Vector]) -> Vector:
-        return lambda lane: half(pair[0](lane), pair[1](lane), dtype)
+    def both(half: Callable[[Expr, Expr, str], Expr], pair: tuple[Buffer, Buffer]) -> Vector:
+        return lambda lane: half(pair[0][lane], pair[1][lane], dtype)
 
     made = [held(vector) for vector in vectors]
     for _ in range(len(vectors).bit_length() - 1):
@@ -253,15 +257,50 @@ def in_tiles(
             for n, vector in enumerate(made):
                 row = first * number(count) + number(n)
 
-                def kept(lane: Expr, row: Expr = row, vector: Vector = vector) -> Stmt:
-                    return store(target, place(block, row, lane), vector(lane))
+                def kept(lane: Expr, row: Expr = row, vector: Buffer = vector) -> Stmt:
+                    return store(target, place(block, row, lane), vector[lane])
 
                 statements.append(loop(side, kept, VECTORIZED))
             return statements
 
         return step
 
+    def square(along: Expr, down: Expr) -> list[Stmt]:
+        """One square turned and used in registers."""
+        statements: list[Stmt] = []
+        held = {}
+        for load in what.loads:
+            read, kind = reading(load), memory_dtype(load.instruction.array_shape.element_type)
+            block = along * number(deep) + down
+            rows = [read(block, number(row)) for row in range(side)]
+            made, held[load.instruction] = zipped(rows, side, kind)
+            statements += made
+        for row in range(side):
+            allocations: list[Stmt] = []
+
+            def vector(lane: Expr, row: int = row, allocations: list[Stmt] = allocations) -> Stmt:
+                offset = along * number(side) + index(lane)
+                positions[what.inner.last] = begin[what.inner] + offset
+                line = down * number(side) + number(row)
+                positions[what.across.last] = begin[what.across] + line
+                places = {key: (vectors[row], lane) for key, vectors in held.items()}
+                emitter, made = make(side, lane, places)
+                allocations.extend(emitter.allocations)
+                return seq(*made)
+
+            body = loop(side, vector, VECTORIZED)
+            statements += [*allocations, body]
+        return statements
+
+    def squares() -> Stmt:
+        def line(down: Expr) -> Stmt:
+            return loop(along, lambda number: square(number, down), dtype=dtype)
+
+        return loop(deep, line, dtype=dtype)
+
     outer = [axis for axis in axes if axis not in (what.across, what.inner)]
     counts = [placing(axis, None) for axis in outer]
     counts += [placing(what.across, length), placing(what.inner, width)]
-    return nest(counts, tile, parallel=parallel, dtype=dtype)
+    fits = len(what.loads) == 1 and frame.cost <= CHEAP and 2 * side <= frame.machine.registers
+    by_square = frame.choices.of("turning", either(fits, "square by square", "tile by tile"))
+    return nest(counts, squares if by_square else tile, parallel=parallel, dtype=dtype)
