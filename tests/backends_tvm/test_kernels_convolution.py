@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.backends_tvm.kernel_harness import (
@@ -254,6 +254,42 @@ def test_any_convolution(
     close(convolved(s, dtype, (own, own[::-1], own), machine), s)
 
 
+@given(
+    groups=st.integers(1, 5),
+    rows=st.integers(1, 9),
+    columns=st.integers(1, 150),
+    window=st.tuples(st.integers(1, 3), st.integers(1, 7)),
+    strides=st.tuples(st.integers(1, 3), st.integers(2, 5)),
+    padding=st.tuples(*[st.tuples(st.integers(-2, 4), st.integers(-2, 4))] * 2),
+    dilation=st.tuples(st.integers(1, 2), st.integers(1, 3)),
+    is_spread=st.booleans(),
+    dtype=st.sampled_from(["float32", "float64", "float16", "int8", "complex64"]),
+    cache=st.sampled_from([1 << 12, MACHINE.l2]),
+)
+@settings(max_examples=25)
+def test_depthwise_by_strides(
+    groups: int,
+    rows: int,
+    columns: int,
+    window: tuple[int, int],
+    strides: tuple[int, int],
+    padding: Any,
+    dilation: tuple[int, int],
+    is_spread: bool,
+    dtype: str,
+    cache: int,
+) -> None:
+    """Vectors run along an axis that windows step along."""
+    s = shape(
+        1, groups, groups, (rows, columns), window, strides=strides, padding=padding,
+        lhs_dilation=(1, 3 if is_spread else 1), rhs_dilation=dilation, groups=groups,
+    )  # fmt: skip
+    spread = [(n - 1) * d + 1 for n, d in zip(s.in_sizes, s.lhs_dilation, strict=True)]
+    assume(all(n + sum(p) >= 0 for n, p in zip(spread, s.padding, strict=True)))
+    machine = dataclasses.replace(MACHINE, threads=2, l2=cache)
+    close(convolved(s, dtype, machine=machine), s)
+
+
 LARGE = {
     "images": shape(5, 16, 32, (20, 20), (3, 3), padding=SAME),
     "one image": shape(1, 16, 32, (60, 60), (3, 3), padding=SAME),
@@ -263,6 +299,10 @@ LARGE = {
     "a gradient over large images": shape(9, 5, 16, (66, 66), (64, 64)),
     "many images of many features": shape(9, 70, 40, (6, 6), (3, 3), padding=SAME),
     "depthwise": shape(3, 48, 48, (40, 40), (3, 3), padding=SAME, groups=48),
+    "depthwise by strides": shape(
+        1, 48, 48, (41, 70), (3, 3), strides=(2, 2), padding=SAME, groups=48
+    ),
+    "a signal by strides": shape(1, 1, 1, (50_000,), (9,), strides=(3,)),
     "spread base": shape(3, 16, 16, (30, 30), (3, 3), lhs_dilation=(2, 2), padding=SAME),
 }
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from tracejit.backends.tvm.choices import MODEL, Choices, either, ranked
 from tracejit.backends.tvm.kernels.correlation import Correlation
 from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.kernels.planes import in_planes
 from tracejit.backends.tvm.kernels.tiling import ceil_div, no_empty_share
 
 _MOST_ROWS = 16
@@ -220,7 +221,8 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
         loads = sums + choice.vectors
     else:
         features = choice.box[1]
-        gather = 1 if problem.axes[-1].stride == 1 else choice.lanes
+        last = problem.axes[-1]
+        gather = 1 if last.stride == 1 or in_planes(last, choice.lanes) else choice.lanes
         loads = features + count / features * choice.vectors * gather
     step = max(sums / 2, (loads + 1) / 2, 4) + 0.5
     tiles = math.prod(ceil_div(e, t) for e, t in zip(rows, choice.box, strict=True))

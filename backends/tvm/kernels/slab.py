@@ -15,6 +15,7 @@ from tracejit.backends.tvm.kernels.arithmetic import Parts
 from tracejit.backends.tvm.kernels.blocks import Part, Place, Unit
 from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
 from tracejit.backends.tvm.kernels.direct_plan import Across, Dimension, DirectPlan, Role, positions
+from tracejit.backends.tvm.kernels.planes import Planes, in_planes
 from tracejit.backends.tvm.kernels.tile import vector, vector_loop
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, store, tirx
 
@@ -51,12 +52,18 @@ class Slab:
         ]
         if plan.across is Across.GROUPS:
             self._extents.append(plan.column.extent)
+        self._planes: Planes | None = None
+        if plan.across is Across.PIXELS and in_planes(axes[-1], plan.lanes):
+            self._planes = Planes(
+                problem.arithmetic, plan.workers, plan.lanes, axes[-1].stride, self._extents[-1]
+            )
         self._order = self._memory_order()
         self._steps = [1] * len(self._extents)
         step = 1
         for dimension in reversed(self._order):
             self._steps[dimension] = step
-            step *= self._extents[dimension]
+            is_planes = self._planes is not None and dimension == len(self._extents) - 1
+            step *= self._planes.size if is_planes and self._planes else self._extents[dimension]
             # Neighbours this far apart would compete for the same lines of the first-level cache.
             if step * problem.arithmetic.itemsize % 4096 == 0:
                 step += plan.lanes
@@ -70,7 +77,8 @@ class Slab:
     @property
     def scratch(self) -> tuple[Buffer, ...]:
         """The buffers that slabs need."""
-        return (self._table, self._places, self._slab)
+        row = () if self._planes is None else (self._planes.row,)
+        return (self._table, self._places, self._slab, *row)
 
     def _memory_order(self) -> list[int]:
         axes = [_AXES + i for i in range(len(self._problem.axes))]
@@ -82,7 +90,9 @@ class Slab:
         access = self._problem.left_access
         if None in access.strides or not access.strides:
             return [_IMAGE, _FEATURE, *axes]
-        sizes = (2, 2, *(axis.input for axis in self._problem.axes))
+        problem = self._problem
+        features = problem.groups * problem.in_features
+        sizes = (problem.batch, features, *(axis.input for axis in problem.axes))
         # A dimension of one index may stand anywhere: outermost.
         return sorted(
             range(len(sizes)), key=lambda d: -access.step(d) if sizes[d] > 1 else -math.inf
@@ -94,6 +104,8 @@ class Slab:
             return self._steps[_IMAGE]
         if dimension.role is Role.AXIS:
             axis = dimension.axis
+            if self._planes is not None and axis == len(self._problem.axes) - 1:
+                return 1
             return self._problem.axes[axis].stride * self._steps[_AXES + axis]
         return self._steps[-1] if self._plan.across is Across.GROUPS else 0
 
@@ -106,11 +118,13 @@ class Slab:
             step = axis.dilation * self._steps[_AXES + depth]
             if depth < last:
                 return loop(window, lambda t: nest(depth + 1, q * window + t, address + t * step))
-            return vector_loop(
-                window,
-                _TABLE_LANES,
-                lambda t: store(self._table, q * window + t, address + t * step),
-            )
+
+            def put(t: Expr) -> Stmt:
+                planes = self._planes
+                place = t * step if planes is None else planes.place(t * axis.dilation)
+                return store(self._table, q * window + t, address + place)
+
+            return vector_loop(window, _TABLE_LANES, put)
 
         return loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE]))
 
@@ -150,11 +164,12 @@ class Slab:
 
     def _clear(self, worker: Expr) -> Stmt:
         arithmetic = self._problem.arithmetic
-        return vector_loop(
+        whole = vector_loop(
             self._size,
             self._plan.lanes,
             lambda i: arithmetic.store(self._slab, [worker, i], arithmetic.zero),
         )
+        return seq(whole, [] if self._planes is None else [self._planes.clear(worker)])
 
     def fill(self, unit: Unit, part: Part) -> Stmt:
         """Copy what a part of a unit's sums needs."""
@@ -201,7 +216,20 @@ class Slab:
 
             if depth < len(self._order) - 1:
                 return loop(source.count, body)
-            return _run(source.count, self._plan.lanes, body)
+            if self._planes is None:
+                return _run(source.count, self._plan.lanes, body)
+            planes = self._planes
+
+            def put(i: Expr) -> Stmt:
+                index = source.first + i
+                value = element(*({**indices, dimension: index}[d] for d in range(len(sources))))
+                place = index * source.step + source.offset
+                return self._problem.arithmetic.store(planes.row, [worker, place], value)
+
+            return seq(
+                _run(source.count, self._plan.lanes, put),
+                planes.deal(worker, self._slab, address),
+            )
 
         return nest(0, {}, i32(0))
 
