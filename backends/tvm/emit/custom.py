@@ -9,7 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
-from tracejit.backends.tvm.emit.linalg import eigvalsh, qr, solve
+from tracejit.backends.tvm.emit.linalg import eigvalsh, qr, solve, svdvals
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -32,6 +32,7 @@ _COMPILED = {
         "qr_complete": qr,
         "qr_r": qr,
         "solve": solve,
+        "svdvals": svdvals,
     }.items()
 }
 

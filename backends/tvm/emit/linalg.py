@@ -6,6 +6,7 @@ The others are the interpreter's.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from tracejit.backends.tvm.kernels.blocked import BLOCK
@@ -16,6 +17,7 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
 )
 from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
+from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
 from tracejit.backends.tvm.kernels.symmetric import Symmetric, symmetric_eigenvalues
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
@@ -38,6 +40,7 @@ LARGEST = 64
 LARGEST_GENERAL = 48
 # Beyond this LAPACK, which takes blocks together, makes a matrix tridiagonal in less time.
 LARGEST_EIGENVALUES = 512
+MOST_SINGULAR_VALUES = 1 << 20
 
 
 def has_kernel(instruction: Instruction) -> bool:
@@ -204,16 +207,43 @@ def eigvalsh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     ((_, memory),) = results
     lower = instruction.attributes["custom_call_target"].endswith("l")
 
+    problem = Symmetric(
+        given.batch,
+        size,
+        memory_dtype(shape.element_type),
+        matrix=lambda b, i, j: given(b, i, j) if lower else given(b, j, i),
+        store=_values_into(memory, size, dtype),
+    )
+    return _finished(frame, symmetric_eigenvalues(problem, frame.machine))
+
+
+def svdvals(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of `numpy.linalg.svdvals`'s custom call."""
+    (a,) = instruction.operands
+    shape, dtype = a.array_shape, frame.index_dtype
+    real = shape.element_type in (ElementType.F32, ElementType.F64)
+    rows, columns = shape.dimensions[-2:]
+    is_small = min(rows, columns) <= LARGEST_EIGENVALUES and rows * columns <= MOST_SINGULAR_VALUES
+    if not (real and shape.size and a in frame.inputs and is_small):
+        return library_call(frame, instruction, results)
+    given = Matrices(frame.inputs[a], shape, dtype)
+    ((_, memory),) = results
+    problem = Rectangular(
+        given.batch,
+        rows,
+        columns,
+        memory_dtype(shape.element_type),
+        matrix=given,
+        store=_values_into(memory, min(rows, columns), dtype),
+    )
+    return _finished(frame, singular_values(problem, frame.machine))
+
+
+def _values_into(memory: Buffer, size: int, dtype: str) -> Callable[[Expr, Expr, Expr], Stmt]:
+    """What stores value i of matrix b among rows of so many."""
+
     def put(b: Expr, i: Expr, value: Expr) -> Stmt:
         place = b.astype(dtype) * const(size, dtype) + i.astype(dtype)
         return store(memory, place, value)
 
-    element_dtype = memory_dtype(shape.element_type)
-    problem = Symmetric(
-        given.batch,
-        size,
-        element_dtype,
-        matrix=lambda b, i, j: given(b, i, j) if lower else given(b, j, i),
-        store=put,
-    )
-    return _finished(frame, symmetric_eigenvalues(problem, frame.machine))
+    return put

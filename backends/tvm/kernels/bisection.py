@@ -1,7 +1,7 @@
-"""Eigenvalues of symmetric tridiagonal matrices, each found by halving an interval.
+"""Eigenvalues or singular values from two diagonals, each found by halving an interval.
 
 As many eigenvalues are less than x as pivots of the matrix less x are negative (W. Givens, 1954). A
-vector holds intervals of several eigenvalues, and the divisions of several vectors overlap.
+vector holds intervals of several values, and the divisions of several vectors overlap.
 """
 
 from __future__ import annotations
@@ -37,10 +37,21 @@ _LEAST = {"float32": 1e-35, "float64": 1e-290}
 """Pivots nearer to zero count as negative, as in LAPACK."""
 
 Value = Callable[[Expr], Expr]
+Rests = Callable[[Expr, Expr, Expr, Expr], Expr]
+
+
+def of_eigenvalues(squares: Value) -> Rests:
+    """For a tridiagonal matrix; ``squares(i)`` is that of the element between i - 1 and i."""
+    return lambda i, x, pivot, rest: -(x + tirx.div(squares(i), pivot))
+
+
+def of_singular_values(squares: Value) -> Rests:
+    """For B^T B, without making it, where B has two diagonals (K. V. Fernando, 1998)."""
+    return lambda i, x, pivot, rest: squares(i) * tirx.div(rest, pivot) - x * x
 
 
 class Bisection:
-    """The eigenvalues of matrices of ``size``, all of whose elements are at most 1 or so."""
+    """The values of matrices of ``size``, all of whose elements are at most 1 or so."""
 
     def __init__(self, size: int, dtype: str, machine: Machine) -> None:
         self._size = size
@@ -54,23 +65,25 @@ class Bisection:
         self,
         number: Expr,
         diagonal: Value,
-        squares: Value,
-        bound: Expr,
+        rests: Rests,
+        low_bound: Expr,
+        high_bound: Expr,
         put: Callable[[Expr, Expr], Stmt],
     ) -> Stmt:
-        """Of the ascending eigenvalues chunk ``number``: ``put(index, value)``, also for indices
-        from ``size`` on.
+        """Of the ascending values chunk ``number``: ``put(index, value)``, also for indices from
+        ``size`` on.
 
-        ``squares(i)`` is that of the element between i - 1 and i, 0 for i = 0. All eigenvalues are
-        less than ``bound`` in size.
+        Pivot i of the matrix less x is ``diagonal(i) + rests(i, x, pivot, rest)``, of the pivot
+        before and what it had beside the diagonal. All values lie between the bounds.
         """
         dtype, lanes = self._dtype, self._lanes
         integer = f"int{8 * int(DataType(dtype).itemsize)}"
         shift = const(8 * int(DataType(dtype).itemsize) - 1, integer)
         least = const(_LEAST[dtype], dtype)
         shape = (self._vectors, lanes)
-        low, high, middle, pivot = (
-            buffer(name, shape, dtype, scope="local") for name in ("low", "high", "middle", "pivot")
+        low, high, middle, pivot, rest = (
+            buffer(name, shape, dtype, scope="local")
+            for name in ("low", "high", "middle", "pivot", "rest")
         )
         count = buffer("count", shape, integer, scope="local")
         one = const(1.0, dtype)
@@ -83,9 +96,11 @@ class Bisection:
             )
 
         def step(i: Expr) -> list[Stmt]:
+            def next_rest(u: Expr, v: Expr, _: Expr) -> Stmt:
+                return store(rest, [u, v], rests(i, middle[u, v], pivot[u, v], rest[u, v]))
+
             def next_pivot(u: Expr, v: Expr, _: Expr) -> Stmt:
-                taken = tirx.div(squares(i), pivot[u, v])
-                return store(pivot, [u, v], diagonal(i) - middle[u, v] - taken)
+                return store(pivot, [u, v], diagonal(i) + rest[u, v])
 
             def away(u: Expr, v: Expr, _: Expr) -> Stmt:
                 value = pivot[u, v]
@@ -96,7 +111,7 @@ class Bisection:
                 sign = reinterpret(integer, pivot[u, v]) >> shift
                 return store(count, [u, v], count[u, v] - sign)
 
-            return [each(next_pivot), each(away), each(counted)]
+            return [each(next_rest), each(next_pivot), each(away), each(counted)]
 
         def halve(_: Expr) -> list[Stmt]:
             def narrowed(u: Expr, v: Expr, index: Expr) -> list[Stmt]:
@@ -110,15 +125,16 @@ class Bisection:
             return [
                 each(lambda u, v, _: store(middle, [u, v], (low[u, v] + high[u, v]) * half)),
                 each(lambda u, v, _: store(pivot, [u, v], one)),
+                each(lambda u, v, _: store(rest, [u, v], const(0.0, dtype))),
                 each(lambda u, v, _: store(count, [u, v], const(0, integer))),
                 loop(self._size, step),
                 each(lambda u, v, index: seq(narrowed(u, v, index))),
             ]
 
         return seq(
-            [AllocBuffer(each_) for each_ in (low, high, middle, pivot, count)],
-            each(lambda u, v, _: store(low, [u, v], const(0.0, dtype) - bound)),
-            each(lambda u, v, _: store(high, [u, v], bound)),
+            [AllocBuffer(each_) for each_ in (low, high, middle, pivot, rest, count)],
+            each(lambda u, v, _: store(low, [u, v], low_bound)),
+            each(lambda u, v, _: store(high, [u, v], high_bound)),
             loop(_STEPS[dtype], halve),
             each(lambda u, v, index: put(index, high[u, v])),
         )

@@ -1,0 +1,64 @@
+"""Singular values of real matrices: made bidiagonal, and then found by bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.kernels.bidiagonal import Bidiagonal
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.kernels.spectrum import SQUARE, threads_for, values
+from tracejit.backends.tvm.kernels.tiling import ceil_div
+from tracejit.backends.tvm.kernels.triangular import Load
+from tracejit.backends.tvm.kernels.work import Work
+from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop, seq, store, tirx
+
+
+@dataclass(frozen=True)
+class Rectangular:
+    """``batch`` matrices of ``rows`` x ``columns``, of ``dtype``, neither of them 0.
+
+    ``store(b, i, value)`` takes singular value i: NaN for all of a matrix that is not finite.
+    """
+
+    batch: int
+    rows: int
+    columns: int
+    dtype: str
+    matrix: Load
+    store: Callable[[Expr, Expr, Expr], Stmt]
+
+
+def singular_values(problem: Rectangular, machine: Machine) -> Work:
+    """Descending, each as exact as the greatest element of the matrix allows."""
+    is_tall = problem.rows >= problem.columns
+    rows, columns = max(problem.rows, problem.columns), min(problem.rows, problem.columns)
+    threads = threads_for(problem.batch, rows * columns**2, machine)
+    reduced = Bidiagonal(threads[0], rows, columns, problem.dtype, machine)
+
+    def take(b: Expr, copy: Expr) -> Stmt:
+        def square(i0: Expr, j0: Expr) -> Stmt:
+            def one(i: Expr, j: Expr) -> Stmt:
+                place = [copy, i, j] if is_tall else [copy, j, i]
+                return store(reduced.matrix, place, problem.matrix(b, i, j))
+
+            return loop(
+                tirx.min(i32(SQUARE), problem.rows - i0),
+                lambda i: loop(
+                    tirx.min(i32(SQUARE), problem.columns - j0), lambda j: one(i0 + i, j0 + j)
+                ),
+            )
+
+        squares = loop(
+            ceil_div(problem.rows, SQUARE),
+            lambda q: loop(
+                ceil_div(problem.columns, SQUARE), lambda p: square(q * SQUARE, p * SQUARE)
+            ),
+        )
+        return seq(reduced.clear(copy), squares)
+
+    def put(b: Expr, i: Expr, value: Expr) -> Stmt:
+        return problem.store(b, columns - 1 - i, value)
+
+    work = values(reduced, problem.batch, columns, threads, take, put, machine)
+    return work._replace(schedule="singular values by bisection")
