@@ -236,12 +236,25 @@ class _Fusion:
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
         if user.op is DOT_GENERAL and cost <= EPILOGUE_COST and _reads_once(user, operand):
-            return False
+            return self._grows_long(operand)
         if user.op is DYNAMIC_UPDATE_SLICE and operand.op is RESHAPE and cost > 0:
             # What it reshapes lies in memory as the update does.
             self.memory.add(stripped(operand))
             return False
         return cost > 0 or not _is_view(operand)
+
+    def _grows_long(self, operand: Instruction) -> bool:
+        """Whether one expression for all that computes ``operand`` would be a long one.
+
+        Contractions hold nothing that they compute, neither of operands nor in their epilogue.
+        """
+        stack, seen = [operand], {operand}
+        while stack:
+            below = stack.pop().operands
+            new = [o for o in below if o not in self.memory and o not in seen]
+            seen.update(new)
+            stack.extend(new)
+        return math.prod(growth(i) for i in seen if pointwise.get(i.op)) > EPILOGUE_SIZE
 
     def _is_made_in_time(self, update: Instruction) -> bool:
         """Whether what an update writes may be computed as late as it is written.

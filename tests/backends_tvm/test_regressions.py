@@ -205,6 +205,20 @@ def test_the_epilogue_of_a_product_divides() -> None:
     check(entry, arguments(entry, 1))
 
 
+@pytest.mark.parametrize("element_type", [t for t in ElementType if t.is_floating], ids=str)
+def test_rounded_matrices_beside_products_with_vectors(element_type: ElementType) -> None:
+    """One expression that rounds again and again took minutes to compile."""
+
+    def build(x: Instruction, y: Instruction) -> Instruction:
+        rounded = ops.convert_element_type(
+            ops.convert_element_type(x, ElementType.S64), element_type
+        )
+        return ops.dot(ops.reduce_precision(rounded, 5, 2), ops.reduce_precision(y, 11, 52))
+
+    entry = computation(build, Shape(element_type, (5, 17)), Shape(element_type, (17,)))
+    check(entry, arguments(entry, 1))
+
+
 @pytest.mark.parametrize("element_type", [t for t in ElementType if t.bits > 4], ids=str)
 @pytest.mark.parametrize("sizes", [((40, 70), (70,)), ((70,), (70, 40)), ((1, 7), (7, 300))])
 def test_matrices_computed_inside_products_with_vectors(
