@@ -21,10 +21,16 @@ from tracejit.shapes import TOKEN, AnyShape, Shape, TupleShape
 def value_of(shape: AnyShape, given: Any, name: str) -> Any:
     """``given`` as a value of ``shape``: an array, a tuple of values, or `TOKEN` for a token.
 
-    Anything goes for a token. Raises `ArgumentError` unless a tuple has as many elements.
+    Anything goes for a token. Raises `ArgumentError` unless a tuple has as many elements, and for
+    an array of another element type or other sizes.
     """
     if isinstance(shape, Shape):
-        return padded(np.asarray(given), shape) if shape.is_dynamic else np.asarray(given)
+        array = np.asarray(given)
+        fits = array.dtype == shape.dtype and (shape.is_dynamic or array.shape == shape.dimensions)
+        if not fits:
+            was = f"{array.dtype}{list(array.shape)}"
+            raise ArgumentError(f"{name} must be {shape.dtype}[{shape.dimensions_text}]; it is {was}")
+        return padded(array, shape) if shape.is_dynamic else array
     if not isinstance(shape, TupleShape):
         return TOKEN
     if not isinstance(given, tuple | list) or len(given) != len(shape.elements):
