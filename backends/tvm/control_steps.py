@@ -1,0 +1,159 @@
+"""Loops and branches: each computation that they call is a fragment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tracejit.backends.tvm.control import BranchStep, ConditionalStep, Turn, WhileStep, flat
+from tracejit.backends.tvm.facts import moved
+from tracejit.backends.tvm.kernel_steps import KernelSteps
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.leaves import arrays_of, flattened
+from tracejit.backends.tvm.places import Places
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
+from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import parameter
+from tracejit.ops.element_types import convert_element_type
+from tracejit.ops.elementwise import select
+from tracejit.ops.layout import full_like
+from tracejit.shapes import ElementType, Shape
+
+# Bytes of a loop's state from which it is not copied back after every step.
+LARGE_STATE = 2 << 10
+
+
+class Lowering(Protocol):
+    """Makes the fragment of a computation inside another, as `lower_fragment` does."""
+
+    def __call__(
+        self,
+        parameters: Sequence[Instruction],
+        outputs: Sequence[Instruction],
+        effects: Sequence[Instruction],
+        *,
+        prefix: str,
+        replaced: Mapping[Instruction, int],
+    ) -> Fragment: ...
+
+
+class ControlSteps:
+    """Lowers loops and branches, with kernels for what is copied into and out of them."""
+
+    def __init__(
+        self, kernels: KernelSteps, places: Places, machine: Machine, lower_nested: Lowering
+    ) -> None:
+        self._kernels = kernels
+        self._places = places
+        self._machine = machine
+        self._lower_nested = lower_nested
+
+    def loop(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> WhileStep:
+        """The steps of a While whose state is ``results``."""
+        (init,) = instruction.operands
+        condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_")
+        body, changed = self._nested(instruction.attributes["body"], f"{name}_body_", True)
+        fresh = [
+            results[n] if k in body.in_place else Scratch(results[n].array_shape.nbytes)
+            for k, n in enumerate(changed)
+        ]
+        starts = zip(arrays_of(init), results, strict=True)
+        moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
+        in_turn = moved >= LARGE_STATE and not instruction.attributes["condition"].has_effect
+        return WhileStep(
+            start=[
+                self._kernels.copy(source, target, f"{name}_start{n}")
+                for n, (source, target) in enumerate(starts)
+                if source.array_shape.size and not self._places.is_at_home(source, target)
+            ],
+            condition=condition,
+            body=body,
+            state=results,
+            changed=changed,
+            fresh=fresh,
+            updates=[
+                self._kernels.move(results[n].array_shape, scratch, results[n], f"{name}_update{n}")
+                for n, scratch in zip(changed, fresh, strict=True)
+                if results[n].array_shape.size and scratch is not results[n]
+            ],
+            predicate=Scratch(1),
+            workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
+            turn=self._turn(f"{name}_turn") if in_turn else None,
+        )
+
+    def conditional(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> ConditionalStep:
+        """The steps of a Conditional that makes ``results``."""
+        attributes = instruction.attributes
+        computations = attributes["branch_computations"] or (
+            attributes["true_computation"],
+            attributes["false_computation"],
+        )
+        selector, *operands = instruction.operands
+        number = Scratch(4)
+        branches = [
+            self._branch(computation, operand, f"{name}_branch{n}")
+            for n, (computation, operand) in enumerate(zip(computations, operands, strict=True))
+        ]
+        return ConditionalStep(
+            select=self._kernels.copy(_branch_number(selector), number, f"{name}_select"),
+            selector=number,
+            branches=branches,
+            results=results,
+            workspace=Scratch(max(b.fragment.workspace_bytes for b in branches)),
+        )
+
+    def _branch(self, computation: Computation, operand: Instruction, name: str) -> BranchStep:
+        fragment, _ = self._nested(computation, f"{name}_")
+        arguments: list[Owner] = []
+        prepare = []
+        for n, array in enumerate(arrays_of(operand)):
+            if self._kernels.has_memory(array) or not array.array_shape.size:
+                arguments.append(array)
+                continue
+            scratch = Scratch(array.array_shape.nbytes)
+            arguments.append(scratch)
+            prepare.append(self._kernels.copy(array, scratch, f"{name}_argument{n}"))
+        return BranchStep(arguments, prepare, fragment)
+
+    def _nested(
+        self, computation: Computation, prefix: str, unchanged: bool = False
+    ) -> tuple[Fragment, list[int]]:
+        """A computation's fragment, and which of its root's arrays the fragment makes.
+
+        With ``unchanged`` those that are its own parameters, in the same position, are left out,
+        and others may come to lie in the memory of the parameter in their position.
+        """
+        parameters, root, effects = flat(computation)
+        outputs = flattened(root)
+        made = [
+            n for n, output in enumerate(outputs) if not (unchanged and output is parameters[n])
+        ]
+        wanted = [outputs[n] for n in made]
+        replaced = {parameters[n]: k for k, n in enumerate(made)} if unchanged else {}
+        fragment = self._lower_nested(parameters, wanted, effects, prefix=prefix, replaced=replaced)
+        return fragment, made
+
+    def _turn(self, name: str) -> Turn:
+        """A kernel that makes the number of a branch of a pred: 0 for true, 1 for false."""
+        predicate, selector = Scratch(1), Scratch(4)
+        given = parameter(0, Shape(ElementType.PRED))
+        number = Shape(ElementType.S32)
+        frame = Frame(lambda i: i is given, [number], self._machine, {}, "int32", 1)
+        body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
+        parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
+        return Turn(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
+
+
+def _branch_number(selector: Instruction) -> Instruction:
+    """The number of the branch as s32: of a pred, 0 for true; out of range, no branch's number."""
+    element_type = selector.array_shape.element_type
+    if element_type is ElementType.PRED:
+        number = full_like(convert_element_type(selector, ElementType.S32), 0)
+        return select(selector, number, full_like(number, 1))
+    return convert_element_type(selector, ElementType.S32)
