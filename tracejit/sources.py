@@ -57,7 +57,7 @@ _ON_BEHALF = on_behalf_of.__code__
 
 def _is_generated(frame: FrameType) -> bool:
     """Whether this is code that `dataclasses` wrote for a class of tracejit's."""
-    module: str = frame.f_globals.get("__name__", "")
+    module = str(frame.f_globals.get("__name__"))
     return module.partition(".")[0] == __name__.partition(".")[0]
 
 
