@@ -116,7 +116,8 @@ class Panel:
             [AllocBuffer(each) for each in local],
             loop(self._rows - top, read),
             self._each(lambda u, v, j: store(vectors, [copy, kept, self._rows, j], zero)),
-            self._products(copy, kept, top, i32(0)),
+            # Products are summed anew where they seem to vanish, as before the first column.
+            self._each(lambda u, v, j: store(self._found, j, zero)),
             loop(width, clear),
             loop(steps, lambda c: self._reflection(copy, kept, top, c)),
             loop(width, finish),
@@ -145,25 +146,22 @@ class Panel:
 
     def _products(self, copy: Expr, kept: Expr, pivot: Expr, c: Expr) -> Stmt:
         """Products of column ``c`` below row ``pivot`` with all columns."""
-        vectors, sums = self.vectors, self._sums
+        vectors, found, number = self.vectors, self._found, self._ours[i32(0)]
 
-        def pair(r: Expr) -> Stmt:
-            def row(h: Expr) -> Stmt:
-                i = pivot + 1 + r * _TOGETHER + h
-                return seq(
-                    store(self._next, h, vectors[copy, kept, i, c]),
-                    self._each(
-                        lambda u, v, j: store(
-                            sums,
-                            [h, u, v],
-                            sums[h, u, v] + self._next[h] * vectors[copy, kept, i, j],
-                        )
-                    ),
-                )
+        def row(r: Expr) -> list[Stmt]:
+            i = pivot + 1 + r
+            return [
+                store(self._ours, i32(0), vectors[copy, kept, i, c]),
+                self._each(
+                    lambda u, v, j: store(found, j, found[j] + number * vectors[copy, kept, i, j])
+                ),
+            ]
 
-            return loop(_TOGETHER, row, UNROLLED)
-
-        return seq(self._clear_sums(), loop((self._rows - pivot) // _TOGETHER, pair), self._total())
+        zero = const(0.0, self._dtype)
+        return seq(
+            self._each(lambda u, v, j: store(found, j, zero)),
+            loop(self._rows - 1 - pivot, row),
+        )
 
     def _reflection(self, copy: Expr, kept: Expr, top: Expr, c: Expr) -> list[Stmt]:
         """Find reflection ``c``, and apply it."""
