@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.attributes import attribute_key
+from tracejit.backends.tvm.adjacent_updates import with_vector_updates
+from tracejit.backends.tvm.joint_products import with_joint_products
 from tracejit.backends.tvm.moving_slices import with_moving_slices
 from tracejit.backends.tvm.repeated_steps import Run, Sequenced
 from tracejit.backends.tvm.rolled_steps import Step
@@ -41,7 +43,7 @@ def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
     size = len(in_order(roots))
     if size < LEAST_INSTRUCTIONS:
         return list(roots)
-    simple = simplify(roots, anew=True)
+    simple = with_vector_updates(with_joint_products(simplify(roots, anew=True)))
     for pieces, most in PIECES:
         if LARGE_GRAPH <= size <= most:
             wide = with_wide_slices(simple, pieces)
@@ -50,7 +52,7 @@ def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
             made = _all_rolled(wide)
             if made is not None and WORTH * len(in_order(made)) <= size:
                 return made
-    return _all_rolled(simple) or list(roots)
+    return _all_rolled(simple) or simple
 
 
 def _all_rolled(roots: Sequence[Instruction]) -> list[Instruction] | None:
