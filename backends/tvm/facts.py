@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tracejit.backends.explanation import Change
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.known import (
+    BOUNDED_DOT,
     ERF_INV,
     FOURIER,
     THREEFRY,
@@ -35,7 +36,15 @@ from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 # Real operations in one operation on complex numbers.
-_COMPLEX = {ADD: 2, SUB: 2, MUL: 6, DIV: 11, DOT_GENERAL: 4, CONV_GENERAL_DILATED: 4}
+_COMPLEX = {
+    ADD: 2,
+    SUB: 2,
+    MUL: 6,
+    DIV: 11,
+    DOT_GENERAL: 4,
+    BOUNDED_DOT: 4,
+    CONV_GENERAL_DILATED: 4,
+}
 _MOVING = frozenset({BROADCAST_IN_DIM, PAD, RESHAPE, REV, SLICE, TRANSPOSE})
 _POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwise_unary"})
 _WIDE = frozenset({ElementType.F64, ElementType.C128})
@@ -46,7 +55,7 @@ _WIDE = frozenset({ElementType.F64, ElementType.C128})
 _HOT = 1 << 19
 # Nor do they save anything where emission writes vectors itself and values have one part: there
 # they take a quarter of the time to build.
-_IN_VECTORS = {DOT_GENERAL, REDUCE, *_MOVING} - {REV}
+_IN_VECTORS = {DOT_GENERAL, BOUNDED_DOT, REDUCE, *_MOVING} - {REV}
 _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.F8E4M3FN,
     ElementType.F8E5M2,
@@ -223,6 +232,10 @@ def _work(instruction: Instruction, count: int) -> tuple[int, int]:
         radices = instruction.attributes["radices"] + instruction.attributes["more_radices"]
         return 5 * count * (math.prod(radices).bit_length() - 1), 0
     flops, transcendentals = work_of(instruction)
+    if op is BOUNDED_DOT:
+        # As if everything were within the bounds.
+        (summed,) = instruction.attributes["lhs_contracting_dims"]
+        flops = 2 * count * instruction.operands[0].array_shape.dimensions[summed]
     if op is REDUCE_WINDOW:
         operand = instruction.operands[0].array_shape
         if running_axis(instruction.attributes["window"], operand.dimensions) is not None:

@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cost import (
     longest_chain,
     size_of,
 )
-from tracejit.backends.tvm.known import FOURIER
+from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
@@ -219,13 +219,13 @@ class _Fusion:
         if user.op is OPTIMIZATION_BARRIER:
             return cost > 0
         if user.op is DYNAMIC_UPDATE_SLICE and operand is user.operands[1]:
-            if cost and not self._is_made_in_time(user):
-                return True
-            # To store it first costs less than to copy all that is not updated.
-            small = SMALL_UPDATE * operand.array_shape.size <= user.array_shape.size
-            if not reads_elsewhere(user, self._is_stored):
+            if not self._is_made_before(user):
                 return False
-            return cost > 0 or small or not _is_view(operand)
+            if operand.op is RESHAPE and cost > 0:
+                # What it reshapes lies in memory as the update does.
+                self.memory.add(stripped(operand))
+                return False
+            return True
         if user.op is TUPLE:
             above = self.users[user]
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
@@ -235,13 +235,22 @@ class _Fusion:
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
-        if user.op is DOT_GENERAL and cost <= EPILOGUE_COST and _reads_once(user, operand):
+        is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
+        if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
             return self._grows_long(operand)
-        if user.op is DYNAMIC_UPDATE_SLICE and operand.op is RESHAPE and cost > 0:
-            # What it reshapes lies in memory as the update does.
-            self.memory.add(stripped(operand))
-            return False
         return cost > 0 or not _is_view(operand)
+
+    def _is_made_before(self, update: Instruction) -> bool:
+        """Whether what an update writes has memory of its own."""
+        value = update.operands[1]
+        cost = self.cost[value]
+        if cost and not self._is_made_in_time(update):
+            return True
+        if not reads_elsewhere(update, self._is_stored):
+            return False
+        # To store it first costs less than to copy all that is not updated.
+        small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
+        return cost > 0 or small or not _is_view(value)
 
     def _grows_long(self, operand: Instruction) -> bool:
         """Whether one expression for all that computes ``operand`` would be a long one.
@@ -378,7 +387,9 @@ def _reads_starts_once(gather: Instruction) -> bool:
 
 def _reads_once(dot: Instruction, operand: Instruction) -> bool:
     """Whether a product needs each element of an operand for one sum alone: it is a vector's."""
-    lhs, rhs = dot.operands
+    lhs, rhs, *bounds = dot.operands
+    if operand in bounds:
+        return True
     other, side = (rhs, "rhs") if operand is lhs else (lhs, "lhs")
     taken = (*dot.attributes[f"{side}_batch_dims"], *dot.attributes[f"{side}_contracting_dims"])
     sizes = other.array_shape.dimensions
@@ -553,4 +564,4 @@ def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[In
     return True
 
 
-EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, CONV_GENERAL_DILATED})
+EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracejit.attributes import Attribute, Kind
 from tracejit.graph import Computation, Instruction, Op
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.inverse_error import PIECES, erf_inv_computation
 from tracejit.ops.random_maps import threefry_computation
 from tracejit.shapes import ElementType, Shape
@@ -45,6 +46,26 @@ FOURIER = Op(
 Complex numbers may be pairs of real ones. The other operands are the table and the plan.
 """
 
+
+def _product(
+    _lhs: Shape, _rhs: Shape, _first: Shape, _end: Shape, *, shape: Shape, **_: object
+) -> Shape:
+    return shape
+
+
+BOUNDED_DOT = Op(
+    "BoundedDot",
+    "bounded-dot",
+    "contraction",
+    "bounded_dot",
+    _product,
+    DOT_GENERAL.attributes,
+)
+"""DotGeneral of which only the terms from ``first`` up to, not with, ``end`` count, two s32.
+
+There are no batch dimensions, one dimension is contracted, and one operand has no other. Bounds may
+lie outside of it: terms that there are not do not count. What does not count is not read.
+"""
 
 ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)
 

@@ -7,6 +7,7 @@ reads one item too many runs in the same way.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 
@@ -21,12 +22,14 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
     general_systems_by_blocks,
     triangular_systems_by_blocks,
 )
+from tracejit.backends.tvm.kernels.bounded import bounded
+from tracejit.backends.tvm.kernels.contraction import Contraction
 from tracejit.backends.tvm.kernels.convolution import convolution
 from tracejit.backends.tvm.kernels.elimination import General
 from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.kernels.triangular import Factors, Systems
 from tracejit.backends.tvm.kernels.work import Work
-from tracejit.backends.tvm.tir import loop
+from tracejit.backends.tvm.tir import i32, loop
 
 Case = tuple[str, list[Operand], Callable[[], Work]]
 
@@ -48,6 +51,27 @@ def products() -> Iterator[Case]:
             )  # fmt: skip
 
         yield f"{b}x{m}x{n}x{k}", operands, made
+
+
+def products_within_bounds() -> Iterator[Case]:
+    sizes = ((1, 83), (6, 83), (75, 19))
+    runs = ((0, 0), (0, 1), (1, 1), (0, 2), (3, 2))
+    for (m, k), order, (first, left) in itertools.product(sizes, (ROWS, COLUMNS), runs):
+        operands = [
+            Operand("o", (1, m, k), "float32", order),
+            Operand("o", (1, k, 1), "float32"),
+            Operand("o", (1, m, 1), "float32"),
+        ]
+
+        def made(
+            m: int = m, k: int = k, first: int = first, end: int = k - left,
+            operands: list[Operand] = operands,
+        ) -> Work:  # fmt: skip
+            x, y, z = operands
+            problem = Contraction.of(m, 1, k, x.load, y.load, z.store, "float32", "int32")
+            return bounded(problem, i32(first), i32(end), MACHINE, m > 6)
+
+        yield f"{m}x{k} from {first} to {k - left}", operands, made
 
 
 def convolutions() -> Iterator[Case]:
@@ -123,9 +147,9 @@ def run(operands: list[Operand], work: Work) -> None:
 
 
 def main() -> None:
-    cases = (
-        [*planted()] if "--planted" in sys.argv else [*products(), *convolutions(), *by_blocks()]
-    )
+    kinds = (products, products_within_bounds, convolutions, by_blocks)
+    chosen = (planted,) if "--planted" in sys.argv else kinds
+    cases = [case for kind in chosen for case in kind()]
     for name, operands, made in cases:
         print(name, flush=True)
         run(operands, made())

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 
 from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
+from tracejit.backends.tvm.kernels.bounded import bounded
+from tracejit.backends.tvm.kernels.contraction import Contraction
 from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
 from tracejit.backends.tvm.kernels.gemm import gemm
+from tracejit.backends.tvm.known import BOUNDED_DOT
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
@@ -64,7 +67,7 @@ class Accessors:
         self.visible = frame.inputs.without(hidden)
 
         def ask(scope: Accesses) -> None:
-            for operand, indices in zip(instruction.operands, where, strict=True):
+            for operand, indices in zip(instruction.operands, where, strict=False):
                 scope.value(operand, indices())
             scope.known.add(instruction)
             for root, _ in results:
@@ -127,9 +130,14 @@ class Accessors:
         return seq(*written)
 
 
-@rooted.attach(DOT_GENERAL)
-def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    lhs, rhs = (operand.array_shape.dimensions for operand in instruction.operands)
+def _product_access(
+    frame: Frame, instruction: Instruction, results: Results
+) -> tuple[Accessors, tuple[Group, Group, Group, Group]]:
+    """Operands and results of a product, by their numbers in groups of dimensions.
+
+    The groups are those of the batch, the rows, the columns, and what is summed over.
+    """
+    lhs, rhs = (operand.array_shape.dimensions for operand in instruction.operands[:2])
     attributes = instruction.attributes
     lhs_batch, rhs_batch = attributes["lhs_batch_dims"], attributes["rhs_batch_dims"]
     lhs_sum, rhs_sum = attributes["lhs_contracting_dims"], attributes["rhs_contracting_dims"]
@@ -159,6 +167,12 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
         ],
         at(range(instruction.array_shape.rank), [batch, rows, columns]),
     )
+    return access, (batch, rows, columns, inner)
+
+
+@rooted.attach(DOT_GENERAL)
+def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    access, (batch, rows, columns, inner) = _product_access(frame, instruction, results)
     work = gemm(
         rows.extent,
         columns.extent,
@@ -174,6 +188,33 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
     )
     frame.schedule = work.schedule
     return seq(*frame.allocate(work.scratch), work.statement)
+
+
+@rooted.attach(BOUNDED_DOT)
+def bounded_dot(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    lhs, rhs, first, end = instruction.operands
+    access, (_, rows, columns, inner) = _product_access(frame, instruction, results)
+    scalars = Emitter(access.visible, {}, index_dtype=frame.index_dtype)
+    bounds = []
+    for bound in (first, end):
+        # The mask's comparisons are of int32, like this.
+        held = scalars.hold(scalars.value(bound, ()), ElementType.S32)
+        inside = tirx.max(tirx.min(held, const(inner.extent, "int32")), const(0, "int32"))
+        bounds.append(scalars.hold(inside, ElementType.S32))
+    problem = Contraction.of(
+        rows.extent,
+        columns.extent,
+        inner.extent,
+        lambda b, i, q: access.operand(0, (rows, i), (inner, q)),
+        lambda b, q, j: access.operand(1, (inner, q), (columns, j)),
+        lambda b, i, j, value: access.store(value, (rows, i), (columns, j)),
+        access.accumulate_dtype,
+        frame.index_dtype,
+    )
+    is_shared = frame.is_shared(lhs.array_shape.size + rhs.array_shape.size)
+    work = bounded(problem, bounds[0], bounds[1], frame.machine, is_shared)
+    frame.schedule = work.schedule
+    return seq(*scalars.allocations, *scalars.statements, work.statement)
 
 
 @rooted.attach(CONV_GENERAL_DILATED)
