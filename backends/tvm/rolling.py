@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.tvm.adjacent_updates import with_vector_updates
-from tracejit.backends.tvm.joint_products import with_joint_products
+from tracejit.backends.tvm.adjacent_updates import LEAST_ELEMENTS, with_vector_updates
+from tracejit.backends.tvm.joint_products import LEAST_PRODUCTS, with_joint_products
 from tracejit.backends.tvm.moving_slices import with_moving_slices
 from tracejit.backends.tvm.repeated_steps import Run, Sequenced
 from tracejit.backends.tvm.rolled_steps import Step
@@ -22,6 +22,8 @@ from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.widening import with_wide_slices
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import PARAMETER
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.traversal import in_order, instructions, rebuild
 
 # Fewer steps, or fewer instructions in all, are left as they are: straight code runs faster.
@@ -40,10 +42,15 @@ PIECES = ((4, 16384), (1, 1 << 62))
 
 def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` in which long runs of equal steps are loops."""
-    size = len(in_order(roots))
+    used = [instruction.op for instruction in in_order(roots)]
+    size = len(used)
     if size < LEAST_INSTRUCTIONS:
         return list(roots)
-    simple = with_vector_updates(with_joint_products(simplify(roots, anew=True)))
+    simple = simplify(roots, anew=True)
+    if used.count(DOT_GENERAL) >= LEAST_PRODUCTS:
+        simple = with_joint_products(simple)
+    if used.count(DYNAMIC_UPDATE_SLICE) >= LEAST_ELEMENTS:
+        simple = with_vector_updates(simple)
     for pieces, most in PIECES:
         if LARGE_GRAPH <= size <= most:
             wide = with_wide_slices(simple, pieces)
