@@ -15,7 +15,7 @@ from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.adjacent_updates import with_vector_updates
 from tracejit.backends.tvm.control import flat
 from tracejit.backends.tvm.joint_products import with_joint_products
-from tracejit.backends.tvm.lower import flattened
+from tracejit.backends.tvm.leaves import flattened
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.graph import Computation, Instruction
 from tracejit.traversal import in_order
