@@ -178,7 +178,7 @@ def _qr_shapes(a: Shape, complete: bool = False) -> list[Shape]:
 
 qr = _define("qr", _qr_shapes, lambda a: tuple(np.linalg.qr(a)))
 
-qr_r = _define("qr_r", lambda a: _qr_shapes(a)[1:], lambda a: (np.linalg.qr(a, "r"),))
+qr_r = _define("qr_r", lambda a: _qr_shapes(a)[1:], lambda a: (np.asarray(np.linalg.qr(a, "r")),))
 
 qr_complete = _define(
     "qr_complete", lambda a: _qr_shapes(a, True), lambda a: tuple(np.linalg.qr(a, "complete"))
