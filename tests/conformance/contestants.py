@@ -11,22 +11,14 @@ are compared meets all of them. A module serves by `serve(finding, timed)`.
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import IO
 
-from tests.benchmarks.process import THREAD_VARIABLES
-
-ROOT = Path(__file__).parents[2]
+from tests.benchmarks.pinned import Pinned
 
 PAUSE_SECONDS = 0.1
 """Before a turn: threads of the libraries of the one before wait so long for work, and run."""
@@ -61,19 +53,7 @@ class Contestant:
 
     def __init__(self, module: Sequence[str], name: str, limit: float, threads: int) -> None:
         self._limit = limit
-        self._said: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8")
-        variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *module],
-            cwd=ROOT,
-            env={**os.environ, **variables, "PYTHONWARNINGS": "ignore"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            text=True,
-        )
-        available = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(self._process.pid, set(available[:threads]))
+        self._program = Pinned(module, threads, {"PYTHONWARNINGS": "ignore"})
         self.samples: list[float] = []
         line = self._answer()
         self._found = Finding(**json.loads(line)) if line else self._failed(name)
@@ -87,13 +67,7 @@ class Contestant:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.kill()
-        self._process.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._said.close()
+        self._program.close()
 
     @property
     def finding(self) -> Finding:
@@ -109,36 +83,21 @@ class Contestant:
 
     def turn(self, seconds: float) -> None:
         """Calls the program for so long."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{seconds}\n")
-        self._process.stdin.flush()
+        self._program.say(str(seconds))
         line = self._answer()
         self.samples += json.loads(line) if line else []
 
     def _answer(self) -> str:
-        assert self._process.stdout is not None
-        while select.select([self._process.stdout], [], [], self._limit)[0]:
-            line = self._process.stdout.readline()
-            # A program may print as well.
-            if not line or line[0] in "{[":
-                return line
-        return ""
+        line = self._program.hear(self._limit)
+        # A program may print as well.
+        while line and line[0] not in "{[":
+            line = self._program.hear(self._limit)
+        return line
 
     def _failed(self, name: str) -> Finding:
-        if self._process.poll() is None and not self._ended():
+        if not self._program.ends():
             return Finding(name, "too slow", f"more than {self._limit:.0f} s")
-        self._said.seek(0)
-        lines = self._said.read().strip().splitlines()
-        return Finding(
-            name, "failed", lines[-1] if lines else f"exit status {self._process.returncode}"
-        )
-
-    def _ended(self) -> bool:
-        try:
-            self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return Finding(name, "failed", self._program.last_words())
 
 
 def race(contestants: Sequence[Contestant], seconds: float, turns: int) -> None:
