@@ -25,7 +25,7 @@ from tracejit.backends.tvm.cost import (
 )
 from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER
 from tracejit.backends.tvm.library import is_library_call
-from tracejit.backends.tvm.own_places import reads_elsewhere
+from tracejit.backends.tvm.own_places import Asked, asked_for, reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import indexed, pointwise
@@ -546,22 +546,15 @@ def _keeps_places(instruction: Instruction) -> bool:
 
 def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
     """Whether a kernel reads the hosts' results only at the element it computes."""
-    # Each instruction is asked for straight, at that element, or somewhere else, or both.
-    stack = [(result, True) for result in kernel.results]
-    seen: set[tuple[Instruction, bool]] = set()
-    while stack:
-        asked = stack.pop()
-        if asked in seen:
-            continue
-        seen.add(asked)
-        instruction, straight = asked
-        if instruction in hosts and not straight:
-            return False
+
+    def reads(instruction: Instruction, straight: bool) -> list[Asked]:
         if instruction in memory and instruction not in kernel.results:
-            continue
+            return []
         keeps = straight and _keeps_places(instruction)
-        stack.extend((operand, keeps) for operand in read_by(instruction))
-    return True
+        return [(operand, keeps) for operand in read_by(instruction)]
+
+    wanted = [(result, True) for result in kernel.results]
+    return all(straight or i not in hosts for i, straight in asked_for(wanted, reads))
 
 
 EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})

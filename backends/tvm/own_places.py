@@ -6,13 +6,16 @@ element, may be computed while it is stored. Any other has to be computed before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, RESHAPE, SLICE
+
+Asked = tuple[Instruction, bool]
+"""An instruction, and whether it is asked for at the place that is computed, or at others."""
 
 
 def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool]) -> bool:
@@ -26,22 +29,15 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
         _, value, *starts = update.operands
         if value.array_shape.size == 1:
             return False
-        stack = [(value, True), *((start, False) for start in starts)]
+        stack: list[Asked] = [(value, True), *((start, False) for start in starts)]
         places = _starts(update.operands[0], starts, value)
     else:
         value = update
         stack = [(operand, False) for operand in update.operands[1:]]
-    seen: set[tuple[Instruction, bool]] = set()
-    while stack:
-        asked = stack.pop()
-        if asked in seen:
-            continue
-        seen.add(asked)
-        instruction, straight = asked
-        if instruction is array:
-            return True
+
+    def reads(instruction: Instruction, straight: bool) -> list[Asked]:
         if is_stored(instruction):
-            continue
+            return []
         if (
             straight
             and instruction.op in (DYNAMIC_SLICE, SLICE)
@@ -50,13 +46,27 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
             and instruction.array_shape.dimensions == value.array_shape.dimensions
             and _places(instruction) == places
         ):
-            stack.extend((start, False) for start in instruction.operands[1:])
-            continue
+            return [(start, False) for start in instruction.operands[1:]]
         keeps = straight and (
             instruction.op is RESHAPE or pointwise.get(instruction.op) is not None
         )
-        stack.extend((operand, keeps) for operand in instruction.operands)
-    return False
+        return [(operand, keeps) for operand in instruction.operands]
+
+    return any(instruction is array for instruction, _ in asked_for(stack, reads))
+
+
+def asked_for(
+    wanted: Iterable[Asked], reads: Callable[[Instruction, bool], Iterable[Asked]]
+) -> Iterator[Asked]:
+    """Everything that is asked for, once each, from what is wanted on to what that ``reads``."""
+    stack = list(wanted)
+    seen: set[Asked] = set()
+    while stack:
+        asked = stack.pop()
+        if asked not in seen:
+            seen.add(asked)
+            yield asked
+            stack.extend(reads(*asked))
 
 
 def _places(view: Instruction) -> list[Instruction | int] | None:
