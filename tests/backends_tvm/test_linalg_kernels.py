@@ -153,7 +153,34 @@ def test_pivots_of_any_size(scale: float) -> None:
     np.testing.assert_allclose(found, 1, rtol=0.02 if scale < 1e-40 else 1e-4)
 
 
-def test_complex_matrices_are_left_to_lapack() -> None:
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize(("batch", "n", "columns"), [((), 1, 1), ((3,), 5, 2), ((2,), 30, 33)])
+def test_systems_of_complex_numbers_are_real_ones(
+    batch: tuple[int, ...], n: int, columns: int, dtype: type
+) -> None:
+    draws = np.random.default_rng(n)
+
+    def numbers(*sizes: int) -> Any:
+        parts = draws.standard_normal((2, *batch, *sizes))
+        return (parts[0] + 1j * parts[1]).astype(dtype)
+
+    a, x = numbers(n, n), numbers(n, columns)
+    found = tj.jit(np.linalg.solve)(a, a @ x)
+    assert found.dtype == dtype
+    tolerance = 1e-2 if dtype is np.complex64 else 1e-10
+    np.testing.assert_allclose(found, x, rtol=tolerance, atol=tolerance)
+    kernels = tj.jit(np.linalg.solve).lower(a, x).compile().explain().kernels
+    assert "library call" not in [kernel.schedule for kernel in kernels]
+
+
+def test_a_singular_complex_matrix_gives_nan_as_a_whole() -> None:
+    a = np.stack([np.array([[1, 1j], [1j, -1]]), np.array([[0, 1j], [2, 0]])])
+    found = tj.jit(np.linalg.solve)(a, np.ones((2, 2, 1), complex))
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1], np.linalg.solve(a[1], np.ones((2, 1))), rtol=1e-15)
+
+
+def test_factors_of_complex_matrices_are_left_to_lapack() -> None:
     a, b = positive(200, np.complex128), np.ones(200, np.complex128)
     found = tj.jit(lambda a, b: (np.linalg.cholesky(a), np.linalg.solve(a, b)))(a, b)
     np.testing.assert_allclose(found[0], np.linalg.cholesky(a), atol=1e-12)

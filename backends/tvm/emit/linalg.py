@@ -1,4 +1,4 @@
-"""Cholesky, TriangularSolve and general systems of real matrices: kernels for small and large ones.
+"""Cholesky, TriangularSolve and general systems: kernels for small and large matrices.
 
 The others are the interpreter's.
 """
@@ -29,7 +29,7 @@ from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, seq, store
+from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, seq, store, tirx
 from tracejit.backends.tvm.types import memory_dtype
 from tracejit.graph import Instruction
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
@@ -46,11 +46,13 @@ MOST_SINGULAR_VALUES = 1 << 20
 def has_kernel(instruction: Instruction) -> bool:
     """Whether there is a kernel for a system or a factorisation, by its operands."""
     a, b = instruction.operands[0].array_shape, instruction.operands[-1].array_shape
-    if a.element_type not in (ElementType.F32, ElementType.F64):
-        return False
-    # A copy of both, in whole blocks, is counted in 32 bits.
-    size = a.dimensions[-1] + BLOCK
-    return size * (size + max(b.dimensions[-2:], default=0) + 2 * BLOCK) < 1 << 31
+    return a.element_type in (ElementType.F32, ElementType.F64) and _fits(a, b)
+
+
+def _fits(a: Shape, b: Shape, parts: int = 1) -> bool:
+    """Whether a copy of both, in whole blocks, is counted in 32 bits."""
+    size = parts * a.dimensions[-1] + BLOCK
+    return size * (size + parts * max(b.dimensions[-2:], default=0) + 2 * BLOCK) < 1 << 31
 
 
 def _size(instruction: Instruction) -> int:
@@ -64,12 +66,12 @@ class Matrices:
         self.memory = memory
         *batch, self.rows, self.columns = shape.dimensions
         self.batch = math.prod(batch)
-        self._dtype = dtype
+        self.dtype = dtype
 
     def place(self, b: Expr, i: Expr, j: Expr) -> Expr:
-        rows, columns = const(self.rows, self._dtype), const(self.columns, self._dtype)
-        matrix = b.astype(self._dtype) * rows + i.astype(self._dtype)
-        return matrix * columns + j.astype(self._dtype)
+        rows, columns = const(self.rows, self.dtype), const(self.columns, self.dtype)
+        matrix = b.astype(self.dtype) * rows + i.astype(self.dtype)
+        return matrix * columns + j.astype(self.dtype)
 
     def __call__(self, b: Expr, i: Expr, j: Expr) -> Expr:
         return self.memory[self.place(b, i, j)]
@@ -151,21 +153,52 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
 def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The kernel of `numpy.linalg.solve`'s custom call."""
     a, b = instruction.operands
-    if not has_kernel(instruction) or a not in frame.inputs or b not in frame.inputs:
+    is_complex = a.array_shape.element_type.is_complex
+    fits = _fits(a.array_shape, b.array_shape, 2) if is_complex else has_kernel(instruction)
+    if not fits or a not in frame.inputs or b not in frame.inputs:
         return library_call(frame, instruction, results)
     shape, dtype = b.array_shape, frame.index_dtype
     right = Matrices(frame.inputs[b], shape, dtype)
+    matrix = Matrices(frame.inputs[a], a.array_shape, dtype)
+    made = Matrices(results[0][1], shape, dtype)
     systems = General(
         right.batch,
         right.rows,
         right.columns,
         memory_dtype(shape.element_type),
-        matrix=Matrices(frame.inputs[a], a.array_shape, dtype),
+        matrix=matrix,
         right=right,
-        store=Matrices(results[0][1], shape, dtype).store,
+        store=made.store,
     )
-    by = general_systems if _size(instruction) <= LARGEST_GENERAL else general_systems_by_blocks
+    if is_complex:
+        systems = _in_real_numbers(systems, matrix, right, made)
+    by = general_systems if systems.size <= LARGEST_GENERAL else general_systems_by_blocks
     return _finished(frame, by(systems, frame.machine))
+
+
+def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Matrices) -> General:
+    """Systems of complex numbers as real ones of twice the size.
+
+    Each number x + iy is the matrix [x, -y; y, x], each unknown and each right side a column.
+    """
+
+    def matrix(b: Expr, i: Expr, j: Expr) -> Expr:
+        row, column = i % 2, j % 2
+        number = left.place(b, i // 2, j // 2) * 2
+        value = left.memory[number + (row ^ column).astype(right.dtype)]
+        return tirx.Select(row < column, -value, value)
+
+    def part(b: Expr, i: Expr, j: Expr) -> Expr:
+        number = right.place(b, i // 2, j) * 2
+        return number + (i % 2).astype(right.dtype)
+
+    return replace(
+        systems,
+        size=2 * systems.size,
+        matrix=matrix,
+        right=lambda b, i, j: right.memory[part(b, i, j)],
+        store=lambda b, i, j, value: store(made.memory, part(b, i, j), value),
+    )
 
 
 def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
