@@ -60,6 +60,34 @@ def test_one_triangle_is_read(uplo: Any, shape: tuple[int, ...]) -> None:
     check(tj.jit(lambda x: np.linalg.eigvalsh(x, uplo))(read), a)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (8,), (40, 3), (3, 11, 5), (70, 16)])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_vectors(dtype: Any, shape: tuple[int, ...], uplo: Any) -> None:
+    a = symmetric(np.random.default_rng(0), *shape).astype(dtype)
+    a.reshape(-1, shape[-1], shape[-1])[0] = np.ones((shape[-1], shape[-1]))
+    find = tj.jit(lambda x: tuple(np.linalg.eigh(x, uplo)))
+    assert "eigenvalues in lanes" in str(find.lower(a).compile().explain())
+    w, v = find(np.tril(a) if uplo == "L" else np.triu(a))
+    check(w, a)
+    bound = 8 * shape[-1] * float(np.finfo(dtype).eps)
+    left, right = a.astype(np.float64), v.astype(np.float64)
+    sizes = np.abs(w).max(-1)[..., None, None]
+    assert np.all(np.abs(left @ right - right * w[..., None, :]) <= bound * sizes)
+    unit = np.swapaxes(right, -1, -2) @ right
+    assert np.all(np.abs(unit - np.eye(shape[-1])) <= bound)
+
+
+def test_vectors_of_what_is_not_finite() -> None:
+    a = np.array([np.eye(3), np.full((3, 3), np.nan), 1e300 * np.eye(3), np.zeros((3, 3))])
+    w, v = tj.jit(lambda x: tuple(np.linalg.eigh(x)))(a)
+    assert np.isnan(w[1]).all()
+    assert np.isnan(v[1]).all()
+    for n in (0, 2, 3):
+        np.testing.assert_array_equal(np.abs(v[n]), np.eye(3))
+        np.testing.assert_array_equal(w[n], np.diag(a[n]))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_numbers_of_any_size(data: st.DataObject) -> None:

@@ -31,11 +31,14 @@ def check(found: Any, a: np.ndarray) -> None:
 def test_the_kernel_is_ours() -> None:
     explained = values.lower(np.ones((40, 30), np.float32)).compile().explain()
     assert "singular values by bisection" in str(explained)
+    explained = values.lower(np.ones((40, 3, 4), np.float32)).compile().explain()
+    assert "singular values in lanes" in str(explained)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "shape", [(1, 1), (1, 9), (9, 1), (33, 20), (20, 33), (100, 100), (2, 3, 5, 4), (50, 4, 6)]
+    "shape",
+    [(1, 1), (1, 9), (9, 1), (33, 20), (20, 33), (100, 100), (2, 3, 5, 4), (50, 4, 6), (9, 30, 3)],
 )
 def test_shapes(dtype: Any, shape: tuple[int, ...]) -> None:
     a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
@@ -52,7 +55,7 @@ def test_nothing(shape: tuple[int, ...]) -> None:
 @given(st.data())
 def test_numbers_of_any_size(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
-    shape = data.draw(st.sampled_from([(30, 20), (6, 11)]))
+    shape = data.draw(st.sampled_from([(30, 20), (6, 11), (4, 3)]))
     limit = 36 if dtype is np.float32 else 300
     power = 10.0 ** data.draw(st.integers(-limit, limit))
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
@@ -83,6 +86,8 @@ def test_what_is_not_finite_gives_nan_as_a_whole(value: float) -> None:
     a = np.random.default_rng(0).standard_normal((5, 12, 7))
     expected = np.linalg.svd(a, compute_uv=False)
     a[3, 2, 1] = value
+    few = np.array([np.eye(3), np.full((3, 3), value), np.eye(3)])
+    assert np.isnan(values(few)).any(1).tolist() == [False, True, False]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = values(a)
@@ -90,7 +95,7 @@ def test_what_is_not_finite_gives_nan_as_a_whole(value: float) -> None:
     np.testing.assert_allclose(np.delete(found, 3, 0), np.delete(expected, 3, 0), atol=1e-12)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(37, 37), (5, 21)])
+@pytest.mark.parametrize(("rows", "columns"), [(37, 37), (5, 21), (3, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_narrow_vectors(rows: int, columns: int, dtype: str) -> None:
     """The same on a processor whose vectors are half as long, of scratch full of NaNs."""

@@ -18,7 +18,11 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
 from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
 from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
-from tracejit.backends.tvm.kernels.symmetric import Symmetric, symmetric_eigenvalues
+from tracejit.backends.tvm.kernels.symmetric import (
+    Symmetric,
+    symmetric_eigenvalues,
+    vectors_suit,
+)
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
     Systems,
@@ -228,8 +232,8 @@ def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     return _finished(frame, orthogonal_factors(factors, frame.machine))
 
 
-def eigvalsh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of `numpy.linalg.eigvalsh`'s custom calls."""
+def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of the custom calls of `numpy.linalg.eigvalsh`, and of small matrices' `eigh`."""
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
     real = shape.element_type in (ElementType.F32, ElementType.F64)
@@ -237,9 +241,8 @@ def eigvalsh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     if not (real and shape.size and a in frame.inputs and size <= LARGEST_EIGENVALUES):
         return library_call(frame, instruction, results)
     given = Matrices(frame.inputs[a], shape, dtype)
-    ((_, memory),) = results
+    (_, memory), *vectors = results
     lower = instruction.attributes["custom_call_target"].endswith("l")
-
     problem = Symmetric(
         given.batch,
         size,
@@ -247,6 +250,10 @@ def eigvalsh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         matrix=lambda b, i, j: given(b, i, j) if lower else given(b, j, i),
         store=_values_into(memory, size, dtype),
     )
+    if vectors:
+        if not vectors_suit(problem, frame.machine):
+            return library_call(frame, instruction, results)
+        problem = replace(problem, store_vector=Matrices(vectors[0][1], shape, dtype).store)
     return _finished(frame, symmetric_eigenvalues(problem, frame.machine))
 
 

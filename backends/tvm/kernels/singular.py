@@ -1,4 +1,5 @@
-"""Singular values of real matrices: made bidiagonal, and then found by bisection."""
+"""Singular values of real matrices: by rotations of many small ones at once, or by bisection of
+what has been made bidiagonal."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.kernels.bidiagonal import Bidiagonal
+from tracejit.backends.tvm.kernels.hestenes import singular_values_in_lanes
+from tracejit.backends.tvm.kernels.lanes import LARGEST, group
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.spectrum import SQUARE, threads_for, values
 from tracejit.backends.tvm.kernels.tiling import ceil_div
@@ -33,7 +36,18 @@ def singular_values(problem: Rectangular, machine: Machine) -> Work:
     """Descending, each as exact as the greatest element of the matrix allows."""
     is_tall = problem.rows >= problem.columns
     rows, columns = max(problem.rows, problem.columns), min(problem.rows, problem.columns)
-    threads = threads_for(problem.batch, rows * columns**2, machine)
+    batch = problem.batch
+
+    def put(b: Expr, i: Expr, value: Expr) -> Stmt:
+        return problem.store(b, columns - 1 - i, value)
+
+    groups = ceil_div(batch, group(batch, problem.dtype, machine))
+    # Cycles, as measured.
+    in_lanes = groups * columns**2 * (500 + 100 * rows) <= batch * (4000 + 1500 * columns)
+    if columns <= LARGEST and rows <= 4 * LARGEST and in_lanes:
+        given = problem.matrix if not is_tall else lambda b, i, j: problem.matrix(b, j, i)
+        return singular_values_in_lanes(batch, columns, rows, problem.dtype, given, put, machine)
+    threads = threads_for(batch, rows * columns**2, machine)
     reduced = Bidiagonal(threads[0], rows, columns, problem.dtype, machine)
 
     def take(b: Expr, copy: Expr) -> Stmt:
@@ -57,8 +71,5 @@ def singular_values(problem: Rectangular, machine: Machine) -> Work:
         )
         return seq(reduced.clear(copy), squares)
 
-    def put(b: Expr, i: Expr, value: Expr) -> Stmt:
-        return problem.store(b, columns - 1 - i, value)
-
-    work = values(reduced, problem.batch, columns, threads, take, put, machine)
+    work = values(reduced, batch, columns, threads, take, put, machine)
     return work._replace(schedule="singular values by bisection")

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.kernels.jacobi import LARGEST, eigenvalues_in_lanes, group
+from tracejit.backends.tvm.kernels.jacobi import eigenvalues_in_lanes
+from tracejit.backends.tvm.kernels.lanes import LARGEST, group
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.spectrum import SQUARE, threads_for, values
 from tracejit.backends.tvm.kernels.tiling import ceil_div
-from tracejit.backends.tvm.kernels.triangular import Load
+from tracejit.backends.tvm.kernels.triangular import Load, Store
 from tracejit.backends.tvm.kernels.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop, seq, store, tirx
@@ -21,6 +22,7 @@ class Symmetric:
     """``batch`` matrices of ``size``, of ``dtype``: ``matrix(b, i, j)`` is asked for i >= j.
 
     ``store(b, i, value)`` takes eigenvalue i: NaN for all of a matrix that is not finite.
+    ``store_vector(b, i, j, value)`` takes element i of eigenvector j, if they are wanted.
     """
 
     batch: int
@@ -28,16 +30,29 @@ class Symmetric:
     dtype: str
     matrix: Load
     store: Callable[[Expr, Expr, Expr], Stmt]
+    store_vector: Store | None = None
+
+
+def vectors_suit(problem: Symmetric, machine: Machine) -> bool:
+    """Whether eigenvectors are found here in less time than LAPACK takes, called back."""
+    batch, size = problem.batch, problem.size
+    groups = ceil_div(batch, group(batch, problem.dtype, machine))
+    # Cycles, as measured.
+    return size <= LARGEST and groups * 75 * size**3 <= 20_000 + batch * 400 * size**2
 
 
 def symmetric_eigenvalues(problem: Symmetric, machine: Machine) -> Work:
-    """Ascending, each as exact as the greatest element of the matrix allows."""
+    """Ascending, each as exact as the greatest element of the matrix allows.
+
+    Vectors are made of those matrices alone for which they suit.
+    """
     batch, size, dtype = problem.batch, problem.size, problem.dtype
     groups = ceil_div(batch, group(batch, dtype, machine))
     # Cycles, as measured.
-    if size <= LARGEST and groups * 50 * size**3 <= batch * (6000 + 1000 * size):
+    suits = size <= LARGEST and groups * 50 * size**3 <= batch * (6000 + 1000 * size)
+    if suits or problem.store_vector is not None:
         return eigenvalues_in_lanes(
-            batch, size, dtype, problem.matrix, problem.store, None, machine
+            batch, size, dtype, problem.matrix, problem.store, problem.store_vector, machine
         )
     threads = threads_for(batch, size**3, machine)
     reduced = Tridiagonal(threads[0], size, dtype, machine)
