@@ -12,6 +12,7 @@ from tracejit.autodiff.reverse import Cotangents, Nested, differentiate, zero_co
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
+from tracejit.ops.collective import joined
 from tracejit.ops.comparison import eq
 from tracejit.ops.computations import binary_op, scalar_computation
 from tracejit.ops.constants import constant, elements_of
@@ -27,7 +28,6 @@ from tracejit.ops.replicas import (
     PARTITION_ID,
     REDUCE_SCATTER,
     REPLICA_ID,
-    joined,
     replica_id,
 )
 from tracejit.shapes import AnyShape, Shape, TupleShape

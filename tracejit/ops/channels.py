@@ -16,9 +16,9 @@ from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import define, make
+from tracejit.ops.collective import arrays_of, as_groups
 from tracejit.ops.constants import get_tuple_element
 from tracejit.ops.groups import Groups, require_pairs
-from tracejit.ops.replicas import arrays_of, as_groups
 from tracejit.ops.tokens import after_all
 from tracejit.shapes import TOKEN, AnyShape, ElementType, Shape, TupleShape
 

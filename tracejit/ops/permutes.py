@@ -19,9 +19,16 @@ from tracejit.ops.base import (
     require_element_type,
     require_same_element_type,
 )
+from tracejit.ops.collective import (
+    CHANNEL,
+    GROUPS,
+    arrays_of,
+    as_groups,
+    joined,
+    operands_of,
+)
 from tracejit.ops.constants import tuple_
 from tracejit.ops.groups import Groups, group_mode, group_size, require_groups, require_pairs
-from tracejit.ops.replicas import CHANNEL, GROUPS, arrays_of, as_groups, joined, operands_of
 from tracejit.shapes import AnyShape, Shape, TupleShape
 
 PAIRS = Attribute("source_target_pairs", Kind.INT_LISTS)

@@ -19,9 +19,24 @@ from collections.abc import Sequence
 from tracejit.attributes import Attribute, Kind
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.base import define, make, require_array, require_same_element_type
-from tracejit.ops.computations import operand_list, require_computation, scalar_computation
-from tracejit.ops.constants import elements_of
+from tracejit.ops.base import define, make, require_array
+from tracejit.ops.collective import (
+    CHANNEL,
+    CONSTRAIN,
+    GLOBAL,
+    GROUPS,
+    arrays_of,
+    as_groups,
+    check_reduction,
+    constrained,
+    gathered_shapes,
+    joined,
+    operands_of,
+    require_count,
+    require_divisible,
+    resized,
+)
+from tracejit.ops.computations import scalar_computation
 from tracejit.ops.groups import (
     Groups,
     group_mode,
@@ -38,56 +53,6 @@ from tracejit.shapes import (
     TupleShape,
     canonical_dimension,
 )
-
-CHANNEL = Attribute("channel_id", Kind.INT, None)
-GROUPS = Attribute("replica_groups", Kind.REPLICA_GROUPS, ())
-CONSTRAIN = Attribute("constrain_layout", Kind.BOOL, False)
-GLOBAL = Attribute("use_global_device_ids", Kind.BOOL, False)
-
-
-def arrays_of(function: str, operands: Sequence[AnyShape]) -> list[Shape]:
-    """The operands' shapes, at least one, all arrays'."""
-    if not operands:
-        raise ShapeError(f"{function}: needs at least one operand")
-    many = len(operands) > 1
-    return [
-        require_array(function, f"operand {i}" if many else "operand", shape)
-        for i, shape in enumerate(operands)
-    ]
-
-
-def joined(shapes: Sequence[AnyShape]) -> AnyShape:
-    """One array's shape, or a tuple of several."""
-    return shapes[0] if len(shapes) == 1 else TupleShape(tuple(shapes))
-
-
-def as_groups(groups: Sequence[Sequence[int]]) -> Groups:
-    return tuple(tuple(int(number) for number in group) for group in groups)
-
-
-def operands_of(operand: Instruction | Sequence[Instruction]) -> list[Instruction]:
-    """The arrays of one operand, of a tuple, or of a list."""
-    if isinstance(operand, Instruction) and isinstance(operand.shape, TupleShape):
-        return list(elements_of(operand))
-    return list(operand_list(operand))
-
-
-def check_reduction(function: str, arrays: Sequence[Shape], to_apply: Computation) -> None:
-    """Raises unless the computation reduces two scalars of every operand's element type."""
-    for i, array in enumerate(arrays):
-        require_same_element_type(function, **{"operand 0": arrays[0], f"operand {i}": array})
-    scalar = Shape(arrays[0].element_type)
-    require_computation(function, "computation", to_apply, [scalar, scalar], scalar)
-
-
-def _constrained(
-    function: str, layout: Layout | None, arrays: Sequence[Instruction]
-) -> dict[str, bool]:
-    """``constrain_layout``; a layout that does not fit raises. Values do not depend on it."""
-    if layout is not None:
-        for array in arrays:
-            require_array(function, "operand", array.shape).with_layout(layout)
-    return {"constrain_layout": layout is not None}
 
 
 @define(
@@ -156,49 +121,6 @@ def cross_replica_sum(
     return all_reduce(arrays, scalar_computation("add", element_type), replica_groups)
 
 
-def gathered_shapes(
-    function: str,
-    arrays: Sequence[Shape],
-    results: AnyShape,
-    dimensions: tuple[int, ...],
-    size: int | None,
-) -> AnyShape:
-    """``results``, known to be ``arrays`` made ``size`` times larger along one dimension.
-
-    A ``size`` of None leaves open how many times.
-    """
-    parts = results.elements if isinstance(results, TupleShape) else (results,)
-    if len(parts) != len(arrays) or isinstance(results, TupleShape) != (len(arrays) > 1):
-        raise ShapeError(f"{function}: {len(arrays)} operands do not make {results}")
-    times = set()
-    for array, part in zip(arrays, parts, strict=True):
-        result = require_array(function, "result", part)
-        if len(dimensions) != 1 or not 0 <= dimensions[0] < array.rank:
-            raise AttributeValueError(
-                f"{function}: dimensions must be one dimension of {array}, not {dimensions}"
-            )
-        (along,) = dimensions
-        same_others = result.element_type is array.element_type and result.rank == array.rank
-        if not same_others or any(
-            d != along and n != array.dimensions[d] for d, n in enumerate(result.dimensions)
-        ):
-            raise ShapeError(
-                f"{function}: result {result} must have the element type and, but for dimension "
-                f"{along}, the sizes of {array}"
-            )
-        given, made = array.dimensions[along], result.dimensions[along]
-        if (made % given if given else made) or (size is not None and made != given * size):
-            raise ShapeError(
-                f"{function}: dimension {along} of result {result} must be "
-                f"{'a multiple' if size is None else f'{size} times that'} of {array}"
-            )
-        if given:
-            times.add(made // given)
-    if len(times) > 1:
-        raise ShapeError(f"{function}: {results} is not {joined(arrays)}, each as often")
-    return results
-
-
 @define(
     "AllGather",
     "all-gather",
@@ -245,35 +167,18 @@ def all_gather(
     along = canonical_dimension(all_gather_dimension, shapes[0].rank, "all_gather")
     groups = as_groups(replica_groups)
     mode = group_mode("all_gather", channel_id, use_global_device_ids)
-    _require_count("all_gather", "shard_count", shard_count, group_size(mode, groups))
-    results = [_resized(shape, along, shape.dimensions[along] * shard_count) for shape in shapes]
+    require_count("all_gather", "shard_count", shard_count, group_size(mode, groups))
+    results = [resized(shape, along, shape.dimensions[along] * shard_count) for shape in shapes]
     return make(
         ALL_GATHER,
         *arrays,
         channel_id=channel_id,
         replica_groups=groups,
-        **_constrained("all_gather", layout, arrays),
+        **constrained("all_gather", layout, arrays),
         dimensions=(along,),
         use_global_device_ids=use_global_device_ids,
         shape=joined(results),
     )
-
-
-def _require_count(function: str, argument: str, count: int, size: int | None) -> None:
-    """Raises `AttributeValueError` unless ``count`` is a group's size, where that is known."""
-    if count < 1:
-        raise AttributeValueError(f"{function}: {argument} must be at least 1, not {count}")
-    if size is not None and count != size:
-        raise AttributeValueError(
-            f"{function}: {argument} must be the size of a group of replica_groups, {size}, "
-            f"not {count}"
-        )
-
-
-def _resized(shape: Shape, dimension: int, size: int) -> Shape:
-    sizes = list(shape.dimensions)
-    sizes[dimension] = size
-    return shape.with_dimensions(sizes)
 
 
 @define(
@@ -329,32 +234,22 @@ def reduce_scatter(
     along = canonical_dimension(scatter_dimension, shapes[0].rank, "reduce_scatter")
     groups = as_groups(replica_groups)
     mode = group_mode("reduce_scatter", channel_id, use_global_device_ids)
-    _require_count("reduce_scatter", "shard_count", shard_count, group_size(mode, groups))
+    require_count("reduce_scatter", "shard_count", shard_count, group_size(mode, groups))
     results = []
     for shape in shapes:
-        _require_divisible("reduce_scatter", "shard_count", shape, along, shard_count)
-        results.append(_resized(shape, along, shape.dimensions[along] // shard_count))
+        require_divisible("reduce_scatter", "shard_count", shape, along, shard_count)
+        results.append(resized(shape, along, shape.dimensions[along] // shard_count))
     return make(
         REDUCE_SCATTER,
         *arrays,
         channel_id=channel_id,
         replica_groups=groups,
-        **_constrained("reduce_scatter", layout, arrays),
+        **constrained("reduce_scatter", layout, arrays),
         use_global_device_ids=use_global_device_ids,
         dimensions=(along,),
         to_apply=computation,
         shape=joined(results),
     )
-
-
-def _require_divisible(
-    function: str, argument: str, shape: Shape, dimension: int, count: int
-) -> None:
-    if shape.rank <= dimension or shape.dimensions[dimension] % count:
-        raise ShapeError(
-            f"{function}: dimension {dimension} of operand {shape} must be divisible by "
-            f"{argument} {count}"
-        )
 
 
 @define(
@@ -396,7 +291,7 @@ def ALL_TO_ALL(
             f"all_to_all: dimensions must be one dimension of operand {arrays[0]}, not {dimensions}"
         )
     if size is not None:
-        _require_divisible("all_to_all", "the size of a group", arrays[0], dimensions[0], size)
+        require_divisible("all_to_all", "the size of a group", arrays[0], dimensions[0], size)
     return arrays[0]
 
 
@@ -421,14 +316,14 @@ def all_to_all(
     concat = canonical_dimension(concat_dimension, shape.rank, "all_to_all")
     groups = as_groups(replica_groups) or (tuple(range(split_count)),)
     size = group_size(group_mode("all_to_all", channel_id), groups)
-    _require_count("all_to_all", "split_count", split_count, size)
-    _require_divisible("all_to_all", "split_count", shape, split, split_count)
+    require_count("all_to_all", "split_count", split_count, size)
+    require_divisible("all_to_all", "split_count", shape, split, split_count)
     exchanged = make(
         ALL_TO_ALL,
         operand,
         channel_id=channel_id,
         replica_groups=groups,
-        **_constrained("all_to_all", layout, [operand]),
+        **constrained("all_to_all", layout, [operand]),
         dimensions=(split,),
     )
     if split == concat:
@@ -461,7 +356,7 @@ def all_to_all_tuple(
         *arrays,
         channel_id=channel_id,
         replica_groups=as_groups(replica_groups),
-        **_constrained("all_to_all", layout, arrays),
+        **constrained("all_to_all", layout, arrays),
         dimensions=None,
     )
 

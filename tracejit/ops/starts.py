@@ -12,21 +12,20 @@ from tracejit.attributes import Attribute, Kind
 from tracejit.errors import ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import define, make
-from tracejit.ops.groups import Groups, group_mode, group_size, require_groups
-from tracejit.ops.permutes import PAIRS, SLICES, collective_permute, permuted_shape
-from tracejit.ops.replicas import (
-    ALL_REDUCE,
+from tracejit.ops.collective import (
     CHANNEL,
     CONSTRAIN,
     GLOBAL,
     GROUPS,
-    all_gather,
     arrays_of,
     as_groups,
     gathered_shapes,
     joined,
     operands_of,
 )
+from tracejit.ops.groups import Groups, group_mode, group_size, require_groups
+from tracejit.ops.permutes import PAIRS, SLICES, collective_permute, permuted_shape
+from tracejit.ops.replicas import ALL_REDUCE, all_gather
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 
 
