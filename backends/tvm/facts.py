@@ -12,6 +12,7 @@ from tracejit.backends.tvm.known import (
     BOUNDED_DOT,
     ERF_INV,
     FOURIER,
+    FOURIER_HALVES,
     THREEFRY,
 )
 from tracejit.backends.work import work_of
@@ -150,7 +151,7 @@ def counted(
 
 def _is_in_vectors(instruction: Instruction) -> bool:
     op = instruction.op
-    if op in (CONSTANT, PARAMETER, FOURIER):
+    if op in (CONSTANT, PARAMETER, FOURIER, FOURIER_HALVES):
         return True
     if op.family not in _POINTWISE and op not in _IN_VECTORS:
         return False
@@ -228,6 +229,8 @@ def _work(instruction: Instruction, count: int) -> tuple[int, int]:
     op = instruction.op
     if op in (THREEFRY, ERF_INV):
         return (count * cost_of(instruction), 0) if op is THREEFRY else (0, count)
+    if op is FOURIER_HALVES:
+        return 10 * count, 0
     if op is FOURIER:
         radices = instruction.attributes["radices"] + instruction.attributes["more_radices"]
         return 5 * count * (math.prod(radices).bit_length() - 1), 0

@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cost import (
     longest_chain,
     size_of,
 )
-from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER
+from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.own_places import Asked, asked_for, reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
@@ -43,7 +43,7 @@ from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order
 
 # Ops whose kernels read their operands many times, or as they lie.
-_BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, FOURIER)
+_BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, FOURIER, FOURIER_HALVES)
 
 
 @dataclass

@@ -67,6 +67,19 @@ There are no batch dimensions, one dimension is contracted, and one operand has 
 lie outside of it: terms that there are not do not count. What does not count is not read.
 """
 
+
+FOURIER_HALVES = Op(
+    "FourierHalves",
+    "fourier-halves",
+    "spectra",
+    "fourier_halves",
+    _stated,
+    (Attribute("inverse", Kind.BOOL), Attribute("shape", Kind.SHAPE)),
+)
+"""The spectrum of real numbers from that of pairs, or with ``inverse`` the other way; the second
+operand is `schedule.fourier_halves.halves_factors`."""
+
+
 ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.known import FOURIER
+import math
+
+from tracejit.backends.tvm.known import FOURIER, FOURIER_HALVES
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.fourier import fourier
+from tracejit.backends.tvm.schedule.fourier_halves import Halves, fourier_halves
 from tracejit.backends.tvm.schedule.fourier_plan import transform_of
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.tir import Stmt
@@ -19,3 +22,14 @@ rooted.attach(FFT)(library_call)
 def of_columns(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     source, table, plan = (frame.inputs[operand] for operand in instruction.operands)
     return fourier(frame, transform_of(instruction), source, table, plan, results[0][1])
+
+
+@rooted.attach(FOURIER_HALVES)
+def of_halves(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    operand, table = instruction.operands
+    shape, inverse = instruction.array_shape, instruction.attributes["inverse"]
+    *outer, length = shape.dimensions
+    points = length if inverse else length - 1
+    itemsize = shape.element_type.real.dtype.itemsize
+    what = Halves(math.prod(outer), points, inverse, itemsize)
+    return fourier_halves(frame, what, frame.inputs[operand], frame.inputs[table], results[0][1])

@@ -146,6 +146,18 @@ def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
     return np.asarray(re + 1j * (im if inverse else -im))
 
 
+def powers(numerators: np.ndarray, count: int, size: int, inverse: bool) -> np.ndarray:
+    """For each of ``numerators`` the first ``count`` powers of that power of `circle`.
+
+    Most of them are products, which takes a tenth of the time.
+    """
+    few = math.isqrt(count)
+    ends = numerators[:, None] * np.arange(few), numerators[:, None] * np.arange(0, count, few)
+    low, high = (circle(each, size, inverse) for each in ends)
+    made: np.ndarray = (high[:, :, None] * low[:, None, :]).reshape(len(numerators), -1)
+    return made[:, :count]
+
+
 def doubled(factors: np.ndarray) -> np.ndarray:
     """Factors as the kernel multiplies by them: (re, re), (-im, im) for each, flattened."""
     made = np.empty((*factors.shape, 4))
@@ -296,18 +308,6 @@ class Transform:
                 s *= stage.radix
         return plan.ravel(), np.concatenate(table) if table else np.zeros(1)
 
-    def _powers(self, begin: np.ndarray) -> np.ndarray:
-        """For each of ``begin`` its multiples' powers, as many as there are rows.
-
-        Most of them are products, which takes a tenth of the time.
-        """
-        rows = self.sizes[0][0]
-        few = math.isqrt(rows)
-        ends = begin[:, None] * np.arange(few), begin[:, None] * np.arange(0, rows, few)
-        low, high = (circle(each, self.length, self.inverse) for each in ends)
-        powers: np.ndarray = (high[:, :, None] * low[:, None, :]).reshape(len(begin), -1)
-        return powers[:, :rows]
-
     def _turns(self) -> tuple[np.ndarray, np.ndarray]:
         """By which number k of column c is turned.
 
@@ -320,7 +320,7 @@ class Transform:
         scale = 1 / self.length if self.inverse else 1.0
         coarse = np.zeros(0)
         if self.coarse:
-            coarse = doubled(self._powers(begin))
+            coarse = doubled(powers(begin, rows, self.length, self.inverse))
             turn = k[:, None] * lane
         else:
             turn = (begin[:, None, None] + lane) * k[:, None]
