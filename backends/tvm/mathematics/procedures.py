@@ -20,6 +20,11 @@ from tracejit.backends.tvm.mathematics.llvm import Function, Value, literal, mod
 from tracejit.backends.tvm.tir import Evaluate, Expr, Stmt, tirx
 
 
+def _known(number: str) -> bool:
+    """Whether the text of an integer is a literal."""
+    return number[0] != "%"
+
+
 class Procedure(Function):
     """``int32 name(ptr …, i64 …)`` under construction, which returns 0.
 
@@ -39,18 +44,30 @@ class Procedure(Function):
         return name
 
     def sum(self, a: str, b: str) -> str:
+        if _known(a) and _known(b):
+            return str(int(a) + int(b))
         return b if a == "0" else a if b == "0" else self._made(f"add nsw i64 {a}, {b}")
 
     def product(self, a: str, b: str) -> str:
+        if _known(a) and _known(b):
+            return str(int(a) * int(b))
         if "0" in (a, b):
             return "0"
         return b if a == "1" else a if b == "1" else self._made(f"mul nsw i64 {a}, {b}")
 
     def quotient(self, a: str, b: str) -> tuple[str, str]:
         """The quotient of numbers that are not negative, and the rest."""
+        if _known(a) and _known(b):
+            return str(int(a) // int(b)), str(int(a) % int(b))
         return self._made(f"udiv i64 {a}, {b}"), self._made(f"urem i64 {a}, {b}")
 
+    def parity(self, a: str) -> str:
+        """0 or 1, as a number is even or odd."""
+        return str(int(a) % 2) if _known(a) else self._made(f"and i64 {a}, 1")
+
     def lesser(self, a: str, b: str) -> str:
+        if _known(a) and _known(b):
+            return str(min(int(a), int(b)))
         return self.chosen(self.holds("slt", a, b), "i64", a, b)
 
     def holds(self, how: str, a: str, b: str) -> str:
@@ -110,6 +127,9 @@ class Procedure(Function):
 
     def loop(self, count: str, body: Callable[[str], None]) -> None:
         """``body`` of 0 … count - 1, at least once: ``count`` is positive."""
+        if count == "1":
+            body("0")
+            return
         index, following, top, done, left = self.fresh("%i", "%next", "loop", "done", "%left")
         before = self.block
         self.jump(top)

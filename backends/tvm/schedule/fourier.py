@@ -9,7 +9,9 @@ from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.schedule.fourier_code import fourier_code
 from tracejit.backends.tvm.schedule.fourier_plan import Transform
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, buffer, loop, seq
+from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, tirx
+
+LINE = 64
 
 
 def fourier(
@@ -22,9 +24,9 @@ def fourier(
     work = numbers * 2 * what.length.bit_length()
     workers = min(frame.machine.threads, shared) if frame.is_shared(work) else 1
     dtype = str(source.dtype)
-    scratch = buffer("stages", (workers * 4 * what.room,), dtype)
+    scratch = _lines("stages", workers * 4 * what.room, dtype)
     rooms = what.middle * (workers if what.by_rows else 1)
-    middle = buffer("middle", (2 * rooms,), dtype) if what.is_row else target
+    middle = _lines("middle", 2 * rooms, dtype) if what.is_row else target
     procedure = fourier_code(what, f"fourier_{what.name}")
 
     def swept(sweep: Expr, first: Expr, count: Expr, worker: Expr) -> Stmt:
@@ -33,28 +35,20 @@ def fourier(
         pointers = [memory.data for memory in memories]
         return procedure.called([*pointers, *(each.astype("int64") for each in integers)])
 
-    def in_sweep(values: list[int], sweep: Expr) -> Expr:
-        """The first of the values in the first sweep, the last in the last."""
-        return sweep * (values[-1] - values[0]) + values[0]
+    def shared_rows(worker: Expr) -> Stmt:
+        return swept(i32(0), *share(worker, what.count, workers), worker)
 
-    def rows_of(worker: Expr) -> Stmt:
-        first, count = share(worker, what.count, workers)
-
-        def row(number: Expr, sweep: Expr) -> Stmt:
-            strips = in_sweep(what.strips, sweep)
-            return swept(sweep, (first + number) * strips, strips, worker)
-
-        return loop(count, lambda number: loop(2, lambda sweep: row(number, sweep)))
-
-    def strips_of(sweep: Expr, worker: Expr) -> Stmt:
-        return swept(sweep, *share(worker, in_sweep(units, sweep), workers), worker)
-
-    if what.by_rows:
-        body = on_workers(workers, rows_of)
-    else:
-        body = loop(
-            len(what.ways),
-            lambda sweep: on_workers(workers, lambda worker: strips_of(sweep, worker)),
+    def sweep_of(sweep: Expr) -> Stmt:
+        total = sweep * (units[-1] - units[0]) + units[0]
+        return on_workers(
+            workers, lambda worker: swept(sweep, *share(worker, total, workers), worker)
         )
+
+    body = on_workers(workers, shared_rows) if what.by_rows else loop(len(what.ways), sweep_of)
     buffers = [scratch, middle] if what.is_row else [scratch]
     return seq(frame.allocate(buffers), body)
+
+
+def _lines(name: str, items: int, dtype: str) -> Buffer:
+    """Memory of a kernel's own, from the beginning of a line of the cache on."""
+    return tirx.decl_buffer((items,), dtype, name=name, data_alignment=LINE)

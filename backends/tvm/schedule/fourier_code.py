@@ -41,11 +41,16 @@ INTEGERS = ("sweep", "first", "count", "worker")
 
 
 def fourier_code(what: Transform, name: str) -> Procedure:
-    """The procedure: of sweep number ``sweep`` ``count`` strips, from the ``first`` on."""
+    """The procedure: of sweep number ``sweep`` ``count`` strips, from the ``first`` on.
+
+    Where it is done `Transform.by_rows`, both sweeps of ``count`` rows instead.
+    """
     return _Code(what, name).procedure
 
 
 class _Code:
+    """Writes a procedure. ``told`` are a sweep's integers; their texts are literals if known."""
+
     def __init__(self, what: Transform, name: str) -> None:
         self.what = what
         self.kind = KINDS["float32" if what.itemsize == 4 else "float64"]
@@ -54,46 +59,88 @@ class _Code:
         """Bytes of a complex number."""
         self.vector = self.number * what.width
         self.swap = [lane ^ 1 for lane in range(2 * what.width)]
+        self.told: list[str] = []
         code = self.procedure
         self.scratch = code.address(
             "%scratch", code.product("%worker", str(2 * self.number * what.room))
         )
-        self.middle = "%middle"
-        if what.by_rows:
-            begin = code.product("%worker", str(self.number * what.middle))
-            self.middle = code.address(self.middle, begin)
-        self.plan = code.address("%plan", code.product("%sweep", str(8 * what.stride)))
-        self.told = [code.number(self.plan, str(field)) for field in range(BEFORE_STAGES)]
-        self.is_first = code.holds("eq", "%sweep", "0")
         some = code.holds("sgt", "%count", "0")
-        code.when(some, lambda: code.loop("%count", self._strip))
+        each = self._row if what.by_rows else self._told_strip
+        if not what.by_rows:
+            self.plan = code.address("%plan", code.product("%sweep", str(8 * what.stride)))
+            self.told = [code.number(self.plan, str(field)) for field in range(BEFORE_STAGES)]
+            self.is_first = code.holds("eq", "%sweep", "0")
+        code.when(some, lambda: code.loop("%count", each))
 
-    def _strip(self, number: str) -> None:
+    def _row(self, number: str) -> None:
+        """Both sweeps of a row, all of whose sizes are in the code."""
+        code, what = self.procedure, self.what
+        row = code.sum("%first", number)
+        begin = code.product("%worker", str(self.number * what.middle))
+        middle = code.address("%middle", begin)
+        plan, _ = what.told()
+        for sweep, fields in enumerate(plan.reshape(2, -1)):
+            told = self.told = [str(field) for field in fields]
+            is_first = sweep == 0
+            source = middle
+            target = code.address("%target", code.product(row, told[TO_MATRIX]))
+            if is_first:
+                source = code.address("%source", code.product(row, told[FROM_MATRIX]))
+                target = middle
+            do = functools.partial(self._known_strip, is_first, source, target)
+            code.loop(told[STRIPS], do)
+
+    def _known_strip(self, is_first: bool, source: str, target: str, strip: str) -> None:
+        code, told = self.procedure, self.told
+        first = code.lesser(code.product(strip, str(self.what.width)), told[LAST])
+        source = code.address(source, code.product(first, str(self.number)))
+        ahead = told[TO_ROW] if is_first else str(self.number)
+        target = code.address(target, code.product(first, ahead))
+        stages = int(told[STAGES])
+        vector = str(self.vector)
+        for stage in range(stages):
+            begin = BEFORE_STAGES + PER_STAGE * stage
+            which, m, s, table = told[begin : begin + PER_STAGE]
+            begins, ends = stage == 0, stage == stages - 1 and not is_first
+            self._body(
+                self.what.bodies[int(which)],
+                m,
+                s,
+                source if begins else self._scratch(str(stage - 1)),
+                told[FROM_ROW] if begins else vector,
+                target if ends else self._scratch(str(stage)),
+                told[TO_ROW] if ends else vector,
+                code.address("%table", table),
+            )
+        if is_first:
+            self._turned(strip, str(stages - 1), target)
+
+    def _told_strip(self, number: str) -> None:
+        """A strip of whichever sweep, of which nothing is known."""
         code, told = self.procedure, self.told
         matrix, strip = code.quotient(code.sum("%first", number), told[STRIPS])
         first = code.lesser(code.product(strip, str(self.what.width)), told[LAST])
         source, target, ahead = "%source", "%target", str(self.number)
         if self.what.is_row:
-            source = code.chosen(self.is_first, "ptr", source, self.middle)
-            target = code.chosen(self.is_first, "ptr", self.middle, target)
+            source = code.chosen(self.is_first, "ptr", source, "%middle")
+            target = code.chosen(self.is_first, "ptr", "%middle", target)
             ahead = code.chosen(self.is_first, "i64", told[TO_ROW], ahead)
         offset = code.product(first, str(self.number))
         source = code.address(source, code.sum(code.product(matrix, told[FROM_MATRIX]), offset))
         offset = code.product(first, ahead)
         target = code.address(target, code.sum(code.product(matrix, told[TO_MATRIX]), offset))
         last = code.sum(told[STAGES], "-1")
-        code.loop(told[STAGES], lambda stage: self._stage(stage, last, source, target))
+        code.loop(told[STAGES], lambda stage: self._told_stage(stage, last, source, target))
         if self.what.is_row:
             code.when(self.is_first, lambda: self._turned(strip, last, target))
 
     def _scratch(self, stage: str) -> str:
         """What ``stage`` writes."""
-        which = self.procedure.product(
-            self.procedure._made(f"and i64 {stage}, 1"), str(self.number * self.what.room)
-        )
-        return self.procedure.address(self.scratch, which)
+        code = self.procedure
+        which = code.product(code.parity(stage), str(self.number * self.what.room))
+        return code.address(self.scratch, which)
 
-    def _stage(self, stage: str, last: str, source: str, target: str) -> None:
+    def _told_stage(self, stage: str, last: str, source: str, target: str) -> None:
         code = self.procedure
         begins, ends = code.holds("eq", stage, "0"), code.holds("eq", stage, last)
         if self.what.is_row:
@@ -128,8 +175,6 @@ class _Code:
         code, radix = self.procedure, body.radix
         group = code.product(s, from_row)
         apart, step = code.product(group, m), code.product(s, to_row)
-        from_k = [code.product(apart, str(k)) for k in range(radix)]
-        to_k = [code.product(step, str(k)) for k in range(radix)]
         wide = self.number * 2
 
         def groups(p: str) -> None:
@@ -146,18 +191,25 @@ class _Code:
             def numbers(q: str) -> None:
                 here = code.address(begin, code.product(q, from_row))
                 there = code.address(end, code.product(q, to_row))
-                given = [code.get(self.kind, code.address(here, k)) for k in from_k]
+                given = [code.get(self.kind, at) for at in self._apart(here, apart, radix)]
                 made = self._transform(given)
                 if body.turned:
                     made[1:] = [self._times(x, *w) for x, w in zip(made[1:], by, strict=True)]
                 elif self.what.inverse and not self.what.is_row:
                     made = [x * (1 / self.what.length) for x in made]
-                for x, k in zip(made, to_k, strict=True):
-                    code.put(x, code.address(there, k))
+                for x, at in zip(made, self._apart(there, step, radix), strict=True):
+                    code.put(x, at)
 
             code.loop(s, numbers)
 
         code.loop(m, groups) if body.turned else groups("0")
+
+    def _apart(self, first: str, step: str, count: int) -> list[str]:
+        """Addresses, each ``step`` after the one before: so they need no more than one register."""
+        made = [first]
+        while len(made) < count:
+            made.append(self.procedure.address(made[-1], step))
+        return made
 
     def _turned(self, strip: str, last: str, target: str) -> None:
         """The strip from scratch memory, turned, its columns stored as rows."""
@@ -167,7 +219,7 @@ class _Code:
         fine = code.address("%table", self.told[FINE])
         coarse = code.address("%table", self.told[COARSE])
         before = code.product(strip, length)
-        blocks = code._made(f"udiv i64 {code.sum(length, str(width - 1))}, {width}")
+        blocks, _ = code.quotient(code.sum(length, str(width - 1)), str(width))
         most = code.sum(length, str(-width))
         wide = self.number * 2
 
@@ -189,8 +241,8 @@ class _Code:
                     x = self._times(x, re, code.pair(self.kind, code.address(at, str(wide // 2))))
                 given.append(x)
             there = code.address(target, code.product(k, str(self.number)))
-            for row_of, x in enumerate(self._transposed(given)):
-                at = code.address(there, code.product(self.told[TO_ROW], str(row_of)))
+            places = self._apart(there, self.told[TO_ROW], width)
+            for x, at in zip(self._transposed(given), places, strict=True):
                 code.put(x, at)
 
         code.loop(blocks, block)
