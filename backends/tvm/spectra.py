@@ -1,7 +1,7 @@
 """Fourier transforms made of those that have a kernel: of rows, and of columns.
 
-Several axes are one after the other; what is too long for the kernel of rows is two transforms of
-columns; real numbers are taken in pairs for complex ones, half as many. Lengths are powers of two.
+Several axes are one after the other; real numbers are taken in pairs for complex ones, half as many.
+Lengths have no prime factors above 13, and rows no more numbers than two columns of `LONGEST`.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def check_plan(what: Transform) -> None:
     assert math.prod(column.length for column in what.ways) == length
     for sweep, (rows, across) in enumerate(what.sizes):
         fields = plan.reshape(len(what.ways), -1)[sweep]
-        matrices = 1 if what.by_rows and what.is_row else what.count
+        matrices = 1 if what.by_rows else what.count
         assert 1 <= width <= across
         assert fields[LENGTH] == rows
         assert fields[LAST] == across - width >= (fields[STRIPS] - 2) * width
@@ -158,7 +158,7 @@ def check_plan(what: Transform) -> None:
             assert fields[row] >= number * items
         assert rows * width <= room["scratch"]
         if target == "middle":
-            assert rows >= width
+            assert rows >= what.lanes
             turns = number * rows * width * 2 * (1 if what.coarse else fields[STRIPS])
             assert fields[FINE] + turns <= table.size * what.itemsize
             if what.coarse:

@@ -54,11 +54,13 @@ class _Code:
     def __init__(self, what: Transform, name: str) -> None:
         self.what = what
         self.kind = KINDS["float32" if what.itemsize == 4 else "float64"]
-        self.procedure = Procedure(name, POINTERS, INTEGERS, 2 * what.width)
+        self.procedure = Procedure(name, POINTERS, INTEGERS, 2 * what.lanes)
         self.number = 2 * what.itemsize
         """Bytes of a complex number."""
-        self.vector = self.number * what.width
-        self.swap = [lane ^ 1 for lane in range(2 * what.width)]
+        self.vector = self.number * what.lanes
+        self.line = self.number * what.width
+        """Bytes of a vector, and of a row of a strip."""
+        self.swap = [lane ^ 1 for lane in range(2 * what.lanes)]
         self.told: list[str] = []
         code = self.procedure
         self.scratch = code.address(
@@ -97,7 +99,7 @@ class _Code:
         ahead = told[TO_ROW] if is_first else str(self.number)
         target = code.address(target, code.product(first, ahead))
         stages = int(told[STAGES])
-        vector = str(self.vector)
+        line = str(self.line)
         for stage in range(stages):
             begin = BEFORE_STAGES + PER_STAGE * stage
             which, m, s, table = told[begin : begin + PER_STAGE]
@@ -107,9 +109,9 @@ class _Code:
                 m,
                 s,
                 source if begins else self._scratch(str(stage - 1)),
-                told[FROM_ROW] if begins else vector,
+                told[FROM_ROW] if begins else line,
                 target if ends else self._scratch(str(stage)),
-                told[TO_ROW] if ends else vector,
+                told[TO_ROW] if ends else line,
                 code.address("%table", table),
             )
         if is_first:
@@ -145,11 +147,11 @@ class _Code:
         begins, ends = code.holds("eq", stage, "0"), code.holds("eq", stage, last)
         if self.what.is_row:
             ends = code.chosen(self.is_first, "i1", "false", ends)
-        vector = str(self.vector)
+        line = str(self.line)
         source = code.chosen(begins, "ptr", source, self._scratch(code.sum(stage, "1")))
         target = code.chosen(ends, "ptr", target, self._scratch(stage))
-        from_row = code.chosen(begins, "i64", self.told[FROM_ROW], vector)
-        to_row = code.chosen(ends, "i64", self.told[TO_ROW], vector)
+        from_row = code.chosen(begins, "i64", self.told[FROM_ROW], line)
+        to_row = code.chosen(ends, "i64", self.told[TO_ROW], line)
         place = code.sum(code.product(stage, str(PER_STAGE)), str(BEFORE_STAGES))
         which, m, s, table = (
             code.number(self.plan, code.sum(place, str(n))) for n in range(PER_STAGE)
@@ -188,9 +190,10 @@ class _Code:
                     parts = at, code.address(at, str(wide // 2))
                     by.append([code.pair(self.kind, part) for part in parts])
 
-            def numbers(q: str) -> None:
-                here = code.address(begin, code.product(q, from_row))
-                there = code.address(end, code.product(q, to_row))
+            def numbers(q: str, vector: str) -> None:
+                across = code.product(vector, str(self.vector))
+                here = code.address(begin, code.sum(code.product(q, from_row), across))
+                there = code.address(end, code.sum(code.product(q, to_row), across))
                 given = [code.get(self.kind, at) for at in self._apart(here, apart, radix)]
                 made = self._transform(given)
                 if body.turned:
@@ -200,7 +203,8 @@ class _Code:
                 for x, at in zip(made, self._apart(there, step, radix), strict=True):
                     code.put(x, at)
 
-            code.loop(s, numbers)
+            vectors = str(self.what.vectors)
+            code.loop(s, lambda q: code.loop(vectors, lambda vector: numbers(q, vector)))
 
         code.loop(m, groups) if body.turned else groups("0")
 
@@ -213,26 +217,28 @@ class _Code:
 
     def _turned(self, strip: str, last: str, target: str) -> None:
         """The strip from scratch memory, turned, its columns stored as rows."""
-        code, width = self.procedure, self.what.width
+        code, lanes = self.procedure, self.what.lanes
         length = self.told[LENGTH]
         scratch = self._scratch(last)
         fine = code.address("%table", self.told[FINE])
         coarse = code.address("%table", self.told[COARSE])
         before = code.product(strip, length)
-        blocks, _ = code.quotient(code.sum(length, str(width - 1)), str(width))
-        most = code.sum(length, str(-width))
+        blocks, _ = code.quotient(code.sum(length, str(lanes - 1)), str(lanes))
+        most = code.sum(length, str(-lanes))
         wide = self.number * 2
 
-        def block(number: str) -> None:
-            k = code.lesser(code.product(number, str(width)), most)
-            here = code.address(scratch, code.product(k, str(self.vector)))
+        def block(number: str, vector: str) -> None:
+            k = code.lesser(code.product(number, str(lanes)), most)
+            across = code.product(vector, str(self.vector))
+            here = code.address(scratch, code.sum(code.product(k, str(self.line)), across))
             row = k if self.what.coarse else code.sum(before, k)
-            turns = code.address(fine, code.product(row, str(2 * self.vector)))
+            across = code.product(vector, str(2 * self.vector))
+            turns = code.address(fine, code.sum(code.product(row, str(2 * self.line)), across))
             rough = code.address(coarse, code.product(code.sum(before, k), str(wide)))
             given = []
-            for row_of in range(width):
-                x = code.get(self.kind, code.address(here, str(row_of * self.vector)))
-                at = code.address(turns, str(2 * row_of * self.vector))
+            for row_of in range(lanes):
+                x = code.get(self.kind, code.address(here, str(row_of * self.line)))
+                at = code.address(turns, str(2 * row_of * self.line))
                 re = code.get(self.kind, at)
                 x = self._times(x, re, code.get(self.kind, code.address(at, str(self.vector))))
                 if self.what.coarse:
@@ -240,26 +246,28 @@ class _Code:
                     re = code.pair(self.kind, at)
                     x = self._times(x, re, code.pair(self.kind, code.address(at, str(wide // 2))))
                 given.append(x)
-            there = code.address(target, code.product(k, str(self.number)))
-            places = self._apart(there, self.told[TO_ROW], width)
+            column = code.product(code.product(vector, str(lanes)), self.told[TO_ROW])
+            there = code.address(target, code.sum(column, code.product(k, str(self.number))))
+            places = self._apart(there, self.told[TO_ROW], lanes)
             for x, at in zip(self._transposed(given), places, strict=True):
                 code.put(x, at)
 
-        code.loop(blocks, block)
+        vectors = str(self.what.vectors)
+        code.loop(vectors, lambda vector: code.loop(blocks, lambda n: block(n, vector)))
 
     def _transposed(self, rows: Sequence[Value]) -> list[Value]:
-        width, made = self.what.width, list(rows)
-        for _ in range(width.bit_length() - 1):
-            pairs = zip(made[: width // 2], made[width // 2 :], strict=True)
-            made = [self._zipped(a, b, half) for a, b in pairs for half in (0, width // 2)]
+        lanes, made = self.what.lanes, list(rows)
+        for _ in range(lanes.bit_length() - 1):
+            pairs = zip(made[: lanes // 2], made[lanes // 2 :], strict=True)
+            made = [self._zipped(a, b, half) for a, b in pairs for half in (0, lanes // 2)]
         return made
 
     def _zipped(self, a: Value, b: Value, begin: int) -> Value:
         """Numbers of two vectors in turn, of each half as many from ``begin`` on."""
-        width = self.what.width
-        numbers = range(begin, begin + width // 2)
+        lanes = self.what.lanes
+        numbers = range(begin, begin + lanes // 2)
         lanes = [
-            2 * n + which + part for n in numbers for which in (0, 2 * width) for part in (0, 1)
+            2 * n + which + part for n in numbers for which in (0, 2 * lanes) for part in (0, 1)
         ]
         return self.procedure.shuffled(a, b, lanes)
 

@@ -4,8 +4,9 @@ A sweep transforms the columns of a matrix, whose numbers lie a row apart. One i
 axis that is not the last; a row of n = r c numbers is two: the columns of an r by c matrix, each
 result turned by row times column of n-ths of a circle, then those of the transpose.
 
-A plan is an array of integers that the kernel reads, so that its code is the same for all sizes
-with the same `Radix`es.
+A plan is an array of integers that the kernel reads, so that one body does for all stages of one
+`Radix`. Of short rows, which such a kernel would read for longer than it computes, the plan is in
+the code.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ LONGEST = 4096
 """The longest column: more would not find room in the cache."""
 
 VECTOR = 64
-"""Bytes of a strip of columns: a vector, or two or four of narrower registers."""
+"""Bytes of a vector, or of two or four where registers are narrower."""
+_VECTORS = 4
+"""The most vectors of a strip."""
+_SAME, _APART = 2048, 512
+"""Rows so many bytes apart, or multiples, want the same lines of a cache, or not many others."""
 
 # The integers of one sweep: the strips of a matrix, the first column of the last strip; bytes
 # between matrices and rows of what is read and written; numbers in a column; where its turns lie in
@@ -112,7 +117,7 @@ def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
 def split(length: int) -> tuple[Column, ...] | None:
     """A row of ``length`` numbers as the columns of one or two matrices; None where it is neither.
 
-    One is for primes, which are a column of a vector of one number.
+    One is for primes, which are the column of a matrix that has no other.
     """
     halves = (n for n in range(math.isqrt(length), 1, -1) if length % n == 0)
     able = ((columns(length // n), columns(n)) for n in halves)
@@ -223,10 +228,26 @@ class Transform:
         return [(first, second), (second, first)]
 
     @property
+    def lanes(self) -> int:
+        """How many columns are a vector."""
+        return min(VECTOR // (2 * self.itemsize), 1 << (self._narrowest.bit_length() - 1))
+
+    @property
+    def vectors(self) -> int:
+        """Of how many vectors a strip is: of several where rows compete for the same lines."""
+        apart = max(math.gcd(2 * self.itemsize * columns, _SAME) for _, columns in self.sizes)
+        most = 1 if self.by_rows else apart // _APART
+        fit = 1 << (self._narrowest // self.lanes).bit_length() - 1
+        return max(min(most, fit, _VECTORS), 1)
+
+    @property
     def width(self) -> int:
         """How many columns are a strip."""
-        narrowest = min(columns for _, columns in self.sizes)
-        return min(VECTOR // (2 * self.itemsize), 1 << (narrowest.bit_length() - 1))
+        return self.lanes * self.vectors
+
+    @property
+    def _narrowest(self) -> int:
+        return min(columns for _, columns in self.sizes)
 
     @property
     def strips(self) -> list[int]:
@@ -263,7 +284,7 @@ class Transform:
     @property
     def _gap(self) -> int:
         """Numbers between rows of whole lines, which would compete for the same of a cache's."""
-        return self.width if self.sizes[0][0] % self.width == 0 else 0
+        return self.lanes if self.sizes[0][0] % self.lanes == 0 else 0
 
     @property
     def stride(self) -> int:
@@ -325,6 +346,7 @@ class Transform:
         else:
             turn = (begin[:, None, None] + lane) * k[:, None]
         fine = circle(turn, self.length, self.inverse) * scale
+        fine = fine.reshape(-1, self.lanes)
         # A vector of real parts, then one of imaginary parts with their signs.
         re, im = (np.repeat(part, 2, axis=-1) for part in (fine.real, fine.imag))
         im[..., ::2] *= -1
