@@ -1,7 +1,7 @@
 """Fourier transforms made of those that have a kernel: of rows, and of columns.
 
-Several axes are one after the other; real numbers are taken in pairs for complex ones, half as many.
-Lengths have no prime factors above 13, and rows no more numbers than two columns of `LONGEST`.
+Several axes are one after the other; real numbers are taken in pairs for complex ones, half as
+many. Lengths have no prime factors above 13, and rows are two columns of `LONGEST` at most.
 """
 
 from __future__ import annotations

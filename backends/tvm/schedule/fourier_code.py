@@ -264,10 +264,10 @@ class _Code:
 
     def _zipped(self, a: Value, b: Value, begin: int) -> Value:
         """Numbers of two vectors in turn, of each half as many from ``begin`` on."""
-        lanes = self.what.lanes
-        numbers = range(begin, begin + lanes // 2)
+        count = self.what.lanes
+        numbers = range(begin, begin + count // 2)
         lanes = [
-            2 * n + which + part for n in numbers for which in (0, 2 * lanes) for part in (0, 1)
+            2 * n + which + part for n in numbers for which in (0, 2 * count) for part in (0, 1)
         ]
         return self.procedure.shuffled(a, b, lanes)
 
