@@ -14,9 +14,16 @@ from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _CPUINFO = Path("/proc/cpuinfo")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 # /proc/cpuinfo repeats itself for every core and is slow to read in full on a large machine.
 _ONE_CORE = 8192
+
+
+# What a core has of its second cache, where nothing says so, and the sizes that schedules know.
+_USUAL = 512 << 10
+_LEAST, _MOST = 256 << 10, 1 << 20
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -24,12 +31,14 @@ class Machine:
     """A processor: code compiled for one is only run on an equal one.
 
     ``features`` are the operating system's names (``avx2``, ``avx512f`` …), sorted; empty where it
-    does not list them.
+    does not list them. ``l2`` is what a core has of the second cache, in bytes, as far as schedules
+    go by it: 256 KiB to 1 MiB.
     """
 
     architecture: str
     model: str
     features: tuple[str, ...]
+    l2: int = _USUAL
 
 
 @functools.cache
@@ -38,7 +47,8 @@ def host() -> Machine:
     listed = _listed()
     model = listed.get("model name") or platform.processor()
     features = listed.get("flags") or listed.get("features") or ""
-    return Machine(platform.machine().lower(), model, tuple(sorted(features.lower().split())))
+    architecture = platform.machine().lower()
+    return Machine(architecture, model, tuple(sorted(features.lower().split())), second_cache())
 
 
 def _listed() -> dict[str, str]:
@@ -50,6 +60,30 @@ def _listed() -> dict[str, str]:
         return {}
     pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def second_cache(folder: Path = _CACHES) -> int:
+    """One core's share of the second cache, in bytes, within what schedules know.
+
+    As Linux lists caches in ``folder``; 512 KiB where it does not, and on other systems.
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    for entry in sorted(folder.glob("index*")):
+        try:
+            level, kind, size, sharing = (
+                (entry / name).read_text(encoding="ascii").strip()
+                for name in ("level", "type", "size", "shared_cpu_map")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction" and size[:-1].isdecimal() and size[-1] in _UNITS:
+            processors = sharing.replace(",", "")
+            sizes[level] = (int(size[:-1]) * _UNITS[size[-1]], int(processors, 16).bit_count())
+    if not {"1", "2"} <= sizes.keys():
+        return _USUAL
+    # The first cache is a core's own, whichever of its threads share it.
+    cores = max(1, sizes["2"][1] // max(1, sizes["1"][1]))
+    return min(max(sizes["2"][0] // cores, _LEAST), _MOST)
 
 
 def thread_count() -> int:

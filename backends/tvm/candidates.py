@@ -19,7 +19,6 @@ from tracejit.backends.tvm.choices import Answers
 from tracejit.backends.tvm.codegen import REFUSALS, contents
 from tracejit.backends.tvm.cpu import host_target
 from tracejit.backends.tvm.decisions import Measurements, Written
-from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.program import Kernel, Program
 from tracejit.backends.tvm.steps import Scratch
@@ -46,10 +45,11 @@ class ProgramCandidates:
         ]
 
     def _lowered(self, find: Find) -> tuple[Program, dict[str, Written]]:
-        machine = Machine(self._target.vector_bytes, self._target.threads)
         decisions = Measurements(find)
         aliases = aliases_of(self._module)
-        return lower(self._module.entry, machine, aliases, decisions), decisions.written
+        return lower(
+            self._module.entry, self._target.machine, aliases, decisions
+        ), decisions.written
 
     def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:
         """A kernel written in each of these ways, as a library in ``folder``.

@@ -8,7 +8,6 @@ from tracejit.backends.artifact import InProcess
 from tracejit.backends.tvm.aliases import aliases_of
 from tracejit.backends.tvm.build import Progress, build
 from tracejit.backends.tvm.cpu import host_target
-from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.graph import Module
 
@@ -21,6 +20,5 @@ def compile_for_host(
     The second where no linker is installed. Raises `CompilationError` for an op without a rule.
     """
     target = replace(host_target(), fast_math=fast_math)
-    machine = Machine(target.vector_bytes, target.threads)
-    program = lower(module.entry, machine, aliases_of(module))
+    program = lower(module.entry, target.machine, aliases_of(module))
     return build(program, target, progress)

@@ -8,7 +8,8 @@ from typing import Any
 
 import tvm
 
-from tracejit.backends.machine import thread_count
+from tracejit.backends.machine import host, thread_count
+from tracejit.backends.tvm.kernels.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class CpuTarget:
     ``attributes`` are LLVM's, each with its sign (``+avx2``, ``-pku``); ``vector_bytes`` is the
     width of one vector register. ``converts_halves`` says that f16 becomes f32, and back, by an
     instruction, and not by a function. With ``fast_math`` arithmetic may be reordered and
-    functions may be less exact.
+    functions may be less exact. ``l2`` is what a core has of the second cache.
     """
 
     triple: str
@@ -28,6 +29,12 @@ class CpuTarget:
     vector_bytes: int
     converts_halves: bool = False
     fast_math: bool = False
+    l2: int = Machine.l2
+
+    @property
+    def machine(self) -> Machine:
+        """What kernels are scheduled for."""
+        return Machine(self.vector_bytes, self.threads, l2=self.l2)
 
     @property
     def tvm(self) -> Any:
@@ -51,7 +58,8 @@ class CpuTarget:
 def host_target() -> CpuTarget:
     """The processor this process runs on, and as many threads as it may use."""
     triple, cpu, attributes, vector_bytes, converts_halves = _host()
-    return CpuTarget(triple, cpu, attributes, thread_count(), vector_bytes, converts_halves)
+    threads, l2 = thread_count(), host().l2
+    return CpuTarget(triple, cpu, attributes, threads, vector_bytes, converts_halves, l2=l2)
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tracejit.backends.tvm.cpu import host_target
-from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.graph import Module
 
@@ -14,7 +13,7 @@ def planned_bytes(module: Module) -> int:
     Raises `CompilationError` for an op without a rule.
     """
     target = host_target()
-    program = lower(module.entry, Machine(target.vector_bytes, target.threads))
+    program = lower(module.entry, target.machine)
     specs = (*program.inputs, *program.outputs)
     constants = sum(constant.nbytes for constant in program.constants)
     return program.workspace_bytes + constants + sum(spec.nbytes for spec in specs)

@@ -106,6 +106,7 @@ def test_keys_differ_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     keys.add(cache_key("a"))
     for module, name, value in (
         (caching, "host", lambda: machine.Machine("x86_64", "another", ("sse2",))),
+        (caching, "host", lambda: machine.Machine("x86_64", "another", ("sse2",), 1 << 20)),
         (abi, "LAYOUT", abi.Layout(type=24)),
         (np, "__version__", "3.0"),
         (caching, "_stamp", lambda path: (1, 2)),
@@ -115,7 +116,7 @@ def test_keys_differ_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
             caching._surroundings.cache_clear()
             keys.add(cache_key("a"))
     caching._surroundings.cache_clear()
-    assert len(keys) == 12
+    assert len(keys) == 13
     assert all(len(key) == 64 and key.isalnum() for key in keys)
 
 

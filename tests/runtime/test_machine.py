@@ -32,6 +32,46 @@ def test_the_host_is_described() -> None:
         assert "sse2" in host.features
 
 
+def listed(folder: Path, *caches: tuple[str, str, str, str]) -> Path:
+    """Files as Linux lists caches: level, type, size, and a mask of the processors that share."""
+    for number, lines in enumerate(caches):
+        entry = folder / f"index{number}"
+        entry.mkdir()
+        for name, line in zip(("level", "type", "size", "shared_cpu_map"), lines, strict=True):
+            (entry / name).write_text(line + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("second", "first", "share"),
+    [
+        (("1024K", "1"), "1", 1 << 20),
+        (("1024K", "00000000,00000003"), "00000000,00000003", 1 << 20),
+        (("2048K", "ff"), "3", 512 << 10),
+        (("1M", "f"), "1", 256 << 10),
+        (("4M", "1"), "1", 1 << 20),
+        (("128K", "1"), "1", 256 << 10),
+        (("unknown", "1"), "1", 512 << 10),
+    ],
+)
+def test_a_cores_share_of_the_second_cache(
+    tmp_path: Path, second: tuple[str, str], first: str, share: int
+) -> None:
+    caches = [
+        ("1", "Data", "48K", first),
+        ("1", "Instruction", "32K", first),
+        ("2", "Unified", *second),
+        ("3", "Unified", "32768K", "ffff"),
+    ]
+    assert machine.second_cache(listed(tmp_path, *caches)) == share
+
+
+def test_caches_that_nothing_lists(tmp_path: Path) -> None:
+    assert machine.second_cache(tmp_path / "nowhere") == 512 << 10
+    assert machine.second_cache(listed(tmp_path, ("2", "Unified", "1M", "1"))) == 512 << 10
+    assert machine.host().l2 == machine.second_cache()
+
+
 @pytest.mark.usefixtures("unset")
 def test_threads_are_the_usable_cores(cores: int) -> None:
     assert machine.thread_count() == cores
