@@ -47,9 +47,8 @@ class ProgramCandidates:
     def _lowered(self, find: Find) -> tuple[Program, dict[str, Written]]:
         decisions = Measurements(find)
         aliases = aliases_of(self._module)
-        return lower(
-            self._module.entry, self._target.machine, aliases, decisions
-        ), decisions.written
+        program = lower(self._module.entry, self._target.machine, aliases, decisions)
+        return program, decisions.written
 
     def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:
         """A kernel written in each of these ways, as a library in ``folder``.
