@@ -403,6 +403,15 @@ def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert DiskCache.default().folder == tmp_path / "elsewhere"
 
 
+def test_a_limit_that_is_no_number_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRACEJIT_CACHE_LIMIT", "2GB")
+    with pytest.warns(RuntimeWarning, match="must be a number of bytes, not '2GB'"):
+        assert DiskCache.default().limit == caching.LIMIT_BYTES
+
+
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that runs under a number that no user has."""
     for name in ("TRACEJIT_CACHE", "TRACEJIT_CACHE_DIR", "XDG_CACHE_HOME"):

@@ -102,6 +102,11 @@ class DiskCache:
         chosen = os.environ.get("TRACEJIT_CACHE_DIR")
         limit = os.environ.get("TRACEJIT_CACHE_LIMIT", "").strip()
         folder = Path(os.path.expanduser(chosen)) if chosen else _user_folder()
+        if limit and not limit.isdigit():
+            _warn_once(
+                f"TRACEJIT_CACHE_LIMIT must be a number of bytes, not {limit!r}; "
+                f"the limit is {LIMIT_BYTES}"
+            )
         return DiskCache(folder, int(limit) if limit.isdigit() else LIMIT_BYTES)
 
     def __contains__(self, key: str) -> bool:
