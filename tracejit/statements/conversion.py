@@ -7,13 +7,19 @@ import copy
 import functools
 import inspect
 import linecache
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from tracejit.errors import ArgumentError, UnsupportedError
+import numpy as np
+
+from tracejit.errors import ArgumentError, ConcretizationError, UnsupportedError
 from tracejit.statements import runtime
+from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.exits import RUNTIME
+from tracejit.statements.quiet import is_quiet_function, writes_to_its_own
 from tracejit.statements.rewriting import Rewriter, is_generator
 from tracejit.trace.context import current_trace
 from tracejit.trace.recording import copied, is_users
@@ -22,6 +28,7 @@ from tracejit.trace.table import find
 P = ParamSpec("P")
 R = TypeVar("R")
 
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _INSIDE = "autograph_factory"
 
 
@@ -37,6 +44,8 @@ Rewrite = Callable[[ast.FunctionDef, str | None], ast.FunctionDef]
 _converted: Known = {}
 _made: set[tuple[str, CodeType]] = set()
 """All rewritten code, and that of the functions inside."""
+_quiet: set[CodeType] = set()
+"""What of it writes to nothing but its own variables."""
 
 
 def autograph(function: Callable[P, R]) -> Callable[P, R]:
@@ -68,6 +77,27 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
             f"file, one lambda to a line"
         )
     return made
+
+
+def keeps_to_itself(function: Callable[..., Any]) -> bool:
+    """Whether running a function again is not noticed, as far as its own text tells.
+
+    It writes to its own variables, and sees no generator of random numbers from outside.
+    """
+    while isinstance(function, functools.partial | MethodType):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
+    function = inspect.unwrap(function)
+    if not isinstance(function, FunctionType):
+        method = inspect.getattr_static(type(function), "__call__", None)
+        return isinstance(method, FunctionType) and keeps_to_itself(method)
+    node = _definition(function.__code__)
+    if node is None or not writes_to_its_own(node):
+        return False
+    seen = [function.__globals__.get(name) for name in function.__code__.co_names]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            seen.append(cell.cell_contents)
+    return not any(isinstance(value, GENERATORS) for value in seen)
 
 
 def convert(function: FunctionType) -> Any:
@@ -115,6 +145,10 @@ def called(function: Any) -> Any:
     if kind is FunctionType:
         if is_users(function.__code__) and find(function) is None:
             made = convert(function) or function
+            if is_inside_counted() and made.__code__ not in _quiet:
+                raise ConcretizationError(
+                    f"{function.__qualname__}: may do more than compute a value"
+                )
             trace = current_trace()
             return copied(made) if trace is not None and trace.record_numpy else made
         if function.__module__.partition(".")[0] == "tracejit":
@@ -156,6 +190,7 @@ def _rewritten(function: FunctionType, rewrite: Rewrite) -> Converted | None:
             argument.annotation = None
     definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
     definition.args.kw_defaults = [d and ast.Constant(None) for d in definition.args.kw_defaults]
+    is_quiet = is_quiet_function(definition)
     owner, _, _ = function.__qualname__.rpartition(".")
     owner = owner.rpartition(".")[2]
     new = rewrite(definition, None if owner == "<locals>" or not owner else owner)
@@ -169,7 +204,7 @@ def _rewritten(function: FunctionType, rewrite: Rewrite) -> Converted | None:
     compiled = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
     inner = _code_inside(_code_inside(compiled, _INSIDE), new.name)
     inner = inner.replace(co_name=code.co_name)
-    _remember(inner)
+    _remember(inner, is_quiet)
     return Converted(inner, inner.co_freevars)
 
 
@@ -181,11 +216,13 @@ def _code_inside(code: CodeType, name: str) -> CodeType:
     return found
 
 
-def _remember(code: CodeType) -> None:
+def _remember(code: CodeType, is_quiet: bool) -> None:
+    if is_quiet:
+        _quiet.add(code)
     _made.add((code.co_filename, code))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            _remember(constant)
+            _remember(constant, is_quiet)
 
 
 def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:

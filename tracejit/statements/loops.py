@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
 from tracejit.ops.layout import full
+from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.values import (
     NoValue,
     Undefined,
@@ -25,7 +27,8 @@ from tracejit.statements.values import (
     written_back,
 )
 from tracejit.trace.body import Abstract, record_body
-from tracejit.trace.convert import PYTHON_SCALARS
+from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.counters import Affine, affine, counting, is_counted, least
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 
@@ -34,14 +37,14 @@ COUNTER = "autograph_counter"
 
 
 class TracedRange:
-    """``range`` of limits that are known only when the graph runs."""
+    """``range`` of limits that are known only when the graph runs; ``known`` if they are."""
 
-    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+    def __init__(self, start: Any, stop: Any, step: Any, known: range | None = None) -> None:
         for limit in (start, stop, step):
             if dtype_kind(limit) not in ("b", "i", "u"):
                 shown = Abstract.of(limit).shape if is_numeric(limit) else type(limit).__name__
                 raise ElementTypeError(f"range: its limits must be integers, not {shown}")
-        self.start, self.stop, self.step = start, stop, step
+        self.start, self.stop, self.step, self.known = start, stop, step, known
 
     @staticmethod
     def of(first: Any, *others: Any) -> TracedRange:
@@ -66,6 +69,18 @@ class TracedRange:
             raise ArgumentError("range: its step must not be zero")
         return counter < self.stop if self.step > 0 else counter > self.stop
 
+    def bounds(self) -> tuple[Affine | None, Affine | None]:
+        """The least and the greatest number of a step, as far as counters tell."""
+        if self.known is not None:
+            low, high = sorted((self.known[0], self.known[-1]))
+            return Affine(low), Affine(high)
+        if isinstance(self.step, Tracer):
+            return None, None
+        start, stop = (affine(operand(limit).natural) for limit in (self.start, self.stop))
+        if self.step > 0:
+            return start, stop and stop.plus(Affine(-1))
+        return stop and stop.plus(Affine(1)), start
+
 
 class _Loop:
     """The state of a loop: which variables are carried, and what the others are."""
@@ -78,10 +93,15 @@ class _Loop:
         get: Callable[[], tuple[Any, ...]],
         put: Callable[[Sequence[Any]], None],
         names: tuple[str, ...],
+        target: str | None = None,
     ) -> None:
         self.statement, self.steps, self.action = statement, steps, action
         self.get, self.put, self.names = get, put, names
         self.before = get()
+        if steps is not None and steps.known is not None and target is not None:
+            # Each step assigns it first.
+            named = zip(names, self.before, strict=True)
+            self.before = tuple(Undefined(n) if n == target else value for n, value in named)
         self.in_place: dict[str, bool] = {}
         self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
 
@@ -101,11 +121,12 @@ class _Loop:
         entered = self.enter(state)
         carried = [self.names[number] for number in self.carried]
         containers = containers_of(self.action, carried)
-        with in_branch():
+        with in_branch(), self.counting_of(state):
             if self.steps is None:
                 self.action()
             else:
                 self.action(state[COUNTER])
+            self._require_small(state)
         require_kept(self.statement, containers)
         left = self.get()
         made = {}
@@ -130,6 +151,50 @@ class _Loop:
         if self.steps is not None:
             made[COUNTER] = state[COUNTER] + self.steps.step
         return made
+
+    def counting_of(self, state: dict[str, Any]) -> AbstractContextManager[None]:
+        """Inside, what is known of the counter and of Python's numbers is, in counted loops."""
+        if self.steps is None or not is_inside_counted():
+            return nullcontext()
+        return counting(state[COUNTER].instruction, *self.steps.bounds(), self._numbers(state))
+
+    def _numbers(self, state: dict[str, Any]) -> list[Instruction]:
+        """The parameters that stand for Python's own numbers."""
+        starts = {name: tree.leaves(start) for name, start in self._named() if name in state}
+        return [
+            leaf.instruction
+            for name, known in starts.items()
+            for leaf, start in zip(tree.leaves(state[name]), known, strict=True)
+            if type(start) in PYTHON_SCALARS
+        ]
+
+    def _require_small(self, state: dict[str, Any]) -> None:
+        """Raises `ConcretizationError` where Python's own integers might grow beyond s64."""
+        if self.steps is None or not is_inside_counted():
+            return
+        numbers = set(self._numbers(state))
+        for (name, _), value in zip(self._named(), self.get(), strict=True):
+            if name not in state:
+                continue
+            for before, after in zip(tree.leaves(state[name]), tree.leaves(value), strict=False):
+                if not isinstance(after, Tracer) or before.instruction not in numbers:
+                    continue
+                if not _grows_slowly(before.instruction, after.instruction):
+                    raise ConcretizationError(
+                        f"{self.statement}: the variable {name} is an integer of Python's, which "
+                        f"may become greater than an array's can"
+                    )
+
+
+def _grows_slowly(before: Instruction, after: Instruction) -> bool:
+    """Whether a number that no array has changed is the last one plus a bounded one."""
+    if not after.array_shape.element_type.is_integral or not is_counted(after):
+        return True
+    made = affine(after)
+    if made is None:
+        return False
+    by = made if made.terms.get(before) is None else made.plus(Affine(0, {before: 1}), -1)
+    return least(by) is not None and least(Affine().plus(by, -1)) is not None
 
 
 def _is_carried(value: Any) -> bool:
@@ -168,15 +233,18 @@ def run_loop(
     get: Callable[[], tuple[Any, ...]],
     put: Callable[[Sequence[Any]], None],
     names: tuple[str, ...],
+    target: str | None = None,
+    wanted: Sequence[str] = (),
 ) -> None:
     """``while test(): action()``, or ``for i in steps: action(i)`` as long as ``test()``.
 
     Variables that are trees of arrays and numbers are carried; one that has no value before the
-    loop has none after it. Raises `ArgumentError`, `ShapeError` or `ElementTypeError` where a
-    carried variable changes its tree, shape or dtype.
+    loop has none after it, but for those ``wanted`` after steps that do take place, and for the
+    ``target`` of a known range, which is its last number then. Raises `ArgumentError`,
+    `ShapeError` or `ElementTypeError` where a carried variable changes its tree, shape or dtype.
     """
-    made = _Loop(statement, steps, action, get, put, names)
-    _give_value(made)
+    made = _Loop(statement, steps, action, get, put, names, target)
+    _give_value(made, [name for name in wanted if name != target])
     init = {names[number]: made.before[number] for number in made.carried}
     if steps is not None:
         init[COUNTER] = steps.start
@@ -197,6 +265,8 @@ def run_loop(
         if number in made.carried:
             value = written_back(start, final[name], made.in_place.get(name, False))
             after.append(value)
+        elif name == target and steps is not None and steps.known is not None:
+            after.append(steps.known[-1])
         elif isinstance(start, Undefined):
             reason = f"it is assigned only inside a {statement} on traced values"
             after.append(Undefined(name, f"{reason}; assign it before"))
@@ -205,9 +275,16 @@ def run_loop(
     put(after)
 
 
-def _give_value(made: _Loop) -> None:
-    """Zeros of the kind that a ``return`` inside the loop gives, found by one recording."""
-    waiting = [n for n, value in enumerate(made.before) if isinstance(value, NoValue)]
+def _give_value(made: _Loop, wanted: Sequence[str]) -> None:
+    """Zeros of the kind that a ``return`` inside the loop gives, found by one recording.
+
+    The same for variables without a value before it that are ``wanted`` after it.
+    """
+    waiting = [
+        n
+        for n, value in enumerate(made.before)
+        if isinstance(value, NoValue) or (isinstance(value, Undefined) and made.names[n] in wanted)
+    ]
     if not waiting:
         return
     found: list[Any] = []
@@ -220,7 +297,7 @@ def _give_value(made: _Loop) -> None:
     def once(*values: Any) -> list[Any]:
         state = tree.unflatten(structure, values)
         made.enter(state)
-        with in_branch():
+        with in_branch(), made.counting_of(state):
             made.action(*([] if made.steps is None else [state[COUNTER]]))
         left = made.get()
         found.extend(left[n] for n in waiting)

@@ -8,6 +8,7 @@ both. Lines stay what they were.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from tracejit.statements.names import (
     own_nodes,
     rebound,
 )
+from tracejit.statements.quiet import is_quiet
 
 OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq",
@@ -62,6 +64,8 @@ class Rewriter(ast.NodeTransformer):
         self._count = 0
         self._first = ""
         self._state: set[str] = set()
+        self._own: set[str] = set()
+        self._read: Counter[str] = Counter()
         self._declared: dict[str, type[ast.Global | ast.Nonlocal]] = {}
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -76,7 +80,9 @@ class Rewriter(ast.NodeTransformer):
         for statement in body:
             ast.fix_missing_locations(statement)
         self._declared = declared(body)
+        self._read = _read(body)
         mine = bound(body) | arguments_of(node.args)
+        self._own = mine - set(self._declared)
         self._state = {
             target
             for inner in own_nodes(body)
@@ -150,6 +156,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         names = self._shared(assigned([node]))
         unbound = self._names(names, [node])
+        wanted = self._wanted(names, node)
         number = self._number()
         item = f"autograph_item_{number}"
         first = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
@@ -163,7 +170,7 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [self.visit(node.iter), goes_on, *self._parts(number, ("body", "get", "set"))]
-        return [*made, self._call("for_", [*given, *unbound], node)]
+        return [*made, self._call("for_", [*given, *unbound, wanted], node)]
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message: ast.expr = ast.Constant(None)
@@ -289,11 +296,33 @@ class Rewriter(ast.NodeTransformer):
             ast.Tuple([ast.Constant(one) for one in some], ast.Load()) for some in (names, unbound)
         ]
 
+    def _wanted(self, names: Sequence[str], loop: ast.For) -> ast.expr:
+        """The target of a loop, if it is one name, and the names that are read outside of it.
+
+        None for a loop that does more than compute.
+        """
+        if not is_quiet([loop], self._own, self._declared):
+            return ast.Constant(None)
+        inside = _read([loop])
+        found = [one for one in names if self._read[one] > inside[one]]
+        target = loop.target.id if isinstance(loop.target, ast.Name) else None
+        return ast.Tuple([ast.Constant(one) for one in (target, *found)], ast.Load())
+
     def _call(self, function: str, given: list[ast.expr], at: ast.stmt) -> ast.stmt:
         return _on_first_line(ast.Expr(ast.Call(runtime(function), given, [])), at)
 
     def _replaced(self, function: str, given: list[ast.expr], at: ast.expr) -> ast.expr:
         return _on_first_line(ast.Call(runtime(function), given, []), at)
+
+
+def _read(statements: Sequence[ast.stmt]) -> Counter[str]:
+    """How often each name is read, in functions inside as well."""
+    return Counter(
+        node.id
+        for statement in statements
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )
 
 
 def _on_first_line(made: N, at: ast.stmt | ast.expr) -> N:

@@ -20,8 +20,11 @@ from tracejit.errors import ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.lax.control import chosen_body
 from tracejit.shapes import ElementType
+from tracejit.statements.counted import recorded_once, require_quiet
+from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import TracedRange, run_loop
+from tracejit.statements.quiet import is_users_function
 from tracejit.statements.values import (
     NO_VALUE,
     Final,
@@ -247,8 +250,11 @@ def for_(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
+    wanted: tuple[str, ...] | None = None,
 ) -> None:
-    """``for item in iterable: body(item)``, as long as ``goes_on()``."""
+    """``for item in iterable: body(item)``, as long as ``goes_on()``; as for `recorded_once`."""
+    if recorded_once(iterable, goes_on, body, get, put, names, unbound, wanted):
+        return
     if isinstance(iterable, TracedRange):
         run = functools.partial(run_loop, "for", iterable, goes_on, body)
         with_arrays_lent(run, get, put, names, unbound)
@@ -419,6 +425,8 @@ def _same(value: Any) -> Any:
 def call(function: Any) -> Any:
     """What is called for ``function``."""
     replacement = _BUILTINS.get(function) if type(function) in _BUILTIN_KINDS else None
+    if is_inside_counted() and not is_users_function(function):
+        require_quiet(function)
     return _Conversion.called(function) if replacement is None else replacement
 
 

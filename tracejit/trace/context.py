@@ -10,6 +10,7 @@ behind its arguments, and what a number asked for by Python can be worked out fr
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,12 +39,28 @@ class Argument:
     differentiated: bool = False
 
 
+class LongTraceError(BaseException):
+    """A trace has recorded more instructions than it may.
+
+    No `Exception`: what a traced function does about errors is not for this.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """After ``count`` instructions recording ends with `LongTraceError`, if it ``may_stop``."""
+
+    count: int
+    may_stop: Callable[[], bool]
+
+
 class Trace:
     """One recording of one function; a context manager, alive inside the ``with`` block.
 
     ``eager`` says that every argument is known and that plain arrays count as arguments,
     ``record_numpy`` that functions called inside see recording namespaces. ``effects`` are the
-    instructions that happen for their side effects, whatever becomes of their values.
+    instructions that happen for their side effects, whatever becomes of their values. ``limit``
+    holds for inner traces as well; recording that reaches ``end`` asks it.
     """
 
     __slots__ = (
@@ -51,6 +68,8 @@ class Trace:
         "arguments",
         "eager",
         "effects",
+        "end",
+        "limit",
         "name",
         "parent",
         "record_numpy",
@@ -58,7 +77,14 @@ class Trace:
         "values",
     )
 
-    def __init__(self, name: str, *, eager: bool = False, record_numpy: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        eager: bool = False,
+        record_numpy: bool = True,
+        limit: Limit | None = None,
+    ) -> None:
         self.name = name
         self.eager = eager
         self.record_numpy = record_numpy
@@ -68,6 +94,8 @@ class Trace:
         self.values: dict[Instruction, Any] = {}
         self.effects: list[Instruction] = []
         self.start = 0
+        self.limit = limit
+        self.end = math.inf
 
     def __enter__(self) -> Trace:
         assert not self.start, "a trace records once"
@@ -77,6 +105,10 @@ class Trace:
         self.alive = True
         # What is made from here on has a greater serial than this mark.
         self.start = tuple_([]).serial
+        if self.limit is not None:
+            self.end = self.start + self.limit.count
+        elif self.parent is not None:
+            self.limit, self.end = self.parent.limit, self.parent.end
         traces.append(self)
         return self
 
@@ -88,6 +120,14 @@ class Trace:
     ) -> None:
         self.alive = False
         assert _running.traces.pop() is self
+
+    def reach_end(self) -> None:
+        """Raises `LongTraceError` if the limit says so; else there is none any more."""
+        assert self.limit is not None, "a trace without a limit has no end"
+        if self.limit.may_stop():
+            raise LongTraceError
+        for trace in _running.traces:
+            trace.end = math.inf
 
     @contextmanager
     def resumed(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.trace.context import find_argument, running_traces
+from tracejit.trace.counters import decided
 
 Evaluator = Callable[[Instruction, Sequence[Any]], Any]
 
@@ -96,11 +97,16 @@ def evaluate(roots: Sequence[Instruction], known: Mapping[Instruction, Any]) -> 
 def known_value(instruction: Instruction) -> np.ndarray | None:
     """The value of an instruction if it depends on no unknown argument, else None.
 
+    A comparison of counters that gives the same in all steps of a loop has one.
+
     Values worked out on the way are remembered until the outermost trace ends.
     """
     if instruction.op is CONSTANT:
         literal: np.ndarray = instruction.attributes["literal"]
         return literal
+    answer = decided(instruction)
+    if answer is not None:
+        return np.asarray(answer)
     traces = running_traces()
     memory = traces[0].values if traces else {}
     if instruction not in memory:

@@ -8,16 +8,21 @@ the array, written outside the array it is dropped.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracejit.errors import UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise, indexing, layout
 from tracejit.ops.constants import constant
 from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType
+from tracejit.trace.counters import are_apart, is_within
 from tracejit.trace.views import Strides
 
 INDEX_TYPE = ElementType.S64
+FEW_WRITES = 8
+"""Behind so many writes an array is looked for as it was before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,19 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """``size`` places from ``start`` on, known when the graph runs and in range for certain."""
+
+    start: Instruction
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class New:
     """A new axis of size 1."""
 
 
-Part = Fixed | Moving | Run | New
+Part = Fixed | Moving | Run | Stretch | New
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +90,38 @@ class BasicIndex:
         if moving:
             dimensions = list(region.array_shape.dimensions)
             starts = [constant(0, INDEX_TYPE)] * len(dimensions)
-            for dimension, index in moving.items():
-                starts[dimension] = normalised(index, dimensions[dimension])
-                dimensions[dimension] = 1
-            region = layout.dynamic_slice(region, starts, dimensions)
+            for dimension, part in moving.items():
+                starts[dimension] = _start(part, dimensions[dimension])
+                dimensions[dimension] = _size(part)
+            region = layout.dynamic_slice(
+                before_others(region, starts, dimensions), starts, dimensions
+            )
         return layout.reshape(region, self._dimensions())
 
     def write(self, base: Instruction, value: Instruction) -> Instruction:
         runs = self._runs(base)
         moving = self._moving()
-        sizes = [1 if d in moving else run.size for d, run in enumerate(runs)]
+        sizes = [_size(moving[d]) if d in moving else run.size for d, run in enumerate(runs)]
         update = layout.reshape(value, sizes)
+        if moving and self._is_block(base, runs, moving):
+            starts = [
+                _start(moving[d], size) if d in moving else constant(run.low, INDEX_TYPE)
+                for d, (run, size) in enumerate(zip(runs, base.array_shape.dimensions, strict=True))
+            ]
+            return layout.dynamic_update_slice(base, _reversed(update, runs), starts)
         if moving:
-            update = _scatter_one(_read_region(base, runs), update, moving)
+            update = _scatter_one(_read_region(base, runs), update, _numbers(moving))
         return _write_region(base, update, runs)
+
+    @staticmethod
+    def _is_block(base: Instruction, runs: list[Run], moving: dict[int, Moving | Stretch]) -> bool:
+        """Whether what is written lies together, at places known to be in range."""
+        sizes = base.array_shape.dimensions
+        together = all(run.size and (abs(run.step) == 1 or run.size == 1) for run in runs)
+        return together and all(
+            isinstance(part, Stretch) or is_within(part.index, sizes[d])
+            for d, part in moving.items()
+        )
 
     def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides:
         made = []
@@ -99,8 +130,8 @@ class BasicIndex:
             if isinstance(part, New):
                 made.append(0)
                 continue
-            if isinstance(part, Run):
-                made.append(strides[dimension] * part.step)
+            if isinstance(part, Run | Stretch):
+                made.append(strides[dimension] * getattr(part, "step", 1))
             dimension += 1
         return tuple(made)
 
@@ -118,23 +149,57 @@ class BasicIndex:
                 runs.append(part if isinstance(part, Run) else Run.whole(size))
         return runs
 
-    def _moving(self) -> dict[int, Instruction]:
+    def _moving(self) -> dict[int, Moving | Stretch]:
         parts = [part for part in self.parts if not isinstance(part, New)]
-        return {d: part.index for d, part in enumerate(parts) if isinstance(part, Moving)}
+        return {d: part for d, part in enumerate(parts) if isinstance(part, Moving | Stretch)}
 
     def _dimensions(self) -> list[int]:
         return [
-            part.size if isinstance(part, Run) else 1
+            1 if isinstance(part, New) else part.size
             for part in self.parts
-            if isinstance(part, Run | New)
+            if isinstance(part, Run | Stretch | New)
         ]
+
+
+def before_others(
+    array: Instruction, starts: Sequence[Instruction], sizes: Sequence[int]
+) -> Instruction:
+    """The array before the last writes to it, as far as they are known to be at other places."""
+    for _ in range(FEW_WRITES):
+        if array.op is not layout.DYNAMIC_UPDATE_SLICE:
+            break
+        before, update, *written = array.operands
+        lengths = zip(sizes, update.array_shape.dimensions, strict=True)
+        ends = zip(starts, written, lengths, strict=True)
+        if not any(are_apart(one, other, *both) for one, other, both in ends):
+            break
+        array = before
+    return array
+
+
+def _start(part: Moving | Stretch, size: int) -> Instruction:
+    return part.start if isinstance(part, Stretch) else normalised(part.index, size)
+
+
+def _size(part: Moving | Stretch) -> int:
+    return part.size if isinstance(part, Stretch) else 1
+
+
+def _numbers(moving: dict[int, Moving | Stretch]) -> dict[int, Instruction]:
+    """The places of single elements. Raises `UnsupportedError` beside a stretch of several."""
+    numbers = {d: part.index for d, part in moving.items() if isinstance(part, Moving)}
+    if len(numbers) < len(moving):
+        raise UnsupportedError(
+            "index: a slice between counters of loops cannot be written to beside an unknown index"
+        )
+    return numbers
 
 
 def normalised(index: Instruction, size: int) -> Instruction:
     """Indices as s64, those below zero counted from the back of a dimension of ``size``."""
     element_type = index.array_shape.element_type
     wide = convert_element_type(index, INDEX_TYPE)
-    if not element_type.is_signed:
+    if not element_type.is_signed or is_within(wide, size):
         return wide
     from_back = elementwise.add(wide, layout.full_like(wide, size))
     return elementwise.select(comparison.lt(wide, layout.full_like(wide, 0)), from_back, wide)

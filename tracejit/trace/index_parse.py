@@ -13,8 +13,10 @@ from tracejit.errors import ConcretizationError, DimensionError, StaticIndexErro
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, constant
 from tracejit.shapes import ElementType
+from tracejit.trace.counters import is_counted, is_within
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
+from tracejit.trace.index_counted import counted_slice
 from tracejit.trace.index_fancy import Fancy, FancyIndex, require_in_range
 from tracejit.trace.masked import mask_of_places
 from tracejit.trace.table import Traced
@@ -26,7 +28,7 @@ class UnknownMask(Exception):
     """The index holds a boolean array whose values, and so the result's shape, are unknown.
 
     ``around`` is the index with slices in the mask's place; in what that gives, the mask covers
-    the dimensions from ``axis`` on.
+    the dimensions from ``axis`` on. Of a slice between counters of loops the mask are its places.
     """
 
     def __init__(self, mask: Instruction) -> None:
@@ -34,6 +36,7 @@ class UnknownMask(Exception):
         self.mask = mask
         self.around: tuple[Any, ...] = ()
         self.axis = 0
+        self.is_slice = False
 
 
 def parse_index(
@@ -54,7 +57,10 @@ def parse_index(
             continue
         taken = _dimensions_taken(item)
         if isinstance(item, slice):
-            parts.append(_run(item, dimensions[dimension]))
+            counted = counted_slice(item, dimensions[dimension], to_instruction)
+            if isinstance(counted, Instruction):
+                raise _unknown_slice(items, position, counted)
+            parts.append(_run(item, dimensions[dimension]) if counted is None else counted)
         elif isinstance(item, int):
             size = dimensions[dimension]
             require_in_range(np.asarray(item), size, dimension)
@@ -67,8 +73,12 @@ def parse_index(
         elif item.array_shape.rank == 0:
             if not dimensions[dimension]:
                 raise StaticIndexError(f"index: axis {dimension} has size 0, no element to index")
+            if is_counted(item) and not is_within(item, dimensions[dimension]):
+                raise _unknown_range(dimension, dimensions[dimension])
             parts.append(Moving(item))
         else:
+            if is_counted(item):
+                raise _unknown_range(dimension, dimensions[dimension])
             parts.append(Fancy(item))
         dimension += taken
     if any(isinstance(part, Fancy) for part in parts):
@@ -104,7 +114,7 @@ def _dimensions_taken(item: Item) -> int:
 
 def _classified(item: Any, to_instruction: ToInstruction) -> Item | EllipsisType:
     """None, Ellipsis, a slice, a known integer, or an array of integers or booleans."""
-    if item is None or isinstance(item, slice | EllipsisType):
+    if item is None or isinstance(item, slice | EllipsisType | Instruction):
         return item
     if isinstance(item, bool | np.bool_):
         return constant(np.bool_(item))
@@ -156,6 +166,13 @@ def _run(item: slice, size: int) -> Run:
     return Run(start, step, count) if count else Run(0, 1, 0)
 
 
+def _unknown_range(dimension: int, size: int) -> ConcretizationError:
+    return ConcretizationError(
+        f"index: it is not known for all steps of a loop at once that the index lies within axis "
+        f"{dimension} of size {size}, or from which end it counts"
+    )
+
+
 def _mask(mask: Instruction, dimensions: tuple[int, ...], first: int) -> list[Part | Fancy] | None:
     """One list of places for each dimension that a mask covers; None if it is unknown."""
     sizes = mask.array_shape.dimensions
@@ -182,9 +199,31 @@ def _unknown_mask(items: list[Item], position: int) -> UnknownMask:
         raise ConcretizationError(
             "index: an unknown mask beside other arrays is not supported; write np.where"
         )
-    unknown = UnknownMask(mask)
-    whole = [slice(None)] * mask.array_shape.rank
+    return _around(UnknownMask(mask), items, position)
+
+
+def _unknown_slice(items: list[Item], position: int, places: Instruction) -> UnknownMask:
+    """As a mask: of the places that lie between the slice's bounds."""
+    rest = [*items[:position], *items[position + 1 :]]
+    if any(isinstance(item, Instruction) and not is_number(item) for item in rest):
+        raise ConcretizationError(
+            "index: a slice between counters of loops beside an array is not supported"
+        )
+    unknown = _around(UnknownMask(places), items, position)
+    unknown.is_slice = True
+    return unknown
+
+
+def _around(unknown: UnknownMask, items: list[Item], position: int) -> UnknownMask:
+    whole = [slice(None)] * unknown.mask.array_shape.rank
     # The Ellipsis gives a view also of an array of rank 0, never a number.
     unknown.around = (*items[:position], *whole, *items[position + 1 :], Ellipsis)
-    unknown.axis = sum(not isinstance(item, int) for item in items[:position])
+    unknown.axis = sum(not is_number(item) for item in items[:position])
     return unknown
+
+
+def is_number(item: Item) -> bool:
+    """Whether an item is one integer, which takes a dimension away."""
+    if not isinstance(item, Instruction):
+        return isinstance(item, int)
+    return not item.array_shape.rank and item.array_shape.element_type is not ElementType.PRED

@@ -16,7 +16,7 @@ from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_index
-from tracejit.trace.masked import Masked, is_same_mask
+from tracejit.trace.masked import Between, Masked, is_same_mask
 from tracejit.trace.table import Traced
 from tracejit.traversal import in_order
 
@@ -61,8 +61,13 @@ class Indexing(Traced):
         return self.through(parsed)
 
     def _selected(self, unknown: UnknownMask) -> Masked:
-        """The elements under an unknown mask, among ones: of those every function is defined."""
+        """The elements under an unknown mask, among ones: of those every function is defined.
+
+        Of a slice between counters of loops, a view.
+        """
         place = self[unknown.around]
+        if unknown.is_slice:
+            return Between(place, unknown.mask, unknown.axis)
         value = place.instruction
         covers = range(unknown.axis, unknown.axis + unknown.mask.array_shape.rank)
         wide = layout.broadcast_in_dim(unknown.mask, value.array_shape.dimensions, covers)
@@ -92,6 +97,9 @@ class Indexing(Traced):
     def _write_where(self, unknown: UnknownMask, value: Any) -> None:
         """``x[mask] = value`` for an unknown mask: a select over the part that it covers."""
         place = self[unknown.around]
+        if isinstance(value, Between) and value.is_same_place(place, unknown.mask):
+            # x[:i] += v writes through the view x[:i], and then asks for x[:i] = that view.
+            return
         if isinstance(value, Masked):
             if not (is_same_mask(value.mask, unknown.mask) and value.axis == unknown.axis):
                 raise ShapeError(

@@ -14,10 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tracejit.errors import ConcretizationError, ShapeError
+from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import layout
 from tracejit.ops.computations import highest, lowest
+from tracejit.ops.constants import IOTA
 from tracejit.shapes import ElementType
 from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import PYTHON_SCALARS, operand
@@ -33,6 +34,8 @@ def is_same_mask(one: Instruction, other: Instruction) -> bool:
     """Whether two masks are the same value, or made of the same values in the same way."""
     if one is other:
         return True
+    if one.op is IOTA:
+        return other.op is IOTA and one.shape == other.shape
     return (
         one.op is other.op
         and bool(one.operands)
@@ -180,7 +183,35 @@ class Masked:
             self._refuse("reduction along other axes")
         return tuple(made)
 
+    def product(self, function: Any, left: Any, right: Any) -> Any:
+        """np.matmul or np.dot of elements that one mask selects, summed over these."""
+        parts = (left, right)
+        if not all(isinstance(part, Masked) and part._covered == 1 for part in parts):
+            self._refuse(f"np.{function.__name__}")
+        if left.axis != left.ndim - 1 or right.axis != max(right.ndim - 2, 0):
+            self._refuse(f"np.{function.__name__} along other axes")
+        if not is_same_mask(left.mask, right.mask):
+            raise ShapeError(
+                f"{function.__name__}: elements that different masks select; how many there are is "
+                f"unknown"
+            )
+        zeros = [np.zeros((), part.dtype) for part in parts]
+        return call(
+            function,
+            *(call(np.where, p._wide(), p.whole, z) for p, z in zip(parts, zeros, strict=True)),
+        )
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.product(np.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.product(np.matmul, other, self)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and ufunc is np.matmul and not kwargs:
+            return self.product(ufunc, *inputs)
+        if ufunc.signature is not None:
+            self._refuse(f"np.{ufunc.__name__}")
         if method == "__call__" and kwargs.get("out") is None:
             return self.elementwise(ufunc, inputs, kwargs)
         if method == "reduce" and ufunc in _BY_UFUNC:
@@ -190,6 +221,8 @@ class Masked:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in REDUCTIONS and args and args[0] is self:
             return self.reduced(function, *args[1:], **kwargs)
+        if function is np.dot and len(args) == 2 and not kwargs:
+            return self.product(function, *args)
         self._refuse(f"np.{function.__name__}")
 
     def astype(self, dtype: Any, **kwargs: Any) -> Masked:
@@ -198,6 +231,43 @@ class Masked:
 
     def copy(self, order: str = "C") -> Masked:
         """The same elements: they are no view of the array."""
+        return self
+
+
+class Between(Masked):
+    """``x[:i]`` in the body of a loop that ``i`` counts: a view, of which the mask's places count.
+
+    ``place`` is the view of all places.
+    """
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Any, mask: Instruction, axis: int) -> None:
+        self.place = place
+        self.mask = mask
+        self.axis = axis
+
+    @property
+    def whole(self) -> Any:
+        """The array's present value."""
+        return self.place._new(self.place.instruction, False)
+
+    def is_same_place(self, place: Any, mask: Instruction) -> bool:
+        """Whether this is the same part of the same array."""
+        return is_same_mask(self.mask, mask) and bool(self.place.is_same_view(place))
+
+    def copy(self, order: str = "C") -> Masked:
+        return Masked(self.whole, self.mask, self.axis)
+
+    def _in_place(self, ufunc: np.ufunc, other: Any) -> Between:
+        """The array itself is written to, where the mask holds."""
+        made = self.elementwise(ufunc, (self, other), {}).whole
+        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
+            raise ArgumentError(
+                f"{ufunc.__name__}: cannot cast {made.dtype} to {self.dtype} by the rule same_kind"
+            )
+        kept = call(np.where, self._wide(), made.astype(self.dtype), self.whole)
+        self.place.write(kept.instruction)
         return self
 
 
@@ -283,13 +353,16 @@ def _reduction(function: Any) -> Callable[..., Any]:
     return lambda self, axis=None, **kwargs: self.reduced(function, axis, **kwargs)
 
 
-for _name, _ufunc in {
+_ARITHMETIC: dict[str, np.ufunc] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
     "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _ufunc in _ARITHMETIC.items():
     setattr(Masked, f"__{_name}__", _binary(_ufunc, False))
     setattr(Masked, f"__r{_name}__", _binary(_ufunc, True))
+for _name, _ufunc in _ARITHMETIC.items():
+    setattr(Between, f"__i{_name}__", lambda self, v, _of=_ufunc: self._in_place(_of, v))
 for _name, _ufunc in {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "eq": np.equal, "ne": np.not_equal,

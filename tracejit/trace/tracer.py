@@ -63,6 +63,8 @@ class Tracer(Operators, Indexing, Methods):
         is_weak: bool = False,
         is_scalar: bool | None = None,
     ) -> None:
+        if instruction.serial > trace.end:
+            trace.reach_end()
         self._instruction = instruction
         self._trace = trace
         self._base: Tracer | None = None
@@ -148,6 +150,10 @@ class Tracer(Operators, Indexing, Methods):
     def is_view(self, base: Any, path: object) -> bool:
         """Whether this is the view of ``base`` along an equal path."""
         return self._base is base and self._path == path
+
+    def is_same_view(self, other: Tracer) -> bool:
+        """Whether both are one array, or views of one array along equal paths."""
+        return self is other or (self._base is not None and other.is_view(self._base, self._path))
 
     def _new(self, instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
         return Tracer(instruction, current_trace() or self._trace, is_scalar=is_scalar)

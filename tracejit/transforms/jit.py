@@ -148,7 +148,9 @@ def jit(
     is known.
     """
 
-    def compiled(function: Callable[P, R]) -> JitFunction[P, R]:
+    def compiled(
+        function: Callable[P, R], rewritten: Callable[[], Callable[P, R] | None] | None = None
+    ) -> JitFunction[P, R]:
         return JitFunction(
             function,
             static_argnums,
@@ -162,6 +164,7 @@ def jit(
             autograph and mutates is None,
             tiered,
             tune,
+            rewritten,
         )
 
     def decorate(function: Callable[P, R]) -> Any:

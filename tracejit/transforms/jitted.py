@@ -19,11 +19,12 @@ from tracejit.errors import ArgumentError
 from tracejit.loading import load
 from tracejit.runtime.locks import ProcessLock
 from tracejit.shapes import Shape
-from tracejit.trace.context import current_trace
+from tracejit.trace.context import Limit, current_trace
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.transforms import long_traces
 from tracejit.transforms.arguments import (
     abstract_of,
     key_of,
@@ -83,11 +84,13 @@ class JitFunction(Generic[P, R]):
         autograph: bool,
         tiered: bool,
         tune: float | None,
+        rewritten: Callable[[], Callable[P, R] | None] | None = None,
     ) -> None:
         if not callable(function):
             raise ArgumentError(f"jit: a function is needed, not {type(function).__name__}")
         functools.update_wrapper(self, function)
         self._function = load("tracejit.statements").autograph(function) if autograph else function
+        self._rewritten = rewritten or partial(long_traces.with_loops, self._function)
         self._title = title_of(function)
         self._parameters = Parameters(function, self._title)
         self._static = self._parameters.static("static", static_argnums, static_argnames)
@@ -301,14 +304,19 @@ class JitFunction(Generic[P, R]):
         return f"argument {name} of {self._title}"
 
     def _stage(self, call: Call, leaves: Sequence[Any]) -> Staged:
-        staged = stage(
-            self._function,
-            self._title,
-            [abstract_of(leaf) for leaf in leaves],
-            call.assemble,
-            lambda number: self._describe(call, number)(),
-            self._record_numpy,
-        )
+
+        def record(function: Callable[P, R], limit: Limit | None) -> Staged:
+            return stage(
+                function,
+                self._title,
+                [abstract_of(leaf) for leaf in leaves],
+                call.assemble,
+                lambda number: self._describe(call, number)(),
+                self._record_numpy,
+                limit,
+            )
+
+        staged = long_traces.staged(self._function, self._rewritten, record)
         module = staged.module
         if self._memory_budget is not None:
             within_budget = load("tracejit.transforms.rematerialise").within_budget

@@ -18,6 +18,7 @@ from tracejit.trace.context import current_trace
 from tracejit.trace.recording import recording
 from tracejit.trace.table import find_traced
 from tracejit.transforms.cache_report import CacheReport
+from tracejit.transforms.long_traces import with_loops
 from tracejit.transforms.signature import Parameters, title_of
 
 Function = Callable[..., Any]
@@ -33,7 +34,10 @@ class MutatingFunction:
     """
 
     def __init__(
-        self, function: Function, mutates: Mutated, jit: Callable[[Function], Any]
+        self,
+        function: Function,
+        mutates: Mutated,
+        jit: Callable[[Function, Callable[[], Function | None]], Any],
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
@@ -45,12 +49,21 @@ class MutatingFunction:
             [one for one in given if isinstance(one, str)],
         )
 
+        self._jitted = jit(self._returning(function), self._rewritten)
+
+    def _returning(self, function: Function) -> Function:
+        """The function with the new values beside its result."""
+
         @functools.wraps(function)
         def with_new_values(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             return result, tuple(tree.leaves(value) for value in self._mutated(args, kwargs))
 
-        self._jitted = jit(with_new_values)
+        return with_new_values
+
+    def _rewritten(self) -> Function | None:
+        function = with_loops(self._function)
+        return None if function is None else self._returning(function)
 
     def __repr__(self) -> str:
         return f"<jit of {self._title}, which mutates {', '.join(sorted(self._names))}>"

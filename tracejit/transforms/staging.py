@@ -15,7 +15,7 @@ from tracejit.errors import ArgumentError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import tuple_
 from tracejit.trace.body import Abstract
-from tracejit.trace.context import Trace
+from tracejit.trace.context import Limit, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
@@ -104,14 +104,16 @@ def stage(
     assemble: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]],
     describe: Callable[[int], str],
     record_numpy: bool = True,
+    limit: Limit | None = None,
 ) -> Staged:
     """Runs ``function`` once on abstract arrays.
 
     ``assemble`` makes its positional and keyword arguments from one value per entry of
     ``arguments``; ``describe`` names an entry for errors. Writes of the function to its arguments
     stay inside; one that writes to them and returns nothing raises `ArgumentError`.
+    Recording that reaches ``limit`` raises `LongTraceError`.
     """
-    with Trace(title, record_numpy=record_numpy) as trace:
+    with Trace(title, record_numpy=record_numpy, limit=limit) as trace:
         tracers = []
         for number, argument in enumerate(arguments):
             made = trace.parameter(argument.shape, functools.partial(describe, number))

@@ -1,0 +1,150 @@
+"""Loops over known ranges, recorded once as a While: `recorded_once`.
+
+A loop stays a loop of Python where its body does something besides computing, asks for a number
+that depends on the step, or may be out of range.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ConcretizationError, TracejitError
+from tracejit.statements.counting import current_counting
+from tracejit.statements.lending import with_arrays_lent
+from tracejit.statements.loops import TracedRange, run_loop
+from tracejit.statements.quiet import is_quiet_call
+from tracejit.statements.values import containers_of
+from tracejit.trace.context import current_trace, running_traces
+from tracejit.trace.table import call as numpy_call
+from tracejit.trace.tracer import ForeignWriteError, Tracer
+
+Action = Callable[..., Any]
+Get = Callable[[], tuple[Any, ...]]
+Put = Callable[[Sequence[Any]], None]
+
+Containers = list[tuple[Any, Any]]
+"""Lists, dictionaries and sets, each with a copy."""
+
+LEAST_STEPS = 16
+"""Shorter loops are recorded step by step."""
+
+REFUSALS = (
+    TracejitError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What recording a step with an unknown counter may raise where a known one works."""
+
+
+def require_quiet(function: Any) -> None:
+    """Raises `ConcretizationError` if a step that stands for many must not call ``function``."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not is_quiet_call(function):
+        name = getattr(function, "__qualname__", None) or type(function).__name__
+        raise ConcretizationError(f"{name}: may do more than compute a value")
+
+
+def recorded_once(
+    iterable: Any,
+    goes_on: Action | None,
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    wanted: Sequence[str] | None,
+) -> bool:
+    """Whether the loop was recorded as one While; if not, nothing has happened.
+
+    ``wanted`` are the loop's target, if it is one variable, and the names that are read elsewhere
+    in the function; None if the loop's statements do more than compute.
+    """
+    counting = current_counting()
+    if counting is None or wanted is None or _is_differentiated():
+        return False
+    steps = _steps(iterable)
+    key = (body.__code__, counting.depth)
+    if steps is None or key in counting.refused:
+        return False
+    action = body if isinstance(iterable, range) else _of_rows(iterable, body)
+    if _holds_memory(dict(zip(names, get(), strict=True)), unbound):
+        return False
+    values = [value for _, value, _ in containers_of(body, ())]
+    containers = _copies([*values, *get()])
+    run = functools.partial(
+        run_loop, "for", steps, goes_on, action, target=wanted[0], wanted=wanted[1:]
+    )
+    counting.depth += 1
+    try:
+        with_arrays_lent(run, get, put, names, unbound)
+    except REFUSALS as error:
+        _restore(containers)
+        if isinstance(error, ForeignWriteError) and error.array.owner is not current_trace():
+            # The loop around this one lends the array, and comes again.
+            raise
+        counting.refused[key] = str(error)
+        return False
+    finally:
+        counting.depth -= 1
+    counting.count += 1
+    return True
+
+
+def _is_differentiated() -> bool:
+    """Whether a derivative is wanted of what is recorded: that of a While runs it again."""
+    return any(
+        argument.differentiated
+        for trace in running_traces()
+        for argument in trace.arguments.values()
+    )
+
+
+def _steps(iterable: Any) -> TracedRange | None:
+    """The counter's range, for what is worth it and can be indexed by an unknown number."""
+    if isinstance(iterable, range):
+        if len(iterable) < LEAST_STEPS:
+            return None
+        return TracedRange(iterable.start, iterable.stop, iterable.step, iterable)
+    if isinstance(iterable, Tracer | np.ndarray) and iterable.ndim:
+        size = len(iterable)
+        return None if size < LEAST_STEPS else TracedRange(0, size, 1, range(size))
+    return None
+
+
+def _of_rows(array: Any, body: Action) -> Action:
+    """``body`` of the row of a number."""
+
+    def action(number: Any) -> None:
+        body((array if isinstance(array, Tracer) else numpy_call(np.asarray, array))[number])
+
+    return action
+
+
+def _holds_memory(variables: dict[str, Any], written: Sequence[str]) -> bool:
+    """Whether something that the loop writes into is memory outside of the graph."""
+    return any(
+        isinstance(leaf, np.ndarray) for name in written for leaf in tree.leaves(variables[name])
+    )
+
+
+def _copies(values: Sequence[Any]) -> Containers:
+    return [(value, value.copy()) for value in values if isinstance(value, list | dict | set)]
+
+
+def _restore(containers: Containers) -> None:
+    """Gives them back what they held."""
+    for container, held in containers:
+        container.clear()
+        (container.extend if isinstance(container, list) else container.update)(held)

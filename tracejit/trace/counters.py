@@ -1,0 +1,221 @@
+"""What is known of the counters of loops while their bodies are recorded.
+
+with counting(i, Affine(0), Affine(9)):     # i runs from 0 to 9
+    is_below(i + 1, 11)                     # True
+
+A loop over a known range is recorded once, its counter a number that is unknown but bounded. Sums
+of counters keep their bounds, also where a loop begins or ends at a counter of the loop around
+it, so that places that NumPy would check one by one can be checked for all steps at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracejit.graph import Instruction
+from tracejit.ops.comparison import COMPARE
+from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.ops.elementwise import ADD, MUL, SUB
+from tracejit.ops.elementwise_unary import NEG
+from tracejit.shapes import ElementType
+
+FARTHEST = 256
+"""So many instructions behind a number are looked at."""
+_LIMITS = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``constant`` plus the sum of counters, each times a factor that is not zero."""
+
+    constant: int = 0
+    terms: Mapping[Instruction, int] = field(default_factory=dict)
+
+    def plus(self, other: Affine, factor: int = 1) -> Affine:
+        """``self + factor * other``."""
+        terms = dict(self.terms)
+        for leaf, by in other.terms.items():
+            terms[leaf] = terms.get(leaf, 0) + factor * by
+        kept = {leaf: by for leaf, by in terms.items() if by}
+        return Affine(self.constant + factor * other.constant, kept)
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The least and the greatest value of a counter, in terms of counters around it; None where
+    nothing is known."""
+
+    low: Affine | None
+    high: Affine | None
+
+
+class _Known(threading.local):
+    def __init__(self) -> None:
+        self.counters: dict[Instruction, Counter] = {}
+        self.facts: list[Affine] = []
+
+
+_known = _Known()
+
+
+def are_counted() -> bool:
+    """Whether the body of a counted loop is being recorded in this thread."""
+    return bool(_known.counters)
+
+
+@contextmanager
+def counting(
+    counter: Instruction,
+    low: Affine | None,
+    high: Affine | None,
+    numbers: Sequence[Instruction] = (),
+) -> Iterator[None]:
+    """Inside, ``counter`` lies between the two, both included, and the body runs at all.
+
+    ``numbers`` are Python's own, of which nothing else is known.
+    """
+    _known.counters[counter] = Counter(low, high)
+    for number in numbers:
+        _known.counters[number] = Counter(None, None)
+    facts = _known.facts
+    _known.facts = [*facts, high.plus(low, -1)] if low is not None and high is not None else facts
+    try:
+        yield
+    finally:
+        _known.facts = facts
+        for made in (counter, *numbers):
+            del _known.counters[made]
+
+
+def affine(instruction: Instruction) -> Affine | None:
+    """An s64 number as a sum of counters; None where it is none, or may not fit into its type."""
+    made = _affine(instruction, 0)
+    if made is None:
+        return None
+    low, below = _least(made), _least(Affine().plus(made, -1))
+    is_small = low is None or below is None or _LIMITS.min <= low <= -below <= _LIMITS.max
+    return made if is_small else None
+
+
+def _affine(at: Instruction, depth: int) -> Affine | None:
+    shape = at.array_shape
+    if shape.rank or shape.element_type is not ElementType.S64 or depth > FARTHEST:
+        return None
+    if at in _known.counters:
+        return Affine(0, {at: 1})
+    if at.op is CONSTANT:
+        return Affine(int(at.attributes["literal"]))
+    if at.op not in (ADD, SUB, MUL, NEG):
+        return None
+    parts = [_affine(operand, depth + 1) for operand in at.operands]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if at.op is ADD:
+        return known[0].plus(known[1])
+    if at.op is SUB:
+        return known[0].plus(known[1], -1)
+    if at.op is NEG:
+        return Affine().plus(known[0], -1)
+    one, other = known if not known[0].terms else known[::-1]
+    return None if one.terms else Affine().plus(other, one.constant)
+
+
+def least(value: Affine) -> int | None:
+    """A bound from below of a sum of counters, the best that is known; None if there is none."""
+    found = [_least(value)]
+    for fact in _known.facts:
+        # The fact is not negative, so what is left without it is a bound as well.
+        found.append(_least(value.plus(fact, -1)))
+    bounds = [bound for bound in found if bound is not None]
+    return max(bounds) if bounds else None
+
+
+def _least(value: Affine) -> int | None:
+    """The bound that follows from the counters' own, the innermost first."""
+    while value.terms:
+        leaf = max(value.terms, key=lambda counter: counter.serial)
+        factor = value.terms[leaf]
+        counter = _known.counters.get(leaf)
+        if counter is None:
+            return None
+        limit = counter.low if factor > 0 else counter.high
+        if limit is None:
+            return None
+        value = value.plus(Affine(0, {leaf: 1}), -factor).plus(limit, factor)
+    return value.constant
+
+
+def is_within(instruction: Instruction, size: int) -> bool:
+    """Whether a number is known to lie from 0 up to, not with, ``size``."""
+    place = affine(instruction) if _known.counters else None
+    if place is None:
+        return False
+    low, room = least(place), least(Affine(size - 1).plus(place, -1))
+    return low is not None and room is not None and low >= 0 <= room
+
+
+def are_apart(one: Instruction, other: Instruction, size: int, length: int) -> bool:
+    """Whether ``size`` places from ``one`` on are known to be others than ``length`` from the
+    other on."""
+    if not _known.counters:
+        return False
+    first, second = affine(one), affine(other)
+    if first is None or second is None:
+        return False
+    behind = least(first.plus(second, -1).plus(Affine(-length)))
+    before = least(second.plus(first, -1).plus(Affine(-size)))
+    return any(room is not None and room >= 0 for room in (behind, before))
+
+
+def decided(comparison: Instruction) -> bool | None:
+    """What a comparison of counters always gives; None if that differs, or is not known."""
+    if not _known.counters or comparison.op is not COMPARE:
+        return None
+    sides = [affine(operand) for operand in comparison.operands]
+    if sides[0] is None or sides[1] is None:
+        return None
+    ahead = sides[0].plus(sides[1], -1)
+    low, high = least(ahead), least(Affine().plus(ahead, -1))
+    return _decided(comparison.attributes["direction"], low, None if high is None else -high)
+
+
+def _decided(direction: str, low: int | None, high: int | None) -> bool | None:
+    """Of a difference between ``low`` and ``high``, how it compares with zero."""
+    if direction in ("LT", "GE"):
+        below = True if high is not None and high < 0 else None
+        below = False if low is not None and low >= 0 else below
+        return below if direction == "LT" or below is None else not below
+    if direction in ("GT", "LE"):
+        above = True if low is not None and low > 0 else None
+        above = False if high is not None and high <= 0 else above
+        return above if direction == "GT" or above is None else not above
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return direction == "NE"
+    return direction == "EQ" if low == high == 0 else None
+
+
+def is_counted(instruction: Instruction) -> bool:
+    """Whether a value depends on counters and on Python's own numbers, and on nothing else.
+
+    Were the steps recorded one by one, it would be known while tracing.
+    """
+    if not _known.counters:
+        return False
+    seen: set[Instruction] = set()
+    stack = [instruction]
+    while stack:
+        at = stack.pop()
+        if at in seen or at in _known.counters:
+            seen.add(at)
+            continue
+        if at.op is PARAMETER or len(seen) > FARTHEST:
+            return False
+        seen.add(at)
+        stack.extend(at.operands)
+    return any(at in _known.counters for at in seen)

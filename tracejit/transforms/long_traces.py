@@ -1,0 +1,60 @@
+"""Functions whose loops unroll into long traces: recorded again, with loops that stay loops.
+
+Most programs record some hundreds of instructions. A loop of thousands of steps would record as
+many as it has steps, each at the price of a Python call, and all of them would have to be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.loading import load
+from tracejit.trace.context import Limit, LongTraceError
+from tracejit.transforms.staging import Staged
+
+LONGEST = 1024
+"""Traces of so many instructions are recorded without looking for loops."""
+
+Function = Callable[..., Any]
+
+
+def with_loops(function: Function) -> Function | None:
+    """``function`` rewritten so that its loops may be recorded once, if its source can be read."""
+    rewritten: Function
+    try:
+        rewritten = load("tracejit.statements").autograph(function)
+    except (ArgumentError, UnsupportedError):
+        return None
+    return rewritten
+
+
+def staged(
+    function: Function,
+    rewritten: Callable[[], Function | None],
+    record: Callable[[Function, Limit | None], Staged],
+) -> Staged:
+    """What ``record`` makes of ``function``, or of the ``rewritten`` one if the trace gets long.
+
+    It is given the function and a limit, at which it raises `LongTraceError`: not for a function
+    that writes to what is not its own, which recording again would do twice.
+    """
+    others: list[Function] = []
+
+    def may_stop() -> bool:
+        if not load("tracejit.statements").keeps_to_itself(function):
+            return False
+        other = rewritten()
+        others.extend([] if other is None else [other])
+        return bool(others)
+
+    try:
+        return record(function, Limit(LONGEST, may_stop))
+    except LongTraceError:
+        statements = load("tracejit.statements")
+    with statements.counted_loops(), suppress(*statements.REFUSALS):
+        # What goes wrong may be for want of a known number of a step: it is known below.
+        return record(others[0], None)
+    return record(function, None)
