@@ -18,9 +18,16 @@ from tracejit.backends.tvm.simplify import simplify
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import TUPLE, elements_of, tuple_
 from tracejit.ops.control import WHILE
+from tracejit.transforms import long_traces
 from tracejit.traversal import in_order
 
 X = np.random.default_rng(0).normal(size=(12, 12))
+
+
+@pytest.fixture(autouse=True)
+def step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops of Python are recorded as they run, however long."""
+    monkeypatch.setattr(long_traces, "LONGEST", 1 << 30)
 
 
 def stencil(x: Any) -> Any:

@@ -28,6 +28,7 @@ def soon() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_traces, "LONGEST", 8)
         patch.setattr(counted, "LEAST_STEPS", 3)
+        patch.setattr(counted, "LEAST_OF_NESTS", 3)
         yield
 
 

@@ -29,7 +29,9 @@ def value_of(shape: AnyShape, given: Any, name: str) -> Any:
         fits = array.dtype == shape.dtype and (shape.is_dynamic or array.shape == shape.dimensions)
         if not fits:
             was = f"{array.dtype}{list(array.shape)}"
-            raise ArgumentError(f"{name} must be {shape.dtype}[{shape.dimensions_text}]; it is {was}")
+            raise ArgumentError(
+                f"{name} must be {shape.dtype}[{shape.dimensions_text}]; it is {was}"
+            )
         return padded(array, shape) if shape.is_dynamic else array
     if not isinstance(shape, TupleShape):
         return TOKEN

@@ -31,7 +31,9 @@ Containers = list[tuple[Any, Any]]
 """Lists, dictionaries and sets, each with a copy."""
 
 LEAST_STEPS = 16
-"""Shorter loops are recorded step by step."""
+"""Shorter loops are recorded step by step, ..."""
+LEAST_OF_NESTS = 4
+"""... and shorter ones with loops inside."""
 
 REFUSALS = (
     TracejitError,
@@ -64,17 +66,18 @@ def recorded_once(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
-    wanted: Sequence[str] | None,
+    wanted: Sequence[Any] | None,
 ) -> bool:
     """Whether the loop was recorded as one While; if not, nothing has happened.
 
-    ``wanted`` are the loop's target, if it is one variable, and the names that are read elsewhere
-    in the function; None if the loop's statements do more than compute.
+    ``wanted`` are the loop's target, if it is one variable, whether there are loops inside, and the
+    names that are read elsewhere in the function; None if the statements do more than compute.
     """
     counting = current_counting()
     if counting is None or wanted is None or _is_differentiated():
         return False
-    steps = _steps(iterable)
+    target, is_nest, *others = wanted
+    steps = _steps(iterable, LEAST_OF_NESTS if is_nest else LEAST_STEPS)
     key = (body.__code__, counting.depth)
     if steps is None or key in counting.refused:
         return False
@@ -83,9 +86,7 @@ def recorded_once(
         return False
     values = [value for _, value, _ in containers_of(body, ())]
     containers = _copies([*values, *get()])
-    run = functools.partial(
-        run_loop, "for", steps, goes_on, action, target=wanted[0], wanted=wanted[1:]
-    )
+    run = functools.partial(run_loop, "for", steps, goes_on, action, target=target, wanted=others)
     counting.depth += 1
     try:
         with_arrays_lent(run, get, put, names, unbound)
@@ -111,15 +112,15 @@ def _is_differentiated() -> bool:
     )
 
 
-def _steps(iterable: Any) -> TracedRange | None:
+def _steps(iterable: Any, least: int) -> TracedRange | None:
     """The counter's range, for what is worth it and can be indexed by an unknown number."""
     if isinstance(iterable, range):
-        if len(iterable) < LEAST_STEPS:
+        if len(iterable) < least:
             return None
         return TracedRange(iterable.start, iterable.stop, iterable.step, iterable)
     if isinstance(iterable, Tracer | np.ndarray) and iterable.ndim:
         size = len(iterable)
-        return None if size < LEAST_STEPS else TracedRange(0, size, 1, range(size))
+        return None if size < least else TracedRange(0, size, 1, range(size))
     return None
 
 

@@ -297,7 +297,8 @@ class Rewriter(ast.NodeTransformer):
         ]
 
     def _wanted(self, names: Sequence[str], loop: ast.For) -> ast.expr:
-        """The target of a loop, if it is one name, and the names that are read outside of it.
+        """The target of a loop, if it is one name, whether loops are inside, and the names that
+        are read outside of it.
 
         None for a loop that does more than compute.
         """
@@ -306,7 +307,9 @@ class Rewriter(ast.NodeTransformer):
         inside = _read([loop])
         found = [one for one in names if self._read[one] > inside[one]]
         target = loop.target.id if isinstance(loop.target, ast.Name) else None
-        return ast.Tuple([ast.Constant(one) for one in (target, *found)], ast.Load())
+        is_nest = contains(loop.body, ast.For, ast.While)
+        values: list[str | bool | None] = [target, is_nest, *found]
+        return ast.Tuple([ast.Constant(one) for one in values], ast.Load())
 
     def _call(self, function: str, given: list[ast.expr], at: ast.stmt) -> ast.stmt:
         return _on_first_line(ast.Expr(ast.Call(runtime(function), given, [])), at)

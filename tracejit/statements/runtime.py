@@ -250,7 +250,7 @@ def for_(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
-    wanted: tuple[str, ...] | None = None,
+    wanted: tuple[Any, ...] | None = None,
 ) -> None:
     """``for item in iterable: body(item)``, as long as ``goes_on()``; as for `recorded_once`."""
     if recorded_once(iterable, goes_on, body, get, put, names, unbound, wanted):
