@@ -119,6 +119,26 @@ def test_a_sum_with_a_nan_is_nan_whatever_overflows() -> None:
     assert found(entry, large, 3e38)
 
 
+def test_an_angle_whose_tangent_is_lost_in_rounding() -> None:
+    """XLA may be on the other side of the cut, where the other number is as if it were 0."""
+    y = np.array([1.2 + 1.4j, 1.2 + 1.4j])
+    entry = computation(
+        "entry",
+        lambda y, x: ops.tuple_([ops.atan2(y, x)]),
+        *[Shape(ElementType.C128, (2,))] * 2,
+    )
+    for size, is_free in ((1e18, True), (1e3, False)):
+        given = [y, np.array([-1e-3 - 1j, -2 - 3j]) * size]
+        (expected,) = leaves(evaluate(entry, given))
+        for place in (0, 1):
+            made = expected.copy()
+            made[place] = -made[place]
+            wrong = disagreements(entry, given, [made], [expected])
+            assert bool(wrong) is not is_free
+        made = expected * (1 + 1e-9)
+        assert bool(disagreements(entry, given, [made], [expected])) is not is_free
+
+
 def test_unknown_integers_are_negative_too() -> None:
     """XLA counts 8 bits of -1 in s4, which is -8 there."""
     shape = Shape(ElementType.S4, (2,))

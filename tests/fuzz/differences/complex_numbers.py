@@ -44,14 +44,30 @@ def _extreme(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bo
     return found
 
 
-def _far_angle(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
-    found = _on_a_cut(instruction, *operands)
-    for operand in operands:
-        if operand.dtype.kind == "c":
-            limits = np.finfo(operand.dtype)
-            for part in (np.abs(operand.real), np.abs(operand.imag)):
-                found = found | (part > limits.max**0.125) | (part < limits.tiny**0.125)
-    return found
+def _far_angle(instruction: Instruction, y: np.ndarray, x: np.ndarray) -> np.ndarray | bool:
+    if y.dtype.kind != "c":
+        return False
+    found = _on_a_cut(instruction, y, x)
+    limits = np.finfo(y.dtype)
+    for part in (y.real, y.imag, x.real, x.imag):
+        size = np.abs(part)
+        found = found | (size > limits.max**0.125) | (size < limits.tiny**0.125)
+    return found | _near_a_cut(y.astype(np.clongdouble), x.astype(np.clongdouble), limits.eps)
+
+
+def _near_a_cut(y: np.ndarray, x: np.ndarray, epsilon: float) -> np.ndarray:
+    """Where rounding may send what has a root, or a logarithm, to the other side of the cut.
+
+    The angle is -i log((x + iy) / sqrt(x² + y²)); it is also near the cut where y is too small
+    beside x to be seen.
+    """
+    with np.errstate(all="ignore"):
+        squares = x * x + y * y
+        quotient = (x + 1j * y) / np.sqrt(squares)
+        near = [
+            (z.real < 0) & (np.abs(z.imag) <= 64 * epsilon * np.abs(z)) for z in (squares, quotient)
+        ]
+    return np.asarray(near[0] | near[1])
 
 
 def _on_a_cut(instruction: Instruction, *operands: np.ndarray) -> np.ndarray | bool:
