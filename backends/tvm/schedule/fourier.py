@@ -9,9 +9,11 @@ from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.schedule.fourier_code import fourier_code
 from tracejit.backends.tvm.schedule.fourier_plan import Transform
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, tirx
+from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Expr, Stmt, i32, loop, seq, tirx
 
 LINE = 64
+# Bytes up to which what is between the stages and sweeps of a row lies on the stack.
+_STACK = 96 << 10
 
 
 def fourier(
@@ -24,19 +26,25 @@ def fourier(
     work = numbers * 2 * what.length.bit_length()
     workers = min(frame.machine.threads, shared) if frame.is_shared(work) else 1
     dtype = str(source.dtype)
-    scratch = _lines("stages", workers * 4 * what.room, dtype)
-    rooms = what.middle * (workers if what.by_rows else 1)
-    middle = _lines("middle", 2 * rooms, dtype) if what.is_row else target
+    on_stack = what.by_rows and 2 * (2 * what.room + what.middle) * what.itemsize <= _STACK
+    rooms = 1 if on_stack else workers
+    scratch = _lines("stages", rooms * 4 * what.room, dtype)
+    middle = _lines("middle", 2 * what.middle * (rooms if what.by_rows else 1), dtype)
+    buffers = [scratch, middle] if what.is_row else [scratch]
     procedure = fourier_code(what, f"fourier_{what.name}")
 
     def swept(sweep: Expr, first: Expr, count: Expr, worker: Expr) -> Stmt:
-        memories = [source, middle, target, scratch, table, plan]
+        between = middle if what.is_row else target
+        memories = [source, between, target, scratch, table, plan]
         integers = [sweep, first, count, worker]
         pointers = [memory.data for memory in memories]
         return procedure.called([*pointers, *(each.astype("int64") for each in integers)])
 
     def shared_rows(worker: Expr) -> Stmt:
-        return swept(i32(0), *share(worker, what.count, workers), worker)
+        first, count = share(worker, what.count, workers)
+        if not on_stack:
+            return swept(i32(0), first, count, worker)
+        return seq([AllocBuffer(each) for each in buffers], swept(i32(0), first, count, i32(0)))
 
     def sweep_of(sweep: Expr) -> Stmt:
         total = sweep * (units[-1] - units[0]) + units[0]
@@ -45,8 +53,7 @@ def fourier(
         )
 
     body = on_workers(workers, shared_rows) if what.by_rows else loop(len(what.ways), sweep_of)
-    buffers = [scratch, middle] if what.is_row else [scratch]
-    return seq(frame.allocate(buffers), body)
+    return body if on_stack else seq(frame.allocate(buffers), body)
 
 
 def _lines(name: str, items: int, dtype: str) -> Buffer:

@@ -186,8 +186,8 @@ def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
 # Rows up to this length are transformed one by one, and of many rows up to the second: then what is
 # between the sweeps stays in the cache.
 _SHORT, _RATHER_SHORT, _MANY = 4096, 1 << 14, 16
-# Up to this length every number has a factor of its own between the sweeps.
-_FEW = 512
+# Up to so many bytes of one part every number has a factor of its own between the sweeps.
+_FEW = 4096
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class Transform:
     @property
     def coarse(self) -> bool:
         """Whether factors between the sweeps are products of two."""
-        return self.length > _FEW
+        return self.length * self.itemsize > _FEW
 
     @property
     def bodies(self) -> tuple[Radix, ...]:
