@@ -56,7 +56,7 @@ _WIDE = frozenset({ElementType.F64, ElementType.C128})
 _HOT = 1 << 19
 # Nor do they save anything where emission writes vectors itself and values have one part: there
 # they take a quarter of the time to build.
-_IN_VECTORS = {DOT_GENERAL, BOUNDED_DOT, REDUCE, *_MOVING} - {REV}
+_IN_VECTORS = {CONV_GENERAL_DILATED, DOT_GENERAL, BOUNDED_DOT, REDUCE, *_MOVING} - {REV}
 _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.F8E4M3FN,
     ElementType.F8E5M2,
@@ -64,9 +64,10 @@ _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.U4,
 }
 # They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
-# compute all of one of these.
+# compute all of one of these; and up to a third in convolutions with few products to a number that
+# is read or written, where copying counts.
+_FEW_PRODUCTS = 128
 _ALWAYS_HOT = (
-    {"convolution"},
     {"iota", "reduce"},  # where an extreme is
     {"reduce-window"},
     {"select-and-scatter"},
@@ -105,6 +106,8 @@ def is_soon_built(told: Counted) -> bool:
     if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
         return False
     moved = (told.bytes_read + told.bytes_written) // 4
+    if "convolution" in told.ops:
+        return told.in_vectors and told.flops >= _FEW_PRODUCTS * moved
     return told.in_vectors or told.flops + 16 * told.transcendentals + moved < _HOT
 
 

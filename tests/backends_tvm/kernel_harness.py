@@ -25,6 +25,7 @@ from tracejit.backends.tvm.build import find_linker
 from tracejit.backends.tvm.cpu import CpuTarget, host_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.work import Work
+from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.narrow import decode, encode
 from tracejit.backends.tvm.tir import (
     Buffer,
@@ -103,11 +104,12 @@ def _compile(parameters: Sequence[Buffer], statement: Stmt, target: CpuTarget) -
     t = tirx.transform
     passes = [
         *(t.BindTarget(target.tvm), t.StmtSimplify(), t.FlattenBuffer()),
-        *(t.VectorizeLoop(True), t.UnrollLoop(), t.LowerIntrin()),
+        *(t.VectorizeLoop(True), t.UnrollLoop()),
     ]
     module = tvm.IRModule({GlobalVar("kernel"): function})
+    linked = link(tvm.transform.Sequential(passes)(module))
     build = tvm.get_global_func("target.build.llvm")
-    return build(tvm.transform.Sequential(passes)(module), target.tvm)
+    return build(t.LowerIntrin()(linked), target.tvm)
 
 
 def _aligned(size: int) -> np.ndarray:

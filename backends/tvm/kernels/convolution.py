@@ -13,9 +13,9 @@ from tracejit.backends.tvm.kernels.direct import Direct
 from tracejit.backends.tvm.kernels.direct_plan import direct_plan
 from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.kernels.phases import phases
+from tracejit.backends.tvm.kernels.phases import Phases, phases
 from tracejit.backends.tvm.kernels.work import Work, nothing, one_after_another
-from tracejit.backends.tvm.tir import Expr, Stmt, const, loop
+from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def convolution(
     if features == 0 or problem.taps == 0:
         return _zeros(problem)
     if groups > 1 or not all(axis.is_pointwise for axis in axes):
-        return one_after_another([_direct(phase, machine, choices) for phase in phases(problem)])
+        return one_after_another([_direct(each, machine, choices) for each in phases(problem)])
 
     # A matrix product of images' pixels with features; of all images' where those lie together.
     pixels = math.prod(shape.out_sizes)
@@ -168,12 +168,20 @@ def convolution(
     )  # fmt: skip
 
 
-def _direct(problem: Correlation, machine: Machine, choices: Choices) -> Work:
-    if problem.batch * problem.results == 0:
+def _direct(phases: Phases, machine: Machine, choices: Choices) -> Work:
+    first = phases.at(i32(0))
+    if first.batch * first.results == 0:
         return nothing()
-    if problem.taps == 0:
-        return _zeros(problem)
-    return Direct(problem, direct_plan(problem, machine, choices)).work()
+    plan = direct_plan(first, machine, choices) if first.taps else None
+    made: list[Work] = []
+
+    def one(number: Expr) -> Stmt:
+        problem = phases.at(number)
+        made.append(_zeros(problem) if plan is None else Direct(problem, plan).work())
+        return made[-1].statement
+
+    statement = one(i32(0)) if phases.count == 1 else loop(phases.count, one)
+    return made[0]._replace(statement=statement)
 
 
 def _zeros(problem: Correlation) -> Work:

@@ -22,15 +22,16 @@ from tracejit.backends.tvm.tir import Expr, Stmt
 class Axis:
     """One spatial dimension: sizes of input, result and window, and how the window moves.
 
-    ``low`` is the padding below (negative: cut off); ``stride`` moves the window, ``dilation``
-    spreads its taps, ``base_dilation`` the input's elements.
+    ``low`` is the padding below (negative: cut off; an expression where a loop decides it);
+    ``stride`` moves the window, ``dilation`` spreads its taps, ``base_dilation`` the input's
+    elements.
     """
 
     input: int
     result: int
     window: int
     stride: int = 1
-    low: int = 0
+    low: int | Expr = 0
     dilation: int = 1
     base_dilation: int = 1
 
@@ -40,6 +41,7 @@ class Axis:
         return (
             self.window == 1
             and self.stride == 1
+            and isinstance(self.low, int)
             and self.low == 0
             and self.base_dilation == 1
             and self.input == self.result

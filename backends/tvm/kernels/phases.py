@@ -2,20 +2,20 @@
 
 Between the inputs of a dilated axis there is nothing to multiply. Results whose places are equal
 modulo a period meet their inputs with the same taps of the window; each such phase is a
-convolution of its own, with those taps alone.
+convolution of its own, with those taps alone. Phases of equal sizes are one kernel, in a loop.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
 from tracejit.backends.tvm.kernels.tiling import ceil_div
-from tracejit.backends.tvm.tir import Expr, Stmt
+from tracejit.backends.tvm.tir import Expr, Stmt, i32, tirx
 
 _MOST_PHASES = 8
 """More phases would take long to compile; then zeros are multiplied instead."""
@@ -27,21 +27,72 @@ class _Phase:
     ``first_tap + t * tap_step``."""
 
     axis: Axis
-    first: int
+    first: int | Expr
     period: int
-    first_tap: int
+    first_tap: int | Expr
     tap_step: int
 
 
-def phases(problem: Correlation) -> list[Correlation]:
+@dataclass(frozen=True)
+class Phases:
+    """``count`` convolutions of equal sizes: ``at(number)`` is one of them."""
+
+    count: int
+    at: Callable[[Expr], Correlation]
+
+
+def phases(problem: Correlation) -> list[Phases]:
     """Convolutions that together store all of the problem's results."""
     periods = [
         axis.base_dilation // math.gcd(axis.base_dilation, axis.stride) for axis in problem.axes
     ]
     if math.prod(periods) > _MOST_PHASES:
-        return [problem]
-    options = [list(_phases_of(axis)) for axis in problem.axes]
-    return [_phase(problem, chosen) for chosen in itertools.product(*options)]
+        return [Phases(1, lambda number: problem)]
+    options = [_alike(_phases_of(axis)) for axis in problem.axes]
+    return [_together(problem, chosen) for chosen in itertools.product(*options)]
+
+
+def _alike(found: Iterable[_Phase]) -> list[list[_Phase]]:
+    """Phases of an axis put together with those that differ in where they begin alone."""
+    groups: dict[Axis, list[_Phase]] = {}
+    for phase in found:
+        groups.setdefault(replace(phase.axis, low=0), []).append(phase)
+    return list(groups.values())
+
+
+def _together(problem: Correlation, groups: Sequence[Sequence[_Phase]]) -> Phases:
+    def at(number: Expr) -> Correlation:
+        chosen: list[_Phase] = []
+        for group in reversed(groups):
+            chosen.insert(0, _one_of(group, number % len(group)))
+            number = number // len(group)
+        return _phase(problem, chosen)
+
+    return Phases(math.prod(map(len, groups)), at)
+
+
+def _one_of(group: Sequence[_Phase], number: Expr) -> _Phase:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    return replace(
+        first,
+        axis=replace(first.axis, low=_chosen([phase.axis.low for phase in group], number)),
+        first=_chosen([phase.first for phase in group], number),
+        first_tap=_chosen([phase.first_tap for phase in group], number),
+    )
+
+
+def _chosen(values: Sequence[int], number: Expr) -> int | Expr:
+    """``values[number]``."""
+    first, *others = values
+    step = others[0] - first
+    if all(value == first + i * step for i, value in enumerate(values)):
+        return first + number * step if step else first
+    found: Expr = i32(values[-1])
+    for index, value in reversed(list(enumerate(values[:-1]))):
+        found = tirx.Select(number == index, i32(value), found)
+    return found
 
 
 def _phases_of(axis: Axis) -> Iterator[_Phase]:
@@ -76,7 +127,7 @@ def _phases_of(axis: Axis) -> Iterator[_Phase]:
         )
 
 
-def _phase(problem: Correlation, chosen: tuple[_Phase, ...]) -> Correlation:
+def _phase(problem: Correlation, chosen: Sequence[_Phase]) -> Correlation:
     def right(o: Expr, c: Expr, *taps: Expr) -> Any:
         there = [p.first_tap + t * p.tap_step for p, t in zip(chosen, taps, strict=True)]
         return problem.right(o, c, *there)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts
 from tracejit.backends.tvm.kernels.correlation import Axis
-from tracejit.backends.tvm.kernels.tile import vector_loop
+from tracejit.backends.tvm.kernels.tile import rolled, vector_loop
 from tracejit.backends.tvm.kernels.tiling import ceil_div
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, tirx
+from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, seq, tirx
 
 _MOST_PLANES = 4
 """Vectors that are taken apart together; more do not stay in registers."""
@@ -68,7 +68,7 @@ class Planes:
             place = self._vector(address + plane * self._length + q * lanes)
             return arithmetic.store(target, [worker, place], value)
 
-        return loop(self._length // lanes, vectors)
+        return rolled(self._length // lanes, vectors)
 
     def _vector(self, first: Expr) -> Expr:
         """The indices of a vector's numbers."""

@@ -16,8 +16,18 @@ from tracejit.backends.tvm.kernels.blocks import Part, Place, Unit
 from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
 from tracejit.backends.tvm.kernels.direct_plan import Across, Dimension, DirectPlan, Role, positions
 from tracejit.backends.tvm.kernels.planes import Planes, in_planes
-from tracejit.backends.tvm.kernels.tile import vector, vector_loop
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, loop, seq, store, tirx
+from tracejit.backends.tvm.kernels.tile import rolled, vector, vector_loop
+from tracejit.backends.tvm.tir import (
+    Buffer,
+    Expr,
+    IfThenElse,
+    Stmt,
+    i32,
+    loop,
+    seq,
+    store,
+    tirx,
+)
 
 _IMAGE, _FEATURE, _AXES = 0, 1, 2
 
@@ -215,7 +225,8 @@ class Slab:
                 return nest(depth + 1, {**indices, dimension: index}, address + place)
 
             if depth < len(self._order) - 1:
-                return loop(source.count, body)
+                is_known = isinstance(source.count, int) and source.count
+                return (rolled if is_known else loop)(source.count, body)
             if self._planes is None:
                 return _run(source.count, self._plan.lanes, body)
             planes = self._planes
@@ -244,7 +255,7 @@ def _inside(axis: Axis, origin: int | Expr, extent: int) -> Source:
     spread = axis.base_dilation
     offset = axis.low - origin
     begin, end = (spread - 1 - offset) // spread, (extent - 1 - offset) // spread + 1
-    if isinstance(origin, int):
+    if isinstance(offset, int):
         begin = max(begin, 0)
         return Source(i32(begin), max(min(end, axis.input) - begin, 0), spread, i32(offset))
     begin, end = tirx.max(begin, i32(0)), tirx.min(end, i32(axis.input))
@@ -252,16 +263,29 @@ def _inside(axis: Axis, origin: int | Expr, extent: int) -> Source:
 
 
 def _is_covered(axis: Axis) -> bool:
+    if not isinstance(axis.low, int):
+        return False
     last = positions(axis.window, axis.dilation, axis.stride, axis.result) - 1 - axis.low
     return axis.base_dilation == 1 and axis.low <= 0 and last < axis.input
 
 
 def _run(extent: int | Expr, lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """``body(i)`` for i in range(extent), in vectors as far as they go."""
+    """``body(i)`` for i in range(extent), in vectors where there is one; some i come twice."""
+
+    def vectors() -> Stmt:
+        most = extent - lanes
+
+        def one(q: Expr) -> Stmt:
+            start = q * lanes
+            if not isinstance(extent, int) or extent % lanes:
+                start = tirx.min(start, most)
+            return vector(lanes, lambda v: body(start + v))
+
+        count = (extent + (lanes - 1)) // lanes
+        return rolled(count, one) if isinstance(count, int) else loop(count, one)
+
     if isinstance(extent, int):
+        if extent >= lanes:
+            return vectors()
         return vector_loop(extent, lanes, body) if extent else seq(loop(0, body))
-    vectors = extent // lanes
-    return seq(
-        loop(vectors, lambda q: vector(lanes, lambda v: body(q * lanes + v))),
-        loop(extent - vectors * lanes, lambda i: body(vectors * lanes + i)),
-    )
+    return IfThenElse(extent >= lanes, vectors(), loop(extent, body))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts
+from tracejit.backends.tvm.mathematics import opaque
 from tracejit.backends.tvm.tir import (
     UNROLLED,
     VECTORIZED,
@@ -143,6 +144,14 @@ class Tile:
             )
 
         return loop(self.rows, row, UNROLLED)
+
+
+def rolled(extent: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """``body(i)`` for ``extent`` i, in a loop that LLVM does not unroll.
+
+    For what takes longer to compile, step by step, than it ever runs.
+    """
+    return body(i32(0)) if extent == 1 else loop(opaque(i32(extent), "int32"), body)
 
 
 def pieces(extent: int, lanes: int) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from tracejit.backends.tvm.kernels.packing import pack
 from tracejit.backends.tvm.kernels.sharing import Partials, on_workers, share
 from tracejit.backends.tvm.kernels.tile import Tile
 from tracejit.backends.tvm.kernels.tiling import TiledPlan, ceil_div
+from tracejit.backends.tvm.mathematics import opaque
 from tracejit.backends.tvm.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
 
 _PACKED_STEPS = 256
@@ -111,14 +112,14 @@ class Tiled:
             )
 
         def unit(at: Expr) -> Stmt:
-            p0, q0 = at // chunks * side_by_side, at % chunks * chunk
+            p0 = opaque(at // chunks * side_by_side, "int32")
+            q0 = opaque(at % chunks * chunk, "int32")
             steps = tirx.min(i32(chunk), problem.k - q0)
             full = problem.n // columns - first
             last = tirx.min(p0 + side_by_side, count)
-            whole = loop(
-                steps,
-                lambda q: loop(tirx.min(last, full) - p0, lambda p: one(p0 + p, q0 + q, columns)),
-            )
+            # Of a few steps at most LLVM would write down every one.
+            beside = opaque(tirx.min(last, full) - p0, "int32")
+            whole = loop(steps, lambda q: loop(beside, lambda p: one(p0 + p, q0 + q, columns)))
             if not self._tail:
                 return whole
             rest = loop(steps, lambda q: one(full, q0 + q, self._tail))

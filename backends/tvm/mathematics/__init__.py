@@ -70,6 +70,7 @@ minimum_of_rank = unary("minimum_of_rank", ranks.minimum_of_rank)
 higher_rank = binary("higher_rank", ranks.higher_rank)
 population_count = unary("population_count", bits.population_count)
 clz = unary("clz", bits.clz)
+opaque = unary("opaque", bits.opaque)
 threefry = operation("threefry", generators.threefry, arity=4, returns="uint64")
 philox_low = operation("philox_low", generators.philox_low, arity=6, returns="uint64")
 philox_high = operation("philox_high", generators.philox_high, arity=6, returns="uint64")
@@ -103,6 +104,7 @@ __all__ = [
     "maximum_of_rank",
     "min",
     "minimum_of_rank",
+    "opaque",
     "philox_high",
     "philox_low",
     "population_count",

@@ -1,4 +1,4 @@
-"""population_count and clz, of integers of every width."""
+"""population_count and clz, of integers of every width; and numbers that nothing is known of."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ def clz(x: Value) -> Value:
     """How many zeros lead the highest bit set; all of them for 0."""
     function = x.function
     return function.call(x.kind, f"ctlz.{function.suffix(x.kind)}", x, "i1 false")
+
+
+def opaque(x: Value) -> Value:
+    """The number itself, which the compiler takes for any other."""
+    kind = x.function.type(x.kind)
+    return x.function.emit(x.kind, f'call {kind} asm "", "=r,0"({x.typed})')

@@ -70,6 +70,7 @@ def register(made: Operation) -> Operation:
     _ir.RegisterOp(_PREFIX + made.name, made.formula.__doc__ or "")
     _OPERATIONS[made.name] = made
     made.op.set_num_inputs(made.arity)
+    register_op_attr(_PREFIX + made.name, "TScriptPrinterName", made.name)
     register_op_attr(_PREFIX + made.name, "TVectorizable", True)
     register_op_attr(_PREFIX + made.name, "TCallEffectKind", _PURE)
     return made
