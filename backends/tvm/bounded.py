@@ -17,21 +17,23 @@ from tracejit.backends.tvm.known import BOUNDED_DOT
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.comparison import COMPARE
-from tracejit.ops.constants import CONSTANT, IOTA
+from tracejit.ops.constants import CONSTANT, IOTA, constant
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.elementwise import AND, SELECT
 from tracejit.ops.layout import BROADCAST_IN_DIM
 from tracejit.shapes import ElementType
 from tracejit.traversal import transform
 
+_COUNTERS = (ElementType.S32, ElementType.S64)
+
 
 @dataclass(frozen=True)
 class Bounds:
-    """The numbers, s32, from ``first`` up to, not with, ``end`` along a dimension of an array."""
+    """The places from ``first`` up to, not with, ``end`` along a dimension; from or to its end."""
 
     dimension: int
-    first: Instruction
-    end: Instruction
+    first: Instruction | None
+    end: Instruction | None
 
 
 def with_bounds(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -58,7 +60,10 @@ def _bounded(dot: Instruction, operands: tuple[Instruction, ...]) -> Instruction
         return None
     if left.first is not right.first or left.end is not right.end:
         return None
-    return make(BOUNDED_DOT, a, b, left.first, left.end, **attributes)
+    size = a.array_shape.dimensions[left.dimension]
+    first = left.first or constant(0, ElementType.S32)
+    end = left.end or constant(size, ElementType.S32)
+    return make(BOUNDED_DOT, a, b, first, end, **attributes)
 
 
 def _masked(value: Instruction) -> tuple[Instruction, Bounds] | None:
@@ -84,23 +89,25 @@ def _bounds(mask: Instruction) -> Bounds | None:
         if mask.array_shape.dimensions[dimension] != sizes:
             return None
         return Bounds(dimension, inner.first, inner.end)
-    if mask.op is not AND:
-        return None
     found: dict[str, Instruction] = {}
     dimensions = set()
-    for test in mask.operands:
+    tests = mask.operands if mask.op is AND else (mask,)
+    for test in tests:
         if test.op is not COMPARE:
             return None
         number, bound = test.operands
-        if number.op is not IOTA or number.array_shape.element_type is not ElementType.S32:
+        if number.op is not IOTA or number.array_shape.element_type not in _COUNTERS:
             return None
         if bound.op is not BROADCAST_IN_DIM or bound.operands[0].array_shape.rank:
             return None
         found[test.attributes["direction"]] = bound.operands[0]
         dimensions.add(number.attributes["iota_dimension"])
-    if found.keys() != {"GE", "LT"} or len(dimensions) != 1:
+    if len(dimensions) != 1 or len(found) != len(tests) or not found.keys() <= {"GE", "LT"}:
         return None
-    return Bounds(dimensions.pop(), found["GE"], found["LT"])
+    (dimension,) = dimensions
+    if mask.array_shape.dimensions[dimension] >= 1 << 31:
+        return None
+    return Bounds(dimension, found.get("GE"), found.get("LT"))
 
 
 def _is_zero(value: Instruction) -> bool:

@@ -61,7 +61,7 @@ BOUNDED_DOT = Op(
     _product,
     DOT_GENERAL.attributes,
 )
-"""DotGeneral of which only the terms from ``first`` up to, not with, ``end`` count, two s32.
+"""DotGeneral of which only the terms from ``first`` up to, not with, ``end`` count, s32 or s64.
 
 There are no batch dimensions, one dimension is contracted, and one operand has no other. Bounds may
 lie outside of it: terms that there are not do not count. What does not count is not read.

@@ -110,6 +110,29 @@ def test_only_zeros_are_left_out(other: float) -> None:
     assert bounded(ops.dot(*sides)) == (other == 0)
 
 
+@given(st.integers(-3, 40), st.sampled_from(["GE", "LT"]))
+def test_one_bound_of_64_bits(bound: int, direction: str) -> None:
+    size, wide = 33, bound + (bound % 3 - 1) * 2**40
+    x = np.arange(size, dtype=np.float64)
+    places = np.arange(size)
+    inside = places >= wide if direction == "GE" else places < wide
+    y = np.where(inside, x, np.nan)
+    (found,) = one_sided(size, direction)([x, y, np.array(wide)])
+    assert found == (x[inside] ** 2).sum()
+
+
+@functools.cache
+def one_sided(size: int, direction: str) -> Executable:
+    x, y = (ops.parameter(n, Shape(ElementType.F64, (size,))) for n in range(2))
+    bound = ops.parameter(2, Shape(ElementType.S64))
+    numbers = ops.iota(Shape(ElementType.S64, (size,)))
+    mask = ops.compare(numbers, ops.broadcast(bound, (size,)), direction)
+    nothing = ops.full(x.array_shape, 0)
+    root = ops.dot(ops.select(mask, x, nothing), ops.select(mask, y, nothing))
+    assert bounded(root)
+    return compiled(Computation("entry", (x, y, bound), root))
+
+
 def test_both_masks_must_be_the_same() -> None:
     x, y = (ops.parameter(n, Shape(ElementType.F64, (30,))) for n in range(2))
     first, end, other = (ops.parameter(n, Shape(ElementType.S32)) for n in (2, 3, 4))

@@ -197,10 +197,11 @@ def bounded_dot(frame: Frame, instruction: Instruction, results: Results) -> Stm
     scalars = Emitter(access.visible, {}, index_dtype=frame.index_dtype)
     bounds = []
     for bound in (first, end):
-        # The mask's comparisons are of int32, like this.
-        held = scalars.hold(scalars.value(bound, ()), ElementType.S32)
-        inside = tirx.max(tirx.min(held, const(inner.extent, "int32")), const(0, "int32"))
-        bounds.append(scalars.hold(inside, ElementType.S32))
+        element_type = bound.array_shape.element_type
+        dtype = register_dtype(element_type)
+        held = scalars.hold(scalars.value(bound, ()), element_type)
+        inside = tirx.max(tirx.min(held, const(inner.extent, dtype)), const(0, dtype))
+        bounds.append(scalars.hold(tirx.Cast("int32", inside), ElementType.S32))
     problem = Contraction.of(
         rows.extent,
         columns.extent,
