@@ -14,6 +14,7 @@ from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import ge, lt
 from tracejit.ops.constants import iota
+from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import and_
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.counters import affine, is_counted, is_within
@@ -45,13 +46,10 @@ def counted_slice(
         width = last.plus(first, -1)
         if not width.terms and width.constant > 0:
             return Stretch(start, width.constant)
-    numbers = iota(Shape(ElementType.S64, (size,)), 0)
-    parts = []
-    if first is None or first.terms or first.constant > 0:
-        parts.append(ge(numbers, start))
-    if last is None or last.terms or last.constant < size:
-        parts.append(lt(numbers, stop))
-    return parts[0] if len(parts) == 1 else and_(parts[0], parts[1])
+    # Of this form masks are bounds where products are compiled.
+    numbers = iota(Shape(ElementType.S32, (size,)), 0)
+    low, high = (convert_element_type(bound, ElementType.S32) for bound in (start, stop))
+    return and_(ge(numbers, low), lt(numbers, high))
 
 
 def _place(bound: Any, size: int, to_instruction: ToInstruction) -> Instruction:
