@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,19 @@ from tracejit.backends.tvm.joint_products import with_joint_products
 from tracejit.backends.tvm.leaves import flattened
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.graph import Computation, Instruction
+from tracejit.transforms import long_traces
 from tracejit.traversal import in_order
 
 Pass = Callable[[Sequence[Instruction]], list[Instruction]]
 ROWS, COLUMNS = 4, 12
+
+
+@pytest.fixture(scope="module", autouse=True)
+def step_by_step() -> Iterator[None]:
+    """Loops of Python are recorded as they run, however long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_traces, "LONGEST", 1 << 30)
+        yield
 
 
 def rewritten(
