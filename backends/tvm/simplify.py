@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.numpy.interpreter import evaluate_instruction
+from tracejit.backends.numpy.interpreter import evaluate_instruction, interpret
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
@@ -112,6 +112,7 @@ def _is_foldable(instruction: Instruction) -> bool:
         and instruction.op not in (BROADCAST_IN_DIM, RESHAPE)
         and not instruction.computations
         and all(operand.op is CONSTANT for operand in instruction.operands)
+        and interpret.get(instruction.op) is not None  # some ops only the compiler has
     )
 
 

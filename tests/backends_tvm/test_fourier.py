@@ -283,3 +283,14 @@ def test_what_is_left_to_the_library() -> None:
         a = numbers(ElementType.C64, *x) if 0 not in x else np.zeros(x, np.complex64)
         found = tj.jit(lambda a, axes=axes: np.fft.fftn(a, axes=axes))(a)
         np.testing.assert_allclose(found, np.fft.fftn(a, axes=axes), rtol=1e-5, atol=1e-4)
+
+
+def test_transforms_of_constants() -> None:
+    """What only the compiler has is computed by it, not folded: three rows are 24 numbers."""
+    spectrum = np.fft.rfft(np.arange(24, dtype=np.float32).reshape(3, 8))
+
+    def build(_: Instruction) -> Instruction:
+        return ops.fft(ops.constant(spectrum.astype(np.complex64)), "IRFFT", (8,))
+
+    made = compiled(computation(build, Shape(ElementType.F32, (1,))))([np.zeros(1, np.float32)])
+    assert np.allclose(made[0], np.arange(24).reshape(3, 8), atol=1e-4)
