@@ -11,6 +11,7 @@ from tests.fuzz import refused
 from tests.fuzz.comparing import leaves
 from tests.fuzz.judging import judge_graph
 from tests.fuzz.noise import disagreements
+from tests.judge import run_xla
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation, Instruction, Module
@@ -201,6 +202,20 @@ def test_extremes_of_complex_numbers_with_equal_real_parts() -> None:
             assert not disagreements(entry, given, [made], [expected])
         wrong = np.array([expected[0], 7 - expected[1]], np.complex64)
         assert disagreements(entry, given, [wrong], [expected])
+
+
+def test_sines_below_the_axis_overflow_where_an_exponential_is_denormal() -> None:
+    z = ops.parameter(0, Shape(ElementType.C64, (2,)))
+    entry = entry_of(ops.sin(z), z)
+    module = Module("sines", entry)
+    given = np.array([1 - 87.3j, 1 - 87.5j], np.complex64)
+    expected = leaves(evaluate(entry, [given]))
+    (made,) = run_xla(module, given)
+    assert np.isfinite(expected[0]).all()
+    assert list(np.isfinite(made)) == [True, False]
+    assert not disagreements(entry, [given], [made], expected)
+    assert disagreements(entry, [given], [made], expected, False), "compiled code has no such limit"
+    assert disagreements(entry, [given], [2 * expected[0]], expected)
 
 
 def test_computed_nan_have_any_place_in_an_order() -> None:

@@ -94,6 +94,14 @@ def _complex_order(instruction: Instruction, *operands: np.ndarray) -> np.ndarra
     return found
 
 
+def _reciprocal_of_a_denormal(instruction: Instruction, operand: np.ndarray) -> np.ndarray | bool:
+    """Below the axis, where the exponential of the imaginary part is denormal."""
+    if operand.dtype.kind != "c":
+        return False
+    limits = np.finfo(operand.dtype)
+    return np.asarray(operand.imag < 0.9999 * np.log(limits.tiny))
+
+
 def _equal_real_parts(
     instruction: Instruction, lhs: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray | bool:
@@ -135,6 +143,11 @@ COMPLEX_NUMBERS: list[Difference] = [
         "the result is, and its formulas overflow in places of their own",
         _not_finite,
         compiled=True,
+    ),
+    Difference(
+        ["Sin", "Cos"],
+        "XLA takes exp(-y) for 1 / exp(y), and the quotient for infinite where exp(y) is denormal",
+        _reciprocal_of_a_denormal,
     ),
     Difference(
         _WITH_CUTS,
