@@ -96,6 +96,26 @@ def long_find(n: int) -> int:
     return -1
 
 
+def returns_what_it_carries(x: Any) -> Any:
+    total = 0.0 * x[0]
+    for value in x:
+        total = total + value * value
+        if total > 20:
+            return total, value
+    return -total, x[0]
+
+
+def returns_out_of_two_loops(x: Any) -> Any:
+    total, steps = 0.0 * x[0], 0
+    while total < 50:
+        for value in x:
+            total = total + value
+            if value * steps > 20:
+                return total * steps
+        steps = steps + 1
+    return -total
+
+
 def nested(n: int) -> int:
     count = 0
     for i in range(n):
@@ -215,6 +235,8 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (stepping, [(10, 3), (10, 1), (-7, -2)]),
     (find, [(np.arange(30.0), 4.0), (np.arange(30.0), 99.0), (np.arange(3.0), 2.0)]),
     (long_find, [(50,), (10**7,)]),
+    (returns_what_it_carries, [(X,), (X / 9,)]),
+    (returns_out_of_two_loops, [(X,), (X / 9,)]),
     (nested, [(12,)]),
     (truths, [(1.5,), (1.0,), (6.0,), (-1.0,), (0.0,)]),
     (values_of_and, [(2.0,), (0.0,)]),

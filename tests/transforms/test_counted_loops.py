@@ -155,7 +155,9 @@ def statement(draw: st.DrawFn, names: list[str]) -> list[str]:
         test = draw(st.sampled_from(["{v} > 1", "s > 0.7", "{v} % 2 == 0", "{v} < {w}"]))
         test = test.format(v=draw(st.sampled_from(names)), w=draw(st.sampled_from(names)))
         then = draw(
-            st.sampled_from([["s = s * 0.5"], ["continue"], ["break"], [f"y[0] = {value}"]])
+            st.sampled_from(
+                [["s = s * 0.5"], ["continue"], ["break"], ["return s"], [f"y[0] = {value}"]]
+            )
         )
         return [f"if {test}:", *(f"    {line}" for line in then)]
     if kind == 5:

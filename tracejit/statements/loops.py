@@ -107,7 +107,7 @@ class _Loop:
 
     def enter(self, state: dict[str, Any]) -> list[Any]:
         """Gives the variables their values at the beginning of a step."""
-        values = [Undefined(name) if _is_local(v) else v for name, v in self._named()]
+        values = [Undefined(n) if isinstance(v, Undefined) else v for n, v in self._named()]
         for number in self.carried:
             values[number] = fresh(state[self.names[number]])
         self.put(values)
