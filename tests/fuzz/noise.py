@@ -51,13 +51,14 @@ class Run:
 
     ``rounds`` is "up", away from zero, "any" or "none". ``sign`` is that of all zeros and NaN, 0
     for any; all bits of a negative NaN are set. ``unknown`` stands for numbers of which nothing is
-    known; ``whole`` for integers.
+    known; ``whole`` for integers, each ``step`` from the one before it.
     """
 
     rounds: str
     sign: int
     unknown: float
     whole: int
+    step: int = 0
 
     @property
     def flushes(self) -> bool:
@@ -81,6 +82,8 @@ MORE = (
     Run("any", 0, 1, -100),
     Run("any", 0, 7, 5),
     Run("any", 0, 60, 4),
+    Run("any", 0, -3, 9, step=-1),
+    Run("any", 0, 5, -9, step=1),
 )
 
 
@@ -213,10 +216,13 @@ def _with_full_nan(array: np.ndarray) -> np.ndarray:
 
 def _replaced(array: np.ndarray, run: Run, where: np.ndarray | bool) -> np.ndarray:
     """The run's unknown number in all those places."""
-    number = run.unknown if element_type_of(array.dtype).is_inexact else run.whole
+    if element_type_of(array.dtype).is_inexact:
+        numbers = np.array(run.unknown)
+    else:
+        numbers = run.whole + run.step * np.arange(array.size).reshape(array.shape)
     if array.dtype == bool:
-        number = run.whole % 2
-    return np.where(where, np.array(number).astype(array.dtype), array)
+        numbers = numbers % 2
+    return np.where(where, numbers.astype(array.dtype), array)
 
 
 def _different(actual: np.ndarray, expected: np.ndarray, made: Sequence[np.ndarray] = ()) -> str:

@@ -227,6 +227,20 @@ def test_computed_nan_have_any_place_in_an_order() -> None:
     assert found(entry_of(ops.sort(x), x), numbers, [np.nan, 2, np.nan], False)
 
 
+def test_places_of_computed_nan_have_any_order() -> None:
+    x = ops.parameter(0, Shape(ElementType.F32, (4,)))
+    given = np.array([-1, 4, -2, 9], np.float32)
+
+    def entry(numbers: Instruction) -> Computation:
+        places = ops.get_tuple_element(ops.top_k(numbers, 3), 1)
+        return entry_of(ops.get_tuple_element(ops.top_k(places, 1), 1), x)
+
+    assert not found(entry(ops.sqrt(x)), given, [0], False)
+    assert not found(entry(ops.sqrt(x)), given, [2], False)
+    assert not found(entry(x), given, [2], False)
+    assert found(entry(x), given, [0], False)
+
+
 def test_a_fused_product_does_not_overflow() -> None:
     x = ops.parameter(0, Shape(ElementType.F32, (2,)))
     given = np.array([-3e38, 2], np.float32)

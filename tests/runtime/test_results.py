@@ -314,6 +314,7 @@ def test_threads_never_share_a_result() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded")
+@pytest.mark.filterwarnings("ignore:os.fork")
 def test_a_forked_process_has_memory_of_its_own() -> None:
     make = one()
     shared, free = make(), address(make())
