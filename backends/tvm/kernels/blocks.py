@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.kernels.direct_plan import DirectPlan, Role, horner
-from tracejit.backends.tvm.mathematics import opaque
 from tracejit.backends.tvm.tir import Expr, i32, tirx
 
 
@@ -29,15 +28,10 @@ class Unit:
         nominal: list[Expr] = []
         start: list[Expr] = []
         for d in reversed(plan.dimensions):
-            at = start_at = i32(0)
-            if d.blocks > 1:
-                at = start_at = opaque(number % d.blocks * d.block, "int32")
-                number = number // d.blocks
-            if d.extent % d.block:
-                start_at = opaque(tirx.min(at, i32(d.extent - d.block)), "int32")
+            at = number % d.blocks * d.block if d.blocks > 1 else i32(0)
             nominal.insert(0, at)
-            start.insert(0, start_at)
-        number = opaque(number, "int32") if plan.groups > 1 else i32(0)
+            start.insert(0, tirx.min(at, i32(d.extent - d.block)) if d.extent % d.block else at)
+            number = number // d.blocks if d.blocks > 1 else number
         return Unit(worker, number, tuple(nominal), tuple(start))
 
 
