@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +21,9 @@ import numpy as np
 import tracejit as tj
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == sys.argv[1]:
@@ -34,6 +38,14 @@ except KeyboardInterrupt:
     f = tj.jit(tj.grad(lambda x: np.cumsum(x) @ x))
     print("interrupted, then", *f(np.ones(2)))
 """
+
+
+@pytest.fixture(autouse=True)
+def interrupts_raise() -> Iterator[None]:
+    """Also where whoever began the tests has them ignored, as shells do in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(
