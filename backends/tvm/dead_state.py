@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.backends.tvm.used_parts import used_parts
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE, get_tuple_element, parameter, tuple_
 from tracejit.ops.control import WHILE, while_
@@ -49,21 +50,10 @@ def _once(roots: Sequence[Instruction]) -> list[Instruction]:
 
 def _used(roots: Sequence[Instruction]) -> dict[Instruction, set[int]]:
     """Which parts of each loop's result are asked for, of the loops asked for by parts alone."""
-    order = in_order(roots)
-    used: dict[Instruction, set[int]] = {
-        i: set() for i in order if i.op is WHILE and i.operands[0].op is TUPLE and not i.has_effect
-    }
-    for root in roots:
-        used.pop(root, None)
-    for instruction in order:
-        for operand in instruction.operands:
-            if operand not in used:
-                continue
-            if instruction.op is GET_TUPLE_ELEMENT:
-                used[operand].add(instruction.attributes["index"])
-            else:
-                del used[operand]
-    return used
+    return used_parts(
+        roots,
+        lambda i: i.op is WHILE and i.operands[0].op is TUPLE and not i.has_effect,
+    )
 
 
 def _needed(loop: Instruction, asked: set[int]) -> list[int] | None:

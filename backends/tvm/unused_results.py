@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.backends.tvm.used_parts import used_parts
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TupleShape
 from tracejit.targets import LINEAR_ALGEBRA
-from tracejit.traversal import in_order, transform
+from tracejit.traversal import transform
 
 # By target and the only result that is used: another target that makes it alone.
 _ALONE = {
@@ -49,18 +50,7 @@ def without_unused_results(roots: Sequence[Instruction]) -> list[Instruction]:
 
 def _others(roots: Sequence[Instruction]) -> dict[Instruction, tuple[int, str]]:
     """The calls to replace, each with the number of its result and the other target."""
-    order = in_order(roots)
-    used: dict[Instruction, set[int]] = {i: set() for i in order if i.op is CUSTOM_CALL}
-    for root in roots:
-        used.pop(root, None)
-    for instruction in order:
-        for operand in instruction.operands:
-            if operand not in used:
-                continue
-            if instruction.op is GET_TUPLE_ELEMENT:
-                used[operand].add(instruction.attributes["index"])
-            else:
-                del used[operand]
+    used = used_parts(roots, lambda i: i.op is CUSTOM_CALL)
     found = {}
     for call, numbers in used.items():
         for number in numbers:

@@ -36,7 +36,6 @@ class Bidiagonal(Reduction):
         self._w, self._u, self._y = along
         down = [buffer(name, (copies, self._height), dtype) for name in ("v", "z", "x")]
         self._v, self._z, self._x = down
-        self._factors = buffer("factors", (3, self._together), dtype, scope="local")
         self._dots = buffer("dots", (self._together, self._lanes), dtype, scope="local")
         self._product = buffer("product", (1,), dtype, scope="local")
         self.scratch += (*along, *down)
@@ -47,7 +46,7 @@ class Bidiagonal(Reduction):
         columns = (self._w, self._u, self.beside)
         return seq(
             self._allocate(),
-            [AllocBuffer(b) for b in (self._factors, self._dots, self._product)],
+            [AllocBuffer(b) for b in (self._dots, self._product)],
             [
                 self.each(lambda j, v=v: store(v, [copy, j], zero))  # type: ignore[misc]
                 for v in columns
@@ -58,10 +57,6 @@ class Bidiagonal(Reduction):
             ),
             loop(self._columns, lambda k: self._step(copy, k)),
         )
-
-    def _groups(self, k: Expr) -> Expr:
-        """How many times a few rows are taken together, from row ``k`` + 1 on."""
-        return (self._rows - 1 - k + (self._together - 1)) // self._together
 
     def _step(self, copy: Expr, k: Expr) -> list[Stmt]:
         """Column ``k`` and row ``k``."""
@@ -92,7 +87,7 @@ class Bidiagonal(Reduction):
             self.each(lambda j: store(y, [copy, j], zero), k),
             loop(
                 self._groups(k),
-                lambda g: self._update(copy, k, following + g * self._together),
+                lambda g: self._pass(copy, k, following + g * self._together),
             ),
             *self._reflect(matrix[copy, k, k], y[copy, k]),
             store(self.diagonal, [copy, k], self.beta),
@@ -114,52 +109,17 @@ class Bidiagonal(Reduction):
             ),
         ]
 
-    def _update(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
+    def _pass(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
         """Update a few rows, and add their products with column ``k``."""
-        matrix, factors, y = self.matrix, self._factors, self._y
-        w, u, x = self._w, self._u, self._x
+        factors, pairs = self._factors, ((self._v, self._w), (self._z, self._u))
 
-        def updated(h: Expr, j: Expr) -> Expr:
-            return (
-                matrix[copy, first + h, j]
-                - factors[i32(0), h] * w[copy, j]
-                - factors[i32(1), h] * u[copy, j]
-            )
-
-        def hold(h: Expr) -> list[Stmt]:
+        def hold(h: Expr, updated: Callable[[Expr], Expr]) -> list[Stmt]:
             return [
-                store(factors, [i32(0), h], self._v[copy, first + h]),
-                store(factors, [i32(1), h], self._z[copy, first + h]),
-                store(factors, [i32(2), h], updated(h, k)),
-                store(x, [copy, first + h], factors[i32(2), h]),
+                store(factors, [i32(2), h], updated(k)),
+                store(self._x, [copy, first + h], factors[i32(2), h]),
             ]
 
-        def total(j: Expr) -> Expr:
-            value = y[copy, j]
-            for h in range(self._together):
-                value = value + factors[i32(2), i32(h)] * matrix[copy, first + h, j]
-            return value
-
-        start = k // self._lanes
-
-        def column(q: Expr) -> list[Stmt]:
-            at = (start + q) * self._lanes
-
-            def row(h: Expr) -> Stmt:
-                return vector(
-                    self._lanes,
-                    lambda v: store(matrix, [copy, first + h, at + v], updated(h, at + v)),
-                )
-
-            return [
-                loop(self._together, row, UNROLLED),
-                vector(self._lanes, lambda v: store(y, [copy, at + v], total(at + v))),
-            ]
-
-        return seq(
-            loop(self._together, hold, UNROLLED),
-            loop(self._width // self._lanes - start, column),
-        )
+        return self._update(copy, first, k, pairs, self._y, hold)
 
     def _multiply(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
         """What the row's reflection makes of a few rows: tau (A - v w^T) u."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.powers import Powers
 from tracejit.backends.tvm.kernels.tile import vector
 from tracejit.backends.tvm.kernels.tiling import ceil_div
 from tracejit.backends.tvm.tir import (
+    UNROLLED,
     AllocBuffer,
     Buffer,
     Expr,
@@ -49,6 +50,7 @@ class Reduction:
         self.diagonal, self.beside = self._along_columns(copies, "diagonal", "beside")
         self._partial = buffer("partial", (self._lanes,), dtype, scope="local")
         self._numbers = buffer("numbers", (4,), dtype, scope="local")
+        self._factors = buffer("factors", (3, self._together), dtype, scope="local")
         self.beta, self.tau, self.inverse = (self._numbers[i32(n)] for n in range(3))
         self.scratch: tuple[Buffer, ...] = (
             self.matrix,
@@ -108,7 +110,7 @@ class Reduction:
         )
 
     def _allocate(self) -> list[Stmt]:
-        return [AllocBuffer(self._partial), AllocBuffer(self._numbers)]
+        return [AllocBuffer(b) for b in (self._partial, self._numbers, self._factors)]
 
     def _sum(self, first: Expr, value: Callable[[Expr], Expr]) -> tuple[list[Stmt], Expr]:
         """Statements that sum ``value(j)`` in the vectors from column ``first`` on, and the sum."""
@@ -148,3 +150,66 @@ class Reduction:
             store(numbers, i32(1), if_some(tirx.div(self.beta - alpha, self.beta), zero)),
             store(numbers, i32(2), if_some(tirx.div(one, alpha - self.beta), zero)),
         ]
+
+    def _groups(self, k: Expr) -> Expr:
+        """How many times a few rows are taken together, from row ``k`` + 1 on."""
+        return (self._rows - 1 - k + (self._together - 1)) // self._together
+
+    def _update(
+        self,
+        copy: Expr,
+        first: Expr,
+        column: Expr,
+        pairs: Sequence[tuple[Buffer, Buffer]],
+        y: Buffer,
+        hold: Callable[[Expr, Callable[[Expr], Expr]], list[Stmt]],
+    ) -> Stmt:
+        """Update a few rows, and add their products with a vector to ``y``.
+
+        The rows from ``first`` on lose a b^T of both ``pairs`` (a, b), in the vectors from that of
+        ``column`` on. ``hold`` stores row h's element of the vector in ``factors[2, h]``; it may
+        ask for the updated elements of the row.
+        """
+        matrix, factors = self.matrix, self._factors
+        (a, b), (c, d) = pairs
+
+        def updated(h: Expr, j: Expr) -> Expr:
+            return (
+                matrix[copy, first + h, j]
+                - factors[i32(0), h] * b[copy, j]
+                - factors[i32(1), h] * d[copy, j]
+            )
+
+        def held(h: Expr) -> list[Stmt]:
+            return [
+                store(factors, [i32(0), h], a[copy, first + h]),
+                store(factors, [i32(1), h], c[copy, first + h]),
+                *hold(h, lambda j: updated(h, j)),
+            ]
+
+        def total(j: Expr) -> Expr:
+            value = y[copy, j]
+            for h in range(self._together):
+                value = value + factors[i32(2), i32(h)] * matrix[copy, first + h, j]
+            return value
+
+        start = column // self._lanes
+
+        def columns(q: Expr) -> list[Stmt]:
+            at = (start + q) * self._lanes
+
+            def row(h: Expr) -> Stmt:
+                return vector(
+                    self._lanes,
+                    lambda v: store(matrix, [copy, first + h, at + v], updated(h, at + v)),
+                )
+
+            return [
+                loop(self._together, row, UNROLLED),
+                vector(self._lanes, lambda v: store(y, [copy, at + v], total(at + v))),
+            ]
+
+        return seq(
+            loop(self._together, held, UNROLLED),
+            loop(self._width // self._lanes - start, columns),
+        )

@@ -6,11 +6,11 @@ with the matrix is summed while the rows are at hand.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.reduction import Reduction
-from tracejit.backends.tvm.kernels.tile import vector
 from tracejit.backends.tvm.tir import (
-    UNROLLED,
     AllocBuffer,
     Expr,
     Stmt,
@@ -31,7 +31,6 @@ class Tridiagonal(Reduction):
         super().__init__(copies, size, size, dtype, machine)
         vectors = self._along_columns(copies, "old", "new", "w", "y")
         self._old, self._new, self._w, self._y = vectors
-        self._factors = buffer("factors", (3, self._together), dtype, scope="local")
         self._half = buffer("half", (1,), dtype, scope="local")
         self.scratch += tuple(vectors)
 
@@ -40,7 +39,6 @@ class Tridiagonal(Reduction):
         zero = const(0.0, self.dtype)
         return seq(
             self._allocate(),
-            AllocBuffer(self._factors),
             AllocBuffer(self._half),
             [
                 self.each(lambda j, v=v: store(v, [copy, j], zero))  # type: ignore[misc]
@@ -80,7 +78,7 @@ class Tridiagonal(Reduction):
             self.each(lambda j: store(new, [copy, j], reflected(j)), following),
             self.each(lambda j: store(y, [copy, j], zero), following),
             loop(
-                (self._rows - 1 - k + (self._together - 1)) // self._together,
+                self._groups(k),
                 lambda g: self._pass(copy, k, following + g * self._together),
             ),
             # w = tau (y - tau / 2 (y v) v)
@@ -98,44 +96,9 @@ class Tridiagonal(Reduction):
 
     def _pass(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
         """Update a few rows, and add their products with the new vector."""
-        matrix, factors, y = self.matrix, self._factors, self._y
-        vectors = (self._old, self._w, self._new)
+        pairs = ((self._old, self._w), (self._w, self._old))
 
-        def updated(h: Expr, j: Expr) -> Expr:
-            return (
-                matrix[copy, first + h, j]
-                - factors[i32(0), h] * self._w[copy, j]
-                - factors[i32(1), h] * self._old[copy, j]
-            )
+        def hold(h: Expr, _: Callable[[Expr], Expr]) -> list[Stmt]:
+            return [store(self._factors, [i32(2), h], self._new[copy, first + h])]
 
-        def hold(h: Expr) -> list[Stmt]:
-            return [
-                store(factors, [i32(n), h], each[copy, first + h]) for n, each in enumerate(vectors)
-            ]
-
-        def total(j: Expr) -> Expr:
-            value = y[copy, j]
-            for h in range(self._together):
-                value = value + factors[i32(2), i32(h)] * matrix[copy, first + h, j]
-            return value
-
-        start = (k + 1) // self._lanes
-
-        def column(q: Expr) -> list[Stmt]:
-            at = (start + q) * self._lanes
-
-            def row(h: Expr) -> Stmt:
-                return vector(
-                    self._lanes,
-                    lambda v: store(matrix, [copy, first + h, at + v], updated(h, at + v)),
-                )
-
-            return [
-                loop(self._together, row, UNROLLED),
-                vector(self._lanes, lambda v: store(y, [copy, at + v], total(at + v))),
-            ]
-
-        return seq(
-            loop(self._together, hold, UNROLLED),
-            loop(self._width // self._lanes - start, column),
-        )
+        return self._update(copy, first, k + 1, pairs, self._y, hold)

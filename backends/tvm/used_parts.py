@@ -1,0 +1,31 @@
+"""Which parts of a tuple are asked for: `used_parts`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tracejit.graph import Instruction
+from tracejit.ops.constants import GET_TUPLE_ELEMENT
+from tracejit.traversal import in_order
+
+
+def used_parts(
+    roots: Sequence[Instruction], is_asked: Callable[[Instruction], bool]
+) -> dict[Instruction, set[int]]:
+    """The parts that are used of each instruction for which ``is_asked``.
+
+    Those that are used as a whole, or are roots, are not among them.
+    """
+    order = in_order(roots)
+    used: dict[Instruction, set[int]] = {i: set() for i in order if is_asked(i)}
+    for root in roots:
+        used.pop(root, None)
+    for instruction in order:
+        for operand in instruction.operands:
+            if operand not in used:
+                continue
+            if instruction.op is GET_TUPLE_ELEMENT:
+                used[operand].add(instruction.attributes["index"])
+            else:
+                del used[operand]
+    return used
