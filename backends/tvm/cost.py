@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.known import ERF_INV, THREEFRY
+from tracejit.backends.tvm.known import ERF_INV, EXP2, LOG2, LOG10, THREEFRY
 from tracejit.backends.tvm.repeats import ROUNDING
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
@@ -53,6 +53,9 @@ _COSTS = {
     GATHER: 4,
     THREEFRY: 100,
     ERF_INV: 40,
+    EXP2: 12,
+    LOG2: 16,
+    LOG10: 16,
 }
 _FREE = frozenset({BROADCAST_IN_DIM, CONSTANT, IOTA, RESHAPE, REV, SLICE, TRANSPOSE})
 

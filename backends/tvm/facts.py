@@ -10,10 +10,10 @@ from tracejit.backends.explanation import Change
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.known import (
     BOUNDED_DOT,
-    ERF_INV,
     FOURIER,
     FOURIER_HALVES,
     THREEFRY,
+    TRANSCENDENTALS,
 )
 from tracejit.backends.work import work_of
 from tracejit.graph import Instruction
@@ -230,8 +230,10 @@ def _nbytes(instruction: Instruction, elements: int) -> int:
 def _work(instruction: Instruction, count: int) -> tuple[int, int]:
     """Flops and transcendental functions of ``count`` elements of an instruction."""
     op = instruction.op
-    if op in (THREEFRY, ERF_INV):
-        return (count * cost_of(instruction), 0) if op is THREEFRY else (0, count)
+    if op in TRANSCENDENTALS:
+        return 0, count
+    if op is THREEFRY:
+        return count * cost_of(instruction), 0
     if op is FOURIER_HALVES:
         return 10 * count, 0
     if op is FOURIER:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from tracejit.attributes import Attribute, Kind
+from tracejit.backends.tvm.simplify import splat
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.elementwise_unary import LOG
 from tracejit.ops.inverse_error import PIECES, erf_inv_computation
 from tracejit.ops.random_maps import threefry_computation
 from tracejit.shapes import ElementType, Shape
@@ -81,6 +85,40 @@ operand is `schedule.fourier_halves.halves_factors`."""
 
 
 ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)
+EXP2 = Op("Exp2", "exp2", "elementwise_unary", "exp2", _same)
+LOG10 = Op("Log10", "log10", "elementwise_unary", "log10", _same)
+LOG2 = Op("Log2", "log2", "elementwise_unary", "log2", _same)
+
+TRANSCENDENTALS = frozenset({ERF_INV, EXP2, LOG10, LOG2})
+"""Functions of floats, which are what users have written of other ops."""
+
+
+def power_of_two(instruction: Instruction) -> Instruction | None:
+    """pow(2, x) as exp2(x), or None."""
+    base, exponent = instruction.operands
+    return _unary(EXP2, instruction, exponent) if _is_float(base, 2) else None
+
+
+def logarithm_to_base(instruction: Instruction) -> Instruction | None:
+    """log(x) / log(2), or / log(10), as one op, right where powers of the base are; or None."""
+    logarithm, divisor = instruction.operands
+    if logarithm.op is not LOG:
+        return None
+    for base, op in ((2, LOG2), (10, LOG10)):
+        if _is_float(divisor, math.log(base)):
+            return _unary(op, instruction, *logarithm.operands)
+    return None
+
+
+def _is_float(instruction: Instruction, value: float) -> bool:
+    """Whether all elements are ``value`` as their type, one of real floats, has it."""
+    element_type = instruction.array_shape.element_type
+    known = splat(instruction) if element_type.is_floating else None
+    return known is not None and bool(known == element_type.dtype.type(value))
+
+
+def _unary(op: Op, instruction: Instruction, operand: Instruction) -> Instruction:
+    return Instruction(op, (operand,), instruction.shape, {}, instruction.source)
 
 
 def known_map(computation: Computation) -> Op | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
 from tracejit.backends.tvm import spectra
-from tracejit.backends.tvm.known import as_known
+from tracejit.backends.tvm.known import as_known, logarithm_to_base, power_of_two
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
@@ -21,7 +21,7 @@ from tracejit.ops.constants import constant, elements_of, tuple_
 from tracejit.ops.control import CONDITIONAL, MAP, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.element_types import convert_element_type
-from tracejit.ops.elementwise import add, div, mul, sub
+from tracejit.ops.elementwise import DIV, POW, add, div, mul, sub
 from tracejit.ops.elementwise_unary import rsqrt
 from tracejit.ops.grouped import SCALED_DOT
 from tracejit.ops.grouped_expansions import scaled_as_dot
@@ -216,3 +216,5 @@ def _reduce_window(instruction: Instruction) -> Instruction | None:
 
 
 expansions.attach(FFT)(spectra.expanded)
+expansions.attach(DIV)(logarithm_to_base)
+expansions.attach(POW)(power_of_two)

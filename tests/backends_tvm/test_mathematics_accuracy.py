@@ -52,6 +52,7 @@ def wide_logistic(x: np.ndarray) -> np.ndarray:
 
 UNIT = (-1.0, 1.0)
 EXPONENTS = of_each([(-105.0, 89.5), UNIT, (-1e-3, 1e-3)], [(-746.0, 710.5), UNIT, (-1e-6, 1e-6)])
+POWERS = of_each([(-150.0, 128.5), UNIT, (-1e-3, 1e-3)], [(-1076.0, 1024.5), UNIT, (-1e-6, 1e-6)])
 HYPERBOLIC = of_each([(-90.0, 90.0), (-3.0, 3.0)], [(-711.0, 711.0), (-3.0, 3.0)])
 ANGLES = of_each(
     [(-10.0, 10.0), (-131000.0, 131000.0), (1e6, 1e9)], [(-10.0, 10.0), (-1e9, 1e9), (1e10, 1e14)]
@@ -60,12 +61,15 @@ POSITIVE = both((0.0, 2.0), (0.5, 1.5), (0.999, 1.001), (0.0, 1e-37), (1.0, 1e6)
 
 FUNCTIONS = [
     Function("exp", mpmath.exp, (1, 1), EXPONENTS, np.exp),
+    Function("exp2", lambda x: mpmath.power(2, x), (1, 1), POWERS, np.exp2),
     Function("expm1", mpmath.expm1, (2, 2), EXPONENTS, np.expm1),
     Function("logistic", lambda x: 1 / (1 + mpmath.exp(-x)), (2, 2), EXPONENTS, wide_logistic),
     Function("tanh", mpmath.tanh, (1.5, 1.5), both((-20.0, 20.0), UNIT), np.tanh),
     Function("sinh", mpmath.sinh, (2, 2), HYPERBOLIC, np.sinh),
     Function("cosh", mpmath.cosh, (2, 2), HYPERBOLIC, np.cosh),
     Function("log", mpmath.log, (1, 1), POSITIVE, np.log),
+    Function("log10", mpmath.log10, (1, 1), POSITIVE, np.log10),
+    Function("log2", lambda x: mpmath.log(x, 2), (1, 1), POSITIVE, np.log2),
     Function("log1p", mpmath.log1p, (1, 1), both((-1.0, 2.0), (-1e-3, 1e-3)), np.log1p),
     Function("asinh", mpmath.asinh, (1, 1), both(UNIT, (-1e2, 1e2), (1e8, 1e12)), np.arcsinh),
     Function("acosh", mpmath.acosh, (1, 1), both((1.0, 1.01), (1.0, 1e3)), np.arccosh),
@@ -107,6 +111,8 @@ def in_domain(function: Function, x: np.ndarray) -> np.ndarray:
     """The numbers that have a finite value."""
     low, high = {
         "log": (0, np.inf),
+        "log10": (0, np.inf),
+        "log2": (0, np.inf),
         "log1p": (-1, np.inf),
         "acosh": (1, np.inf),
         "atanh": (-1, 1),
@@ -115,7 +121,7 @@ def in_domain(function: Function, x: np.ndarray) -> np.ndarray:
         "sqrt": (0, np.inf),
         "rsqrt": (0, np.inf),
     }.get(function.name, (-np.inf, np.inf))
-    open_end = function.name in ("log", "log1p", "atanh", "rsqrt")
+    open_end = function.name in ("log", "log10", "log1p", "log2", "atanh", "rsqrt")
     inside = (x > low) & (x < high) if open_end else (x >= low) & (x <= high)
     return x[inside]
 
@@ -162,6 +168,24 @@ def test_errors_over_dense_samples(function: Function, dtype: str, exhaustive: b
     bound = function.ulps[list(FLOATS).index(dtype)]
     place = int(np.argmax(error))
     assert error[place] <= bound, (x[place], actual[place], expected[place])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_powers_of_two_and_ten_are_exact(dtype: str, target: str) -> None:
+    info = np.finfo(dtype)
+    lowest = int(np.log2(info.smallest_subnormal.astype(np.float64)))
+    exponents = np.arange(lowest, info.maxexp).astype(dtype)
+    powers = np.ldexp(np.ones_like(exponents), exponents.astype(int))
+    of_ten = np.arange(-37 if dtype == "float32" else -307, 39 if dtype == "float32" else 309)
+    tens = np.array([f"1e{n}" for n in of_ten], dtype)
+    for function, given, expected in (
+        (mathematics.log2, powers, exponents),
+        (mathematics.exp2, exponents, powers),
+        (mathematics.log10, tens, of_ten.astype(dtype)),
+    ):
+        made = evaluate(lambda x, f=function: f(x, dtype), given, target=TARGETS[target])
+        np.testing.assert_array_equal(made, expected)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

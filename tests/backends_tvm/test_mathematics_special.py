@@ -18,12 +18,15 @@ HALF_PI, PI = math.pi / 2, math.pi
 # Arguments and results; a result of NaN may have any sign and payload.
 UNARY: dict[str, list[tuple[float, float]]] = {
     "exp": [(-INF, 0.0), (INF, INF), (0.0, 1.0), (-0.0, 1.0), (1e30, INF), (-1e30, 0.0)],
+    "exp2": [(-INF, 0.0), (INF, INF), (0.0, 1.0), (-0.0, 1.0), (1e30, INF), (-1e30, 0.0)],
     "expm1": [(-INF, -1.0), (INF, INF), (0.0, 0.0), (-0.0, -0.0), (1e30, INF), (-1e30, -1.0)],
     "logistic": [(-INF, 0.0), (INF, 1.0), (0.0, 0.5), (-0.0, 0.5), (1e30, 1.0), (-1e30, 0.0)],
     "tanh": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (1e30, 1.0), (-1e30, -1.0)],
     "sinh": [(-INF, -INF), (INF, INF), (0.0, 0.0), (-0.0, -0.0), (1e30, INF)],
     "cosh": [(-INF, INF), (INF, INF), (0.0, 1.0), (-0.0, 1.0), (1e30, INF), (-1e30, INF)],
     "log": [(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN)],
+    "log10": [(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN)],
+    "log2": [(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN)],
     "log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-1.5, NAN), (-INF, NAN)],
     "asinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF)],
     "acosh": [(1.0, 0.0), (INF, INF), (0.5, NAN), (-2.0, NAN), (-1e35, NAN), (-INF, NAN)],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.emit.elementwise import element_type_of, unsigned
-from tracejit.backends.tvm.known import ERF_INV
+from tracejit.backends.tvm.known import ERF_INV, EXP2, LOG2, LOG10
 from tracejit.backends.tvm.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.scope import Value, pointwise
 from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
@@ -44,10 +44,13 @@ _attach(ops.COSH, mathematics.cosh, complex_mathematics.cosh)
 _attach(ops.ERF, mathematics.erf)
 _attach(ERF_INV, mathematics.erf_inv)
 _attach(ops.EXP, mathematics.exp, complex_mathematics.exp)
+_attach(EXP2, mathematics.exp2)
 _attach(ops.EXPM1, mathematics.expm1, complex_mathematics.expm1)
 _attach(ops.FLOOR, mathematics.floor)
 _attach(ops.LOG, mathematics.log, complex_mathematics.log)
+_attach(LOG10, mathematics.log10)
 _attach(ops.LOG1P, mathematics.log1p, complex_mathematics.log1p)
+_attach(LOG2, mathematics.log2)
 _attach(ops.LOGISTIC, mathematics.logistic, complex_mathematics.logistic)
 _attach(ops.ROUND_NEAREST_AFZ, mathematics.round_nearest_afz)
 _attach(ops.ROUND_NEAREST_EVEN, mathematics.round_nearest_even)

@@ -30,13 +30,16 @@ from tracejit.backends.tvm.mathematics import (
 from tracejit.backends.tvm.mathematics.operations import binary, link, operation, unary
 
 exp = unary("exp", exponential.exp)
+exp2 = unary("exp2", exponential.exp2)
 expm1 = unary("expm1", exponential.expm1)
 logistic = unary("logistic", exponential.logistic)
 tanh = unary("tanh", exponential.tanh)
 sinh = unary("sinh", exponential.sinh)
 cosh = unary("cosh", exponential.cosh)
 log = unary("log", logarithm.log)
+log10 = unary("log10", logarithm.log10)
 log1p = unary("log1p", logarithm.log1p)
+log2 = unary("log2", logarithm.log2)
 asinh = unary("asinh", inverse_hyperbolic.asinh)
 acosh = unary("acosh", inverse_hyperbolic.acosh)
 atanh = unary("atanh", inverse_hyperbolic.atanh)
@@ -92,6 +95,7 @@ __all__ = [
     "erf",
     "erf_inv",
     "exp",
+    "exp2",
     "expm1",
     "floor",
     "higher_rank",
@@ -99,6 +103,8 @@ __all__ = [
     "link",
     "log",
     "log1p",
+    "log2",
+    "log10",
     "logistic",
     "max",
     "maximum_of_rank",

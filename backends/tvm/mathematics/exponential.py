@@ -1,4 +1,4 @@
-"""exp, expm1 and what is one exponential: logistic, tanh, sinh, cosh.
+"""exp, exp2, expm1 and what is one exponential: logistic, tanh, sinh, cosh.
 
 Everything starts from ``x = n ln 2 + r`` with an integer n and |r| <= ln(2)/2; e**x is then
 2**n (1 + expm1(r)).
@@ -160,6 +160,21 @@ def exp(x: Value) -> Value:
     e = reduced(x)
     rare = ~(absolute(x) < NORMAL[x.kind.name])
     return unlikely(rare, lambda: [e.exp_anywhere(x)], [e.exp()])[0]
+
+
+def exp2(x: Value) -> Value:
+    """2**x, within 1 ulp, right at integers; subnormal results too."""
+    kind = x.kind
+    high, low = LN2[kind.name]
+    magic = 1.5 * 2.0**kind.fraction
+    shifted = x + magic
+    part = x - (shifted - magic)
+    r = part * high
+    r_low = fma(part, low, fma(part, high, -r))
+    e = Exponent(to_bits(shifted), fma(r * r, polynomial(r, EXPM1_TAIL[kind.name]), r_low) + r)
+    size = x * high
+    rare = ~(absolute(size) < NORMAL[kind.name])
+    return unlikely(rare, lambda: [e.exp_anywhere(size)], [e.exp()])[0]
 
 
 def expm1(x: Value) -> Value:

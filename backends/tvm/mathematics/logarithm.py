@@ -1,11 +1,13 @@
-"""log and log1p, and the logarithm of a sum of two floats that others build on.
+"""log, log1p, log2 and log10, and the logarithm of a sum of two floats that others build on.
 
 Everything starts from ``u = 2**e m`` with m between sqrt(1/2) and sqrt(2), and f = m - 1.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 from tracejit.backends.tvm.mathematics.exponential import LN2
 from tracejit.backends.tvm.mathematics.kinds import KINDS
@@ -43,6 +45,17 @@ LOG1P_TAIL = {
         0.18183561693315844,
         0.15314116294876173,
         0.14795306567772457,
+    ),
+}
+
+# To the bases 2 and 10: the logarithms of e and of 2, each the sum of two floats.
+_BASES = {
+    ("float32", 2): ((1.442695, 1.925963e-08), (1.0, 0.0)),
+    ("float32", 10): ((0.4342945, -1.010305e-08), (0.30103, -1.4320989e-08)),
+    ("float64", 2): ((1.4426950408889634, 2.0355273740931033e-17), (1.0, 0.0)),
+    ("float64", 10): (
+        (0.4342944819032518, 1.098319650216765e-17),
+        (0.3010299956639812, -2.8037281277851704e-18),
     ),
 }
 
@@ -126,15 +139,53 @@ def is_unusual(x: Value) -> Value:
 
 def log(x: Value) -> Value:
     """The natural logarithm, within 1 ulp; NaN below 0, -inf at 0."""
+    return _everywhere(x, log_of_parts)
+
+
+def log2(x: Value) -> Value:
+    """The logarithm to the base 2, within 1 ulp, right at powers of 2; NaN below 0, -inf at 0."""
+    return _everywhere(x, functools.partial(_of_parts, 2))
+
+
+def log10(x: Value) -> Value:
+    """The logarithm to the base 10, within 1 ulp, right at powers of 10; NaN below 0, -inf at 0."""
+    return _everywhere(x, functools.partial(_of_parts, 10))
+
+
+def _everywhere(x: Value, of_parts: Callable[[Value, Value], Value]) -> Value:
+    """A logarithm of any number, from that of e and f."""
+
+    def usual(x: Value, doublings: float = 0.0) -> Value:
+        exponent, m = split(x)
+        e = exponent_as_float(exponent, m)
+        return of_parts(e + doublings if doublings else e, m - 1.0)
 
     def special() -> list[Value]:
         up = x.kind.fraction + 2
-        value = log_of(x * 2.0**up, doublings=-up)  # a subnormal number, made normal
+        value = usual(x * 2.0**up, -up)  # a subnormal number, made normal
         value = select(x < math.inf, value, x)
         value = select(x > 0.0, value, -math.inf)
         return [select(x >= 0.0, value, math.nan)]
 
-    return unlikely(is_unusual(x), special, [log_of(x)])[0]
+    return unlikely(is_unusual(x), special, [usual(x)])[0]
+
+
+def _of_parts(base: int, e: Value, f: Value) -> Value:
+    """The logarithm of ``2**e (1 + f)``, of which nothing but the last sum is rounded much."""
+    kind = f.kind
+    tail = LOG1P_TAIL[kind.name]
+    (factor, factor_low), (two, two_low) = _BASES[kind.name, base]
+    # log1p(f) = f - f**2/2 + rest
+    square = f * f
+    if kind.bits == 32:
+        rest = square * f * polynomial(f, tail)
+    else:
+        s = f / (f + 2.0)
+        rest = s * fma(s * s, polynomial(s * s, tail), square * 0.5)
+    small = fma(square, -0.5 * factor, fma(rest, factor, f * factor_low))
+    if two == 1.0:
+        return e + fma(f, factor, small)
+    return fma(e, two, fma(f, factor, fma(e, two_low, small)))
 
 
 def log1p(x: Value) -> Value:
