@@ -11,8 +11,8 @@ and makes the targets of the calls known.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from tracejit.trace.tracer import Tracer, lift
 Arrays = tuple[np.ndarray, ...]
 Shapes = Callable[..., Sequence[Shape]]
 
+_MOST_KNOWN = 1024
+"""Shapes of operands that each function keeps the results' for."""
+
 
 @dataclass(frozen=True)
 class Factorization:
@@ -33,6 +36,7 @@ class Factorization:
     name: str
     shapes: Shapes
     numpy: Callable[..., Arrays]
+    _known: dict[Any, Sequence[Shape]] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, *operands: Tracer) -> tuple[Tracer, ...]:
         """Records the call."""
@@ -49,7 +53,14 @@ class Factorization:
                 return self._one_by_one(operands)
 
     def _shapes(self, operands: Sequence[np.ndarray]) -> Sequence[Shape]:
-        return self.shapes(*map(shape_of, operands))
+        """The shapes of the results, kept for the next call."""
+        key = tuple((operand.shape, operand.dtype.char) for operand in operands)
+        shapes = self._known.get(key)
+        if shapes is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            shapes = self._known[key] = self.shapes(*map(shape_of, operands))
+        return shapes
 
     def _typed(self, operands: Sequence[np.ndarray], results: Arrays) -> Arrays:
         shapes = self._shapes(operands)

@@ -12,6 +12,7 @@ by the call of the program; nothing may be called back from inside a parallel lo
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import threading
 from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ import numpy as np
 from tracejit.backends.abi import EVALUATE, SORT_VALUES
 from tracejit.errors import CompilationError
 from tracejit.loading import load
-from tracejit.runtime.library import BOOLEAN, FLOAT, RAW_STRING, AnyValue, ByteArray, runtime
+from tracejit.runtime.library import BOOLEAN, FLOAT, POINTER, RAW_STRING, ByteArray, runtime
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -32,9 +33,9 @@ Callback = Callable[..., None]
 _SAFE_CALL = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    ctypes.POINTER(AnyValue),
+    ctypes.POINTER(ctypes.c_int64),  # two words for each `AnyValue`, which are read together
     ctypes.c_int32,
-    ctypes.POINTER(AnyValue),
+    ctypes.c_void_p,
 )
 
 _MODULES = {EVALUATE: "tracejit.runtime.evaluation", SORT_VALUES: "tracejit.runtime.sorting"}
@@ -86,7 +87,8 @@ def _register(name: str, function: Callback) -> Any:
 
     def call(_self: Any, arguments: Any, count: int, _result: Any) -> int:
         try:
-            function(*(_value(arguments[i]) for i in range(count)))
+            words = arguments[: 2 * count]
+            function(*map(_value, words[::2], words[1::2]))
         except BaseException as error:  # kept for `raise_pending`: C code cannot pass it on
             _raised.error = error
             ffi.TVMFFIErrorSetRaisedFromCStr(b"RuntimeError", b"a callback raised")
@@ -101,14 +103,16 @@ def _register(name: str, function: Callback) -> Any:
     return function_pointer
 
 
-def _value(argument: AnyValue) -> int | float | bool | str:
-    """A number, a string, or a pointer's address."""
-    bits = argument.bits
-    if argument.type_index == RAW_STRING:
+def _value(head: int, bits: int) -> int | float | bool | str:
+    """A number, a string, or a pointer's address; the low half of ``head`` is which."""
+    type_index = head & 0xFFFFFFFF
+    if type_index == POINTER:
+        return bits
+    if type_index == RAW_STRING:
         return ctypes.string_at(bits).decode()
-    if argument.type_index == FLOAT:
+    if type_index == FLOAT:
         return ctypes.c_double.from_buffer(ctypes.c_int64(bits)).value
-    return bool(bits) if argument.type_index == BOOLEAN else int(bits)
+    return bool(bits) if type_index == BOOLEAN else bits
 
 
 def raise_pending() -> None:
@@ -118,10 +122,25 @@ def raise_pending() -> None:
         raise error
 
 
+def viewer(
+    shape: tuple[int, ...], dtype: DTypeLike, *, writeable: bool = True
+) -> Callable[[int], np.ndarray]:
+    """A function from an address to the memory there as an array.
+
+    It keeps the arrays of a few addresses, so that calls on the same memory need not make them.
+    """
+    element = np.dtype(dtype)
+    memory = ctypes.c_char * (math.prod(shape) * element.itemsize)
+
+    @functools.lru_cache(maxsize=8)
+    def at(address: int) -> np.ndarray:
+        array: np.ndarray = np.ndarray(shape, element, memory.from_address(address))  # type: ignore[arg-type]
+        array.flags.writeable = writeable
+        return array
+
+    return at
+
+
 def view(address: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """The memory that a callback was given, as an array to read and to write."""
-    element = np.dtype(dtype)
-    count = math.prod(shape)
-    memory = (ctypes.c_char * (count * element.itemsize)).from_address(address)
-    array: np.ndarray = np.ndarray(shape, element, memory)  # type: ignore[arg-type]
-    return array
+    return viewer(shape, dtype)(address)

@@ -17,17 +17,28 @@ from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation
 from tracejit.hlo import parse
 from tracejit.ops.custom import CUSTOM_CALL
-from tracejit.runtime.callbacks import callback, view
+from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.targets import LINEAR_ALGEBRA, find_target
 
 
 @functools.lru_cache(maxsize=4096)
-def _computation(text: str) -> tuple[Callable[..., Any], list[Shape], list[Shape]]:
-    """A function of the parameters' arrays, and the shapes of parameters and of results."""
+def _computation(text: str) -> Callable[[tuple[int, ...]], None]:
+    """What evaluates a computation, from the addresses of its parameters and results."""
     entry = parse(text).entry
+    function, count = _function(entry), len(entry.parameters)
     given = [p.array_shape for p in entry.parameters]
-    return _function(entry), given, _leaf_shapes(entry.root.shape)
+    made = _leaf_shapes(entry.root.shape)
+    views = [viewer(s.dimensions, s.dtype, writeable=False) for s in given]
+    views += [viewer(s.dimensions, s.dtype) for s in made]
+
+    def evaluate_at(addresses: tuple[int, ...]) -> None:
+        arrays = [view(address) for view, address in zip(views, addresses, strict=True)]
+        results = _leaves(function(*arrays[:count]))
+        for target, result in zip(arrays[count:], results, strict=True):
+            target[...] = result
+
+    return evaluate_at
 
 
 def _function(entry: Computation) -> Callable[..., Any]:
@@ -51,18 +62,13 @@ def _leaf_shapes(shape: AnyShape) -> list[Shape]:
 
 
 def _leaves(value: Any) -> list[np.ndarray]:
-    return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, tuple) else [value]
+    if not isinstance(value, tuple):
+        return [value]
+    if not any(isinstance(each, tuple) for each in value):
+        return list(value)
+    return [leaf for each in value for leaf in _leaves(each)]
 
 
 @callback(EVALUATE)
 def _evaluate(text: str, *addresses: int) -> None:
-    function, given, made = _computation(text)
-    views = [
-        view(address, shape.dimensions, shape.dtype)
-        for address, shape in zip(addresses, (*given, *made), strict=True)
-    ]
-    operands, targets = views[: len(given)], views[len(given) :]
-    for operand in operands:
-        operand.flags.writeable = False
-    for target, result in zip(targets, _leaves(function(*operands)), strict=True):
-        np.copyto(target, result)
+    _computation(text)(addresses)
