@@ -6,7 +6,8 @@ import math
 
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
-from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.elementwise import ATAN2, POW
 from tracejit.ops.elementwise_unary import (
     ACOS,

@@ -18,7 +18,8 @@ from tracejit.backends.tvm.known import (
 from tracejit.backends.work import work_of
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
-from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.elementwise import ADD, DIV, MUL, SUB
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import (

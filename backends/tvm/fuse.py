@@ -31,7 +31,8 @@ from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
-from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER, SCATTER

@@ -16,7 +16,8 @@ from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.rows import RowKernel, inputs_of_all
 from tracejit.graph import Instruction
-from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape

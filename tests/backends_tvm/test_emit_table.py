@@ -12,13 +12,14 @@ from tracejit.graph import OPS
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.elementwise import DIV, POW
 from tracejit.ops.spectra import FFT
 from tracejit.ops.windows import REDUCE_WINDOW
 
 __all__ = ["single_device"]  # imported for the table it fills
 
-# Ops on dynamic sizes become graph on pairs of an array and its sizes.
-# What the program's structure is made of; `lower` deals with these, calls are inlined.
+# What the program's structure is made of; `lower` deals with these, calls are inlined. Ops on
+# dynamic sizes become ops on pairs of an array and its sizes.
 STRUCTURE = {PARAMETER, CONSTANT, TUPLE, GET_TUPLE_ELEMENT, *CALLS}
 
 
@@ -39,6 +40,9 @@ def test_op_can_be_compiled(name: str) -> None:
     elif op is FFT:
         # Rows of a power of two become an op of the compiler's own, the rest is called back.
         assert found == ["emit rooted", "legalise"]
+    elif op in (DIV, POW):
+        # log2, log10 and exp2 are made of them, and become ops of the compiler's own.
+        assert found == ["emit pointwise", "legalise"]
     elif op in (CONDITIONAL, WHILE):
         # Their tuples are taken apart; then `lower` makes loops and branches of them.
         assert found == ["legalise"]

@@ -36,7 +36,7 @@ from tracejit.traversal import instructions
 # Families whose results are exact copies of operands' elements.
 _EXACT = MOVING | {"comparison"}
 # Ops that add terms up: also the terms are off, all in the direction of their sign at once.
-_SUMMING = {"contraction", "normalisation", "reduction", "windows", "indexing"} | {
+_SUMMING = {"contraction", "convolution", "normalisation", "reduction", "windows", "indexing"} | {
     *("linalg", "scanning", "spectra", "grouped"),
 }
 # Ops that return one of their operands' elements, or nothing that is rounded.

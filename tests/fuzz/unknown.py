@@ -27,7 +27,7 @@ from tracejit.traversal import instructions
 # Families that compute nothing with elements, so that their bits stay what they are.
 MOVING = {"constants", "layout", "tokens", "random", "dynamic_sizes"}
 # Families whose results are sums of terms.
-_SUMS = {"contraction", "reduction", "windows"}
+_SUMS = {"contraction", "convolution", "reduction", "windows"}
 
 
 def unknown(

@@ -15,7 +15,7 @@ from tracejit.attributes import ConvDimensionNumbers
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError, TracejitError
 from tracejit.graph import Instruction
 from tracejit.ops import DotDimensionNumbers
-from tracejit.ops.contraction import default_conv_dimension_numbers
+from tracejit.ops.convolution import default_conv_dimension_numbers
 from tracejit.shapes import ElementType, Shape
 
 F32, F64, S8, S32 = ElementType.F32, ElementType.F64, ElementType.S8, ElementType.S32

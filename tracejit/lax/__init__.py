@@ -15,11 +15,9 @@ SUBMODULES = ("linalg",)
 NAMES = {
     "tracejit.attributes": "ConvDimensionNumbers",
     "calls": "composite custom_call optimization_barrier",
-    "contraction": (
-        "batch_matmul conv conv_dimension_numbers conv_general_dilated conv_transpose dot "
-        "dot_general"
-    ),
+    "contraction": "batch_matmul dot dot_general",
     "control": "cond fori_loop switch while_loop",
+    "convolution": "conv conv_dimension_numbers conv_general_dilated conv_transpose",
     "elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh bitcast_convert_type bitwise_and "
         "bitwise_not bitwise_or bitwise_xor cbrt ceil clamp clz complex conj convert_element_type "

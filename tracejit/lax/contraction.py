@@ -1,27 +1,22 @@
-"""Contractions and convolutions, spelled as in `jax.lax`."""
+"""Contractions, spelled as in `jax.lax`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from tracejit.attributes import ConvDimensionNumbers
-from tracejit.errors import AttributeValueError
 from tracejit.lax.elementwise import operands
-from tracejit.ops import contraction, layout
+from tracejit.ops import contraction
 from tracejit.ops.contraction import DotDimensionNumbers
-from tracejit.ops.windows import Padding
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.public import public
 from tracejit.trace.tracer import lift
 
 Precision = str | Sequence[str] | None
-ConvLabels = ConvDimensionNumbers | tuple[str, str, str] | None
 
 
-def _element_type(dtype: Any) -> ElementType | None:
+def preferred(dtype: Any) -> ElementType | None:
+    """The element type of ``preferred_element_type=``, where one is given."""
     return None if dtype is None else element_type_of(dtype)
 
 
@@ -29,7 +24,7 @@ def _element_type(dtype: Any) -> ElementType | None:
 def dot(lhs: Any, rhs: Any, precision: Precision = None, preferred_element_type: Any = None) -> Any:
     """The product of vectors or matrices."""
     x, y = operands(lhs, rhs)
-    return lift(contraction.dot(x, y, precision, _element_type(preferred_element_type)))
+    return lift(contraction.dot(x, y, precision, preferred(preferred_element_type)))
 
 
 @public
@@ -50,7 +45,7 @@ def dot_general(
         dimension_numbers = DotDimensionNumbers(
             tuple(left), tuple(right), tuple(left_batch), tuple(right_batch)
         )
-    element_type = _element_type(preferred_element_type)
+    element_type = preferred(preferred_element_type)
     return lift(contraction.dot_general(x, y, dimension_numbers, precision, element_type))
 
 
@@ -62,142 +57,3 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Precision = None) -> Any:
     steps = tuple(range(rank - 2))
     numbers = DotDimensionNumbers((rank - 1,), (rank - 2,), steps, steps)
     return lift(contraction.dot_general(x, y, numbers, precision))
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: ConvLabels
-) -> ConvDimensionNumbers:
-    """What each dimension means, from labels such as ("NHWC", "HWIO", "NHWC").
-
-    None stands for NC…, OI…, NC…. Raises `AttributeValueError` for labels of another length.
-    """
-    rank = len(lhs_shape)
-    if dimension_numbers is None:
-        return contraction.default_conv_dimension_numbers(rank)
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if any(len(set(labels)) != rank for labels in dimension_numbers) or len(rhs_shape) != rank:
-        raise AttributeValueError(
-            f"conv: labels {dimension_numbers} must each name {rank} dimensions"
-        )
-    lhs, rhs, out = dimension_numbers
-    return ConvDimensionNumbers.from_labels(lhs, rhs, out)
-
-
-@public
-def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Sequence[int],
-    padding: Padding,
-    lhs_dilation: Sequence[int] | None = None,
-    rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: ConvLabels = None,
-    feature_group_count: int = 1,
-    batch_group_count: int = 1,
-    precision: Precision = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The convolution of neural networks: ``lhs`` is the input, ``rhs`` the kernel."""
-    x, y = operands(lhs, rhs)
-    numbers = conv_dimension_numbers(
-        x.array_shape.dimensions, y.array_shape.dimensions, dimension_numbers
-    )
-    made = contraction.conv_general_dilated(
-        x,
-        y,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        numbers,
-        feature_group_count,
-        batch_group_count,
-        precision,
-        _element_type(preferred_element_type),
-    )
-    return lift(made, False)
-
-
-@public
-def conv(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Sequence[int],
-    padding: str,
-    precision: Precision = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """`conv_general_dilated` of NC… with OI…, padded SAME or VALID."""
-    x, y = operands(lhs, rhs)
-    element_type = _element_type(preferred_element_type)
-    made = contraction.conv_general_dilated(
-        x,
-        y,
-        window_strides,
-        padding,
-        precision_config=precision,
-        preferred_element_type=element_type,
-    )
-    return lift(made, False)
-
-
-@public
-def conv_transpose(
-    lhs: Any,
-    rhs: Any,
-    strides: Sequence[int],
-    padding: Padding,
-    rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: ConvLabels = None,
-    transpose_kernel: bool = False,
-    precision: Precision = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """A convolution that makes the input larger by ``strides``.
-
-    With ``transpose_kernel`` it is the gradient of the convolution with that kernel: spatially
-    flipped, features exchanged. Without labels they are NHWC, HWIO, NHWC and the like.
-    """
-    x, y = operands(lhs, rhs)
-    rank = x.array_shape.rank
-    spatial = {3: "H", 4: "HW", 5: "DHW"}.get(rank, "")
-    labels = dimension_numbers or (f"N{spatial}C", f"{spatial}IO", f"N{spatial}C")
-    numbers = conv_dimension_numbers(x.array_shape.dimensions, y.array_shape.dimensions, labels)
-    kernel = [y.array_shape.dimensions[d] for d in numbers.kernel_spatial_dimensions]
-    dilation = list(rhs_dilation or [1] * len(kernel))
-    extents = [(k - 1) * r + 1 for k, r in zip(kernel, dilation, strict=True)]
-    pads = (
-        [_transpose_padding(k, s, padding) for k, s in zip(extents, strides, strict=True)]
-        if isinstance(padding, str)
-        else [(int(low), int(high)) for low, high in padding]
-    )
-    if transpose_kernel:
-        y = layout.rev(y, numbers.kernel_spatial_dimensions)
-        order = list(range(rank))
-        first = numbers.kernel_input_feature_dimension
-        second = numbers.kernel_output_feature_dimension
-        order[first], order[second] = second, first
-        y = layout.transpose(y, order)
-    made = contraction.conv_general_dilated(
-        x,
-        y,
-        [1] * len(kernel),
-        pads,
-        strides,
-        dilation,
-        numbers,
-        precision_config=precision,
-        preferred_element_type=_element_type(preferred_element_type),
-    )
-    return lift(made, False)
-
-
-def _transpose_padding(extent: int, stride: int, padding: str) -> tuple[int, int]:
-    if padding == "SAME":
-        total = extent + stride - 2
-        low = extent - 1 if stride > extent - 1 else int(np.ceil(total / 2))
-    else:
-        total = extent + stride - 2 + max(extent - stride, 0)
-        low = extent - 1
-    return low, total - low

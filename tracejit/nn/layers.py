@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.errors import AttributeValueError, ShapeError
-from tracejit.lax.contraction import conv_general_dilated
+from tracejit.lax.convolution import conv_general_dilated
 from tracejit.lax.reductions import batch_norm_inference as batch_norm_inference_op
 from tracejit.lax.reductions import batch_norm_training
 from tracejit.nn.activations import floating, softmax

@@ -13,7 +13,7 @@ from tracejit.numpy.building import canonical_axis
 from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.sizes import known
 from tracejit.ops import layout
-from tracejit.ops.contraction import conv_general_dilated
+from tracejit.ops.convolution import conv_general_dilated
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.promotion import common_element_type, result_dtype

@@ -44,16 +44,7 @@ from tracejit.ops.constants import (
     parameter,
     tuple_,
 )
-from tracejit.ops.contraction import (
-    DotDimensionNumbers,
-    conv,
-    conv_general,
-    conv_general_dilated,
-    conv_with_general_dimensions,
-    conv_with_general_padding,
-    dot,
-    dot_general,
-)
+from tracejit.ops.contraction import DotDimensionNumbers, dot, dot_general
 from tracejit.ops.control import (
     call,
     composite_call,
@@ -62,6 +53,13 @@ from tracejit.ops.control import (
     map_,
     optimization_barrier,
     while_,
+)
+from tracejit.ops.convolution import (
+    conv,
+    conv_general,
+    conv_general_dilated,
+    conv_with_general_dimensions,
+    conv_with_general_padding,
 )
 from tracejit.ops.custom import custom_call
 from tracejit.ops.dumps import (

@@ -13,8 +13,9 @@ from typing import Any, TypeVar, cast
 from tracejit.autodiff.reverse import Cotangent, Nested, pullback
 from tracejit.graph import Instruction
 from tracejit.ops.constants import PARAMETER, elements_of, tuple_
-from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import Derivative, optimization_barrier
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.transforms.called import call_with, users
 from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
 from tracejit.traversal import instructions, rebuild, substitute

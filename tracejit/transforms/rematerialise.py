@@ -35,6 +35,7 @@ from tracejit.traversal import in_order, instructions, rebuild, transform, unrea
 _FAMILIES = (
     "comparison",
     "contraction",
+    "convolution",
     "element_types",
     "elementwise",
     "elementwise_unary",

@@ -1,15 +1,13 @@
-"""DotGeneral and ConvGeneralDilated, handed to the contraction kernels through accessors."""
+"""DotGeneral, handed to the contraction kernels through accessors."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
-from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
-from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
+from tracejit.backends.tvm.affine import Index
+from tracejit.backends.tvm.emit.accessors import Accessors, Group
 from tracejit.backends.tvm.kernels.bounded import bounded
 from tracejit.backends.tvm.kernels.contraction import Contraction
-from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
 from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.known import BOUNDED_DOT
 from tracejit.backends.tvm.roots import Results, rooted
@@ -21,113 +19,8 @@ from tracejit.backends.tvm.tir import Expr, Stmt, const, real, seq, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction
-from tracejit.ops.contraction import CONV_GENERAL_DILATED, DOT_GENERAL
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.shapes import ElementType
-
-
-class Group:
-    """Some dimensions that a kernel counts with one number."""
-
-    def __init__(self, dimensions: Sequence[int]) -> None:
-        self.space = Space(dimensions)
-        self.extent = math.prod(dimensions)
-        self.axes: list[Axis] = []
-
-    def place(self, number: Expr, positions: dict[LoopVariable, Expr], dtype: str) -> None:
-        """Sets the positions of the group's axes to where ``number`` stands."""
-        if self.extent == 0:
-            return
-        for axis in reversed(self.axes[1:]):
-            positions[axis.last] = tirx.truncmod(number, const(axis.extent, dtype))
-            number = tirx.truncdiv(number, const(axis.extent, dtype))
-        if self.axes:
-            positions[self.axes[0].last] = number
-
-
-class Accessors:
-    """Operands and results of a contraction, asked for by one number per group of dimensions."""
-
-    def __init__(
-        self,
-        frame: Frame,
-        instruction: Instruction,
-        results: Results,
-        groups: Sequence[Group],
-        where: Sequence[Callable[[], list[Index]]],
-        result: Callable[[], list[Index]],
-    ) -> None:
-        self.frame = frame
-        self.instruction = instruction
-        self.results = results
-        self.groups = groups
-        self.where = where
-        self.result = result
-        self.element_type = instruction.array_shape.element_type
-        hidden = {instruction, *(root for root, _ in results)}
-        self.visible = frame.inputs.without(hidden)
-
-        def ask(scope: Accesses) -> None:
-            for operand, indices in zip(instruction.operands, where, strict=False):
-                scope.value(operand, indices())
-            scope.known.add(instruction)
-            for root, _ in results:
-                if root is not instruction:
-                    scope.result(root, result())
-
-        accesses = settle([g.space for g in groups], ask, self.visible.__contains__)
-        addresses = [load.address for load in accesses.loads]
-        addresses.append(self._target(result()))
-        for group in groups:
-            group.axes = merge(group.space.variables, addresses, accesses.opaque)
-
-    @property
-    def accumulate_dtype(self) -> str:
-        """The type that products are summed in: wide for narrow floats, integers for pred."""
-        if self.element_type is ElementType.PRED:
-            return "int32"
-        if self.element_type.is_complex:
-            return memory_dtype(self.element_type)
-        return register_dtype(self.element_type)
-
-    def _target(self, indices: Sequence[Index]) -> Affine:
-        return identity(self.instruction.array_shape.dimensions)(indices)
-
-    def _emitter(self, numbers: Sequence[tuple[Group, Expr]]) -> Emitter:
-        positions: dict[LoopVariable, Expr] = {}
-        for group, number in numbers:
-            group.place(number, positions, self.frame.index_dtype)
-        return Emitter(self.visible, positions, index_dtype=self.frame.index_dtype, holding=False)
-
-    def operand(self, number: int, *at: tuple[Group, Expr]) -> Value:
-        """An element of an operand, in registers that products can be made of."""
-        operand = self.instruction.operands[number]
-        value = self._emitter(at).value(operand, self.where[number]())
-        element_type = operand.array_shape.element_type
-        if element_type is ElementType.PRED:
-            return tirx.Select(value, const(1, "int32"), const(0, "int32"))
-        if self.element_type.is_complex and not isinstance(value, Complex):
-            return Complex(value, const(0, register_dtype(element_type)))
-        return value
-
-    def store(self, value: Value, *at: tuple[Group, Expr]) -> Stmt:
-        """The statements that store a sum, after the epilogue."""
-        emitter = self._emitter(at)
-        if self.element_type is ElementType.PRED:
-            value = value != const(0, "int32")
-        elif isinstance(value, tirx.FloatImm):
-            # A kernel's own literal, to try the store or as the sum of nothing.
-            value = real(float(value), register_dtype(self.element_type))
-        emitter.given[self.instruction] = emitter.settled(value, self.element_type)
-        indices = self.result()
-        address = emitter.expression(self._target(indices))
-        written: list[Stmt] = []
-        for root, target in self.results:
-            made = emitter.value(root, indices) if root in emitter.given else None
-            if made is None:
-                made = emitter.result(root, indices)
-            statement = emitter.store(target, address, made, root.array_shape.element_type)
-            written.extend(statement if isinstance(statement, list) else [statement])
-        return seq(*written)
 
 
 def _product_access(
@@ -216,76 +109,3 @@ def bounded_dot(frame: Frame, instruction: Instruction, results: Results) -> Stm
     work = bounded(problem, bounds[0], bounds[1], frame.machine, is_shared)
     frame.schedule = work.schedule
     return seq(*scalars.allocations, *scalars.statements, work.statement)
-
-
-@rooted.attach(CONV_GENERAL_DILATED)
-def conv_general_dilated(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    lhs, rhs = (operand.array_shape.dimensions for operand in instruction.operands)
-    out = results[0][0].array_shape.dimensions
-    attributes = instruction.attributes
-    numbers: ConvDimensionNumbers = attributes["dim_labels"]
-    # The kernels want a spatial dimension: where there is none, one of size 1.
-    window: Window = attributes["window"] or (WindowDimension(1),)
-    spare = [] if attributes["window"] else [1]
-    lhs_dims = (
-        numbers.input_batch_dimension,
-        numbers.input_feature_dimension,
-        *numbers.input_spatial_dimensions,
-    )
-    rhs_dims = (
-        numbers.kernel_output_feature_dimension,
-        numbers.kernel_input_feature_dimension,
-        *numbers.kernel_spatial_dimensions,
-    )
-    out_dims = (
-        numbers.output_batch_dimension,
-        numbers.output_feature_dimension,
-        *numbers.output_spatial_dimensions,
-    )
-    # Every dimension of every array counts by itself: padding keeps them apart.
-    lhs_groups, rhs_groups, out_groups = (
-        [Group([size]) for size in (*(sizes[d] for d in dims), *spare)]
-        for sizes, dims in ((lhs, lhs_dims), (rhs, rhs_dims), (out, out_dims))
-    )
-
-    def at(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
-        def indices() -> list[Index]:
-            placed = {d: g.space.indices[0] for d, g in zip(dims, groups, strict=False)}
-            return [placed[d] for d in sorted(placed)]
-
-        return indices
-
-    access = Accessors(
-        frame,
-        instruction,
-        results,
-        [*lhs_groups, *rhs_groups, *out_groups],
-        [at(lhs_dims, lhs_groups), at(rhs_dims, rhs_groups)],
-        at(out_dims, out_groups),
-    )
-    shape = ConvolutionShape(
-        batch=lhs[lhs_dims[0]],
-        in_features=lhs[lhs_dims[1]],
-        out_features=rhs[rhs_dims[0]],
-        in_sizes=tuple(g.extent for g in lhs_groups[2:]),
-        window=tuple(w.size for w in window),
-        strides=tuple(w.stride for w in window),
-        padding=tuple((w.padding_low, w.padding_high) for w in window),
-        lhs_dilation=tuple(w.base_dilation for w in window),
-        rhs_dilation=tuple(w.window_dilation for w in window),
-        window_reversal=tuple(w.reversal for w in window),
-        feature_group_count=attributes["feature_group_count"],
-        batch_group_count=attributes["batch_group_count"],
-    )
-    work = convolution(
-        shape,
-        lambda *where: access.operand(0, *zip(lhs_groups, where, strict=True)),
-        lambda *where: access.operand(1, *zip(rhs_groups, where, strict=True)),
-        lambda *where: access.store(where[-1], *zip(out_groups, where[:-1], strict=True)),
-        accumulate_dtype=access.accumulate_dtype,
-        machine=frame.machine,
-        index_dtype=frame.index_dtype,
-        choices=frame.choices,
-    )
-    frame.schedule = work.schedule
-    return seq(*frame.allocate(work.scratch), work.statement)

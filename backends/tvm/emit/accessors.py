@@ -1,0 +1,123 @@
+"""Operands and results of a contraction, as its kernel asks for them: by numbers of groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
+from tracejit.backends.tvm.roots import Results
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
+from tracejit.backends.tvm.schedule.pointwise import identity
+from tracejit.backends.tvm.scope import Accesses, Emitter, Value
+from tracejit.backends.tvm.tir import Expr, Stmt, const, real, seq, tirx
+from tracejit.backends.tvm.types import memory_dtype, register_dtype
+from tracejit.backends.tvm.values import Complex
+from tracejit.graph import Instruction
+from tracejit.shapes import ElementType
+
+
+class Group:
+    """Some dimensions that a kernel counts with one number."""
+
+    def __init__(self, dimensions: Sequence[int]) -> None:
+        self.space = Space(dimensions)
+        self.extent = math.prod(dimensions)
+        self.axes: list[Axis] = []
+
+    def place(self, number: Expr, positions: dict[LoopVariable, Expr], dtype: str) -> None:
+        """Sets the positions of the group's axes to where ``number`` stands."""
+        if self.extent == 0:
+            return
+        for axis in reversed(self.axes[1:]):
+            positions[axis.last] = tirx.truncmod(number, const(axis.extent, dtype))
+            number = tirx.truncdiv(number, const(axis.extent, dtype))
+        if self.axes:
+            positions[self.axes[0].last] = number
+
+
+class Accessors:
+    """Operands and results of a contraction, asked for by one number per group of dimensions."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        instruction: Instruction,
+        results: Results,
+        groups: Sequence[Group],
+        where: Sequence[Callable[[], list[Index]]],
+        result: Callable[[], list[Index]],
+    ) -> None:
+        self.frame = frame
+        self.instruction = instruction
+        self.results = results
+        self.groups = groups
+        self.where = where
+        self.result = result
+        self.element_type = instruction.array_shape.element_type
+        hidden = {instruction, *(root for root, _ in results)}
+        self.visible = frame.inputs.without(hidden)
+
+        def ask(scope: Accesses) -> None:
+            for operand, indices in zip(instruction.operands, where, strict=False):
+                scope.value(operand, indices())
+            scope.known.add(instruction)
+            for root, _ in results:
+                if root is not instruction:
+                    scope.result(root, result())
+
+        accesses = settle([g.space for g in groups], ask, self.visible.__contains__)
+        addresses = [load.address for load in accesses.loads]
+        addresses.append(self._target(result()))
+        for group in groups:
+            group.axes = merge(group.space.variables, addresses, accesses.opaque)
+
+    @property
+    def accumulate_dtype(self) -> str:
+        """The type that products are summed in: wide for narrow floats, integers for pred."""
+        if self.element_type is ElementType.PRED:
+            return "int32"
+        if self.element_type.is_complex:
+            return memory_dtype(self.element_type)
+        return register_dtype(self.element_type)
+
+    def _target(self, indices: Sequence[Index]) -> Affine:
+        return identity(self.instruction.array_shape.dimensions)(indices)
+
+    def _emitter(self, numbers: Sequence[tuple[Group, Expr]]) -> Emitter:
+        positions: dict[LoopVariable, Expr] = {}
+        for group, number in numbers:
+            group.place(number, positions, self.frame.index_dtype)
+        return Emitter(self.visible, positions, index_dtype=self.frame.index_dtype, holding=False)
+
+    def operand(self, number: int, *at: tuple[Group, Expr]) -> Value:
+        """An element of an operand, in registers that products can be made of."""
+        operand = self.instruction.operands[number]
+        value = self._emitter(at).value(operand, self.where[number]())
+        element_type = operand.array_shape.element_type
+        if element_type is ElementType.PRED:
+            return tirx.Select(value, const(1, "int32"), const(0, "int32"))
+        if self.element_type.is_complex and not isinstance(value, Complex):
+            return Complex(value, const(0, register_dtype(element_type)))
+        return value
+
+    def store(self, value: Value, *at: tuple[Group, Expr]) -> Stmt:
+        """The statements that store a sum, after the epilogue."""
+        emitter = self._emitter(at)
+        if self.element_type is ElementType.PRED:
+            value = value != const(0, "int32")
+        elif isinstance(value, tirx.FloatImm):
+            # A kernel's own literal, to try the store or as the sum of nothing.
+            value = real(float(value), register_dtype(self.element_type))
+        emitter.given[self.instruction] = emitter.settled(value, self.element_type)
+        indices = self.result()
+        address = emitter.expression(self._target(indices))
+        written: list[Stmt] = []
+        for root, target in self.results:
+            made = emitter.value(root, indices) if root in emitter.given else None
+            if made is None:
+                made = emitter.result(root, indices)
+            statement = emitter.store(target, address, made, root.array_shape.element_type)
+            written.extend(statement if isinstance(statement, list) else [statement])
+        return seq(*written)
