@@ -10,12 +10,14 @@ it is linear in the cotangent. A mask that nothing needs is never computed.
 from __future__ import annotations
 
 import contextvars
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from tracejit.autodiff.sums import Sum
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import ne
 from tracejit.ops.computations import binary_op
@@ -92,13 +94,23 @@ def nan_safe(enabled: bool) -> Iterator[None]:
 class Mask:
     """The elements (a pred of the cotangent's shape) outside which a cotangent is zero.
 
-    ``dirty`` says that it should be zero there, and may be NaN.
+    ``dirty`` says that it should be zero there, and may be NaN. ``counts`` makes an array like the
+    cotangent that is zero outside, where there is one.
     """
+
+    counts: Callable[[], Instruction] | None = None
 
     def __init__(self, make: Callable[[], Instruction], dirty: bool) -> None:
         self._make = make
         self._made: Instruction | None = None
         self.dirty = dirty
+
+    @classmethod
+    def of_counts(cls, counts: Callable[[], Instruction]) -> Mask:
+        """The elements whose number in an array is not zero."""
+        made = cls(lambda: _is_some(counts()), False)
+        made.counts = counts
+        return made
 
     @property
     def pred(self) -> Instruction:
@@ -126,11 +138,40 @@ class Step:
     masks: tuple[Mask | None, ...]
 
 
+class _Either(Mask):
+    """The mask of a sum of clean cotangents."""
+
+    def __init__(self, masks: list[Mask]) -> None:
+        super().__init__(self._union, False)
+        self.masks = masks
+
+    def _union(self) -> Instruction:
+        counts = [mask.counts() for mask in self.masks if mask.counts is not None]
+        preds = [mask.pred for mask in self.masks if mask.counts is None]
+        if counts:
+            total = Sum(counts[0])
+            for other in counts[1:]:
+                total.add(other)
+            preds.append(_is_some(total.total()))
+        return functools.reduce(or_, preds)
+
+    def with_dirty(self, dirty: bool) -> Mask:
+        """The same elements, but none that come later."""
+        return Mask(lambda: self.pred, dirty)
+
+
 def either(lhs: Mask | None, rhs: Mask | None) -> Mask | None:
-    """The mask of a sum of two clean cotangents."""
+    """The mask of a sum of two clean cotangents, of which the first has not been used yet."""
     if lhs is None or rhs is None:
         return None
-    return Mask(lambda: or_(lhs.pred, rhs.pred), False)
+    if isinstance(lhs, _Either):
+        lhs.masks.append(rhs)
+        return lhs
+    return _Either([lhs, rhs])
+
+
+def _is_some(counts: Instruction) -> Instruction:
+    return ne(counts, full_like(counts, 0))
 
 
 def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
@@ -195,10 +236,10 @@ def _moved(instruction: Instruction, mask: Mask, pulled: Rule) -> tuple[Mask | N
         found = results[0][place]
         if not isinstance(found, Instruction):
             found = full_like(instruction.operands[place], 0)
-        return ne(found, full_like(found, 0))
+        return found
 
     return tuple(
-        Mask(lambda place=place: result(place), False)  # type: ignore[misc]
+        Mask.of_counts(functools.partial(result, place))
         for place in range(len(instruction.operands))
     )
 

@@ -15,11 +15,10 @@ from typing import cast
 
 from tracejit.autodiff.dynamic import dynamic, fitted
 from tracejit.autodiff.masks import Mask, either, step
-from tracejit.autodiff.slices import Pieces
+from tracejit.autodiff.sums import Sum
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
-from tracejit.ops.elementwise import add
 from tracejit.ops.layout import full
 from tracejit.rules import RuleTable
 from tracejit.shapes import Shape
@@ -34,6 +33,7 @@ Cotangents = Sequence[Cotangent]
 # in a cotangent's place is raised if the operand is on the path.
 Nested = Instruction | None | Sequence["Nested"]
 Found = Nested | DerivativeError
+Pending = Instruction | None | Sum | Sequence["Pending"]
 DifferentiateRule = Callable[..., Sequence[Found]]
 
 differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate", "tracejit.autodiff.rules")
@@ -103,7 +103,7 @@ def _walked(
     observe: Callable[[Instruction, Nested, Sequence[Found]], None] | None,
 ) -> list[Cotangent]:
     wanted = set(inputs)
-    sums: dict[Instruction, Nested | Pieces] = {}
+    sums: dict[Instruction, Pending] = {}
     masks: dict[Instruction, Mask] = {}
 
     def accumulate(target: Instruction, cotangent: Found, mask: Mask | None = None) -> None:
@@ -124,10 +124,7 @@ def _walked(
             )
         if target in sums:
             known = masks.pop(target, None)
-            pieces = _side_by_side(sums[target], cotangent) if known is mask is None else None
-            sums[target] = pieces or _sum(
-                _cleaned(_whole(sums[target]), known), _cleaned(cotangent, mask)
-            )
+            sums[target] = _sum(_cleaned(sums[target], known), _cleaned(cotangent, mask))
             mask = either(known, mask)
         else:
             sums[target] = cotangent
@@ -140,10 +137,11 @@ def _walked(
     for instruction in reversed(order):
         if instruction in wanted or instruction not in sums:
             continue
-        arriving, mask = _whole(sums.pop(instruction)), masks.pop(instruction, None)
+        mask = masks.pop(instruction, None)
+        arriving = _whole(sums.pop(instruction))
         how = step(instruction, mask, functools.partial(_apply, instruction))
         if not how.keeps_dirty:
-            arriving = _cleaned(arriving, mask)
+            arriving = _whole(_cleaned(arriving, mask))
         results = _apply(instruction, arriving)
         if observe is not None:
             observe(instruction, arriving, results)
@@ -152,16 +150,16 @@ def _walked(
     return [cast(Cotangent, _cleaned(_whole(sums.get(i)), masks.get(i))) for i in inputs]
 
 
-def _side_by_side(known: Nested | Pieces, new: Found) -> Pieces | None:
-    pieces = known if isinstance(known, Pieces) else Pieces.of(known)
-    return pieces if pieces is not None and pieces.takes(new) else None
+def _whole(known: Pending) -> Nested:
+    """The sum of what has arrived."""
+    if isinstance(known, Sum):
+        return known.total()
+    if known is None or isinstance(known, Instruction):
+        return known
+    return [_whole(part) for part in known]
 
 
-def _whole(known: Nested | Pieces) -> Nested:
-    return known.joined() if isinstance(known, Pieces) else known
-
-
-def _cleaned(cotangent: Nested, mask: Mask | None) -> Nested:
+def _cleaned(cotangent: Pending, mask: Mask | None) -> Pending:
     if mask is None or not isinstance(cotangent, Instruction):
         return cotangent
     return mask.cleaned(cotangent)
@@ -173,14 +171,18 @@ def _is_zero(cotangent: Found) -> bool:
     return cotangent is None or all(_is_zero(c) for c in cotangent)
 
 
-def _sum(known: Nested, new: Nested) -> Nested:
-    """Both cotangents added, element by element where they belong to tuples."""
+def _sum(known: Pending, new: Pending) -> Pending:
+    """Both cotangents together, element by element where they belong to tuples."""
     if known is None or new is None:
         return new if known is None else known
-    if isinstance(known, Instruction) and isinstance(new, Instruction):
-        return add(known, new)
-    assert not isinstance(known, Instruction)
-    assert not isinstance(new, Instruction)
+    if isinstance(new, Instruction):
+        if isinstance(known, Instruction):
+            known = Sum(known)
+        assert isinstance(known, Sum)
+        known.add(new)
+        return known
+    assert isinstance(known, Sequence)
+    assert isinstance(new, Sequence)
     return [_sum(a, b) for a, b in zip(known, new, strict=True)]
 
 
