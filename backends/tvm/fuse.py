@@ -236,6 +236,8 @@ class _Fusion:
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
+        if user.op is SCATTER and cost <= SHARED_COST and _is_scattered(user, operand):
+            return False
         is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
         if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
             return self._grows_long(operand)
@@ -384,6 +386,11 @@ def _reads_starts_once(gather: Instruction) -> bool:
     """Whether every start of a gather's slices is needed for one element alone."""
     attributes = gather.attributes
     return len(attributes["start_index_map"]) == 1 and math.prod(attributes["slice_sizes"]) == 1
+
+
+def _is_scattered(scatter: Instruction, operand: Instruction) -> bool:
+    """Whether an operand is looked at as updates are: indices, or the updates themselves."""
+    return operand not in scatter.operands[: len(scatter.operands) // 2]
 
 
 def _reads_once(dot: Instruction, operand: Instruction) -> bool:

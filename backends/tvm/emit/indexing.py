@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.scattering import Scattering, scattering
+from tracejit.backends.tvm.schedule.scatter_updates import Scattering
+from tracejit.backends.tvm.schedule.scattering import scattering
 from tracejit.backends.tvm.scope import Scope, Value, indexed
 from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Instruction

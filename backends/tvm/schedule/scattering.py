@@ -1,56 +1,37 @@
 """Scatter: the operands copied, then one window of updates after the other combined into them.
 
 Where the results lie in the operands' memory nothing is copied. Windows run in the order of the
-indices, so that updates of one place meet in that order. A window that does not lie inside the
-operand is skipped whole; only then is nothing written.
+indices, so that updates of one place meet in that order; a window that does not lie inside the
+operand is skipped whole. Threads share the columns of wide windows. Many updates of few places,
+which may meet in any order, are shared, too, each thread combining its own into a copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from tracejit.backends.tvm.affine import Affine, Index, Opaque, row_major_strides
-from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.loops import Count, nest
+from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.kernels.tile import vector_loop
+from tracejit.backends.tvm.reducers import identities, monoid
+from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame, memory_buffer
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
-from tracejit.backends.tvm.scope import Emitter
-from tracejit.backends.tvm.tir import (
-    VECTORIZED,
-    Buffer,
-    Expr,
-    IfThenElse,
-    Stmt,
-    const,
-    loop,
-    seq,
-    tirx,
-)
-from tracejit.backends.tvm.types import register_dtype
-from tracejit.graph import Computation, Instruction
+from tracejit.backends.tvm.schedule.scatter_updates import Scattering, Target, Updates
+from tracejit.backends.tvm.schedule.sweep import held
+from tracejit.backends.tvm.scope import Emitter, literal
+from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq, tirx
+from tracejit.ops.constants import constant
+from tracejit.ops.elementwise import ADD
+from tracejit.shapes import Shape
 
-
-@dataclass(frozen=True)
-class Scattering:
-    """A Scatter's parts. ``window_dims`` maps the updates' window dimensions to the operands'."""
-
-    operands: Sequence[Instruction]
-    indices: Instruction
-    updates: Sequence[Instruction]
-    targets: Sequence[Buffer]
-    combine: Computation
-    window_dims: dict[int, int]
-    index_map: Sequence[int]
-    index_vector_dim: int
-    batching: Sequence[tuple[int, int]]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self.operands[0].array_shape.dimensions
-
-    @property
-    def update_sizes(self) -> tuple[int, ...]:
-        return self.updates[0].array_shape.dimensions
+# Updates of one place wait for each other some eight cycles, so that neighbours go to different
+# copies where these stay in the first cache, of which they may have so many bytes.
+COPIES = 8
+COPIED_BYTES = 16 << 10
+# Parts of the updates that run at the same time, each with copies of its own.
+PARTS = 8
+# Updates for each element of all copies, which have to be cleared and put together.
+AMORTISED = 4
 
 
 def scattering(frame: Frame, work: Scattering) -> Stmt:
@@ -63,138 +44,100 @@ def scattering(frame: Frame, work: Scattering) -> Stmt:
         copied.append(pointwise(frame, work.sizes, stores, 1))
     if work.updates[0].array_shape.size == 0:
         return seq(*copied)
-    return seq(*copied, _Updates(frame, work).statement())
+    parts, copies = _copies(frame, work)
+    if parts * copies > 1:
+        return seq(*copied, _in_copies(frame, work, parts, copies))
+    targets = [Target(target) for target in work.targets]
+    return seq(*copied, Updates(frame, work, targets).in_order())
 
 
-class _Updates:
-    def __init__(self, frame: Frame, work: Scattering) -> None:
-        self.frame = frame
-        self.work = work
-        self.dtype = frame.index_dtype
-        self.zero = const(0, self.dtype)
-        self.at: list[Expr] = [self.zero] * len(work.update_sizes)
-        self.outer = [d for d in range(len(work.update_sizes)) if d not in work.window_dims]
-        self.strides = row_major_strides(work.sizes)
+def _copies(frame: Frame, work: Scattering) -> tuple[int, int]:
+    """Into how many parts updates are cut, and how many copies each part has.
 
-    def statement(self) -> Stmt:
-        counts = [Count(self.work.update_sizes[d], self._placing(d)) for d in self.outer]
-        return nest(counts, self._window, dtype=self.dtype)
+    That depends on shapes alone, so that results never depend on the number of threads.
+    """
+    size, count = work.operands[0].array_shape.size, work.updates[0].array_shape.size
+    element_type = work.operands[0].array_shape.element_type
+    if (
+        len(work.operands) > 1
+        or identities(work.combine) is None
+        or held(element_type) is not element_type
+        or element_type.is_complex
+        or element_type.bits < 8
+        or work.has_wide_windows
+    ):
+        return 1, 1
+    fit = count // (AMORTISED * max(size, 1))
+    copies = parts = 1
+    nbytes = size * element_type.dtype.itemsize
+    while 2 * copies <= min(fit, COPIES, COPIED_BYTES // max(nbytes, 1)) and work.is_single:
+        copies *= 2
+    if count * max(frame.cost, 4) >= PARALLEL_WORK:
+        while 2 * parts <= min(fit // copies, PARTS, work.update_sizes[work.outer[0]]):
+            parts *= 2
+    pick = parts * copies > 1
+    if pick and frame.choices.of("updates", either(True, "in parts", "in order")):
+        return parts, copies
+    return 1, 1
 
-    def _placing(self, dimension: int) -> Callable[[Expr], None]:
-        def place(number: Expr) -> None:
-            self.at[dimension] = number
 
-        return place
+def _identity(work: Scattering) -> Any:
+    """What leaves everything as it is, in the operand's type."""
+    values = identities(work.combine)
+    assert values is not None
+    is_sum = monoid(work.combine) is ADD
+    # -0 + 0 -> 0
+    return -0.0 if is_sum and work.operands[0].array_shape.element_type.is_floating else values[0]
 
-    def _emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
-        return Emitter(
-            self.frame.inputs,
-            {},
-            lanes=lanes,
-            lane=lane,
-            uses=self.frame.uses,
-            index_dtype=self.dtype,
+
+def _in_copies(frame: Frame, work: Scattering, parts: int, copies: int) -> Stmt:
+    """Each part of the updates into copies of its own; then these into the target."""
+    frame.schedule += " in parts"
+    (target,), (operand,) = work.targets, work.operands
+    shape = operand.array_shape
+    size, element_type = shape.size, shape.element_type
+    identity = literal(constant(_identity(work), element_type))
+    made = memory_buffer(Shape(element_type, (parts * copies * size,)), "copies")
+    lanes = frame.lanes(element_type, size)
+    dtype = frame.index_dtype
+
+    def emitter() -> Emitter:
+        return Emitter({}, {}, index_dtype=dtype, holding=False)
+
+    def number(value: Expr) -> Expr:
+        return value if dtype == "int32" else tirx.Cast(dtype, value)
+
+    def part(p: Expr) -> Stmt:
+        first = number(p) * const(copies * size, dtype)
+
+        def clear(i: Expr) -> Stmt:
+            return emitter().store(made, first + number(i), identity, element_type)
+
+        begin, count = share(p, work.update_sizes[work.outer[0]], parts)
+        updates = Updates(frame, work, [Target(made, first, copies, size)])
+        return seq(vector_loop(copies * size, lanes, clear), updates.in_order((begin, count)))
+
+    def combine(i: Expr) -> Stmt:
+        scope = emitter()
+        total = scope.load(target, number(i), element_type)
+        for which in range(parts * copies):
+            more = scope.load(made, const(which * size, dtype) + number(i), element_type)
+            total = scope.apply(work.combine, [total, more])
+        return scope.store(target, number(i), total, element_type)
+
+    blocks = size // lanes
+    workers = frame.pieces(parts * copies * size)
+
+    def worker(w: Expr) -> Stmt:
+        first, count = share(w, blocks, workers)
+        return loop(
+            count, lambda q: vector_loop(lanes, lanes, lambda i: combine((first + q) * lanes + i))
         )
 
-    def _extent(self, operand_dim: int) -> int:
-        """How far a window reaches in a dimension of the operand."""
-        for update_dim, dim in self.work.window_dims.items():
-            if dim == operand_dim:
-                return self.work.update_sizes[update_dim]
-        return 1
-
-    def _window(self) -> list[Stmt]:
-        emitter = self._emitter()
-        inside: Expr = const(True, "bool")
-        start = self.zero
-        batch: list[Index] = [Opaque(self.at[d]) for d in self.outer]
-        element_type = self.work.indices.array_shape.element_type
-        dtype = register_dtype(element_type)
-        highest = 2 ** (element_type.bits - element_type.is_signed) - 1
-        vector_dim = self.work.index_vector_dim
-        for number, dim in enumerate(self.work.index_map):
-            where = list(batch)
-            if vector_dim < self.work.indices.array_shape.rank:
-                where.insert(vector_dim, Affine(number))
-            index = emitter.hold(emitter.value(self.work.indices, where), element_type)
-            limit = min(self.work.sizes[dim] - self._extent(dim), highest)
-            fits = tirx.And(index >= const(0, dtype), index <= const(limit, dtype))
-            inside = tirx.And(inside, fits)
-            start = start + tirx.Cast(self.dtype, index) * const(self.strides[dim], self.dtype)
-        for operand_dim, indices_dim in self.work.batching:
-            position = self.outer[indices_dim - (indices_dim > vector_dim)]
-            start = start + self.at[position] * const(self.strides[operand_dim], self.dtype)
-        return [
-            *emitter.allocations,
-            *emitter.statements,
-            IfThenElse(inside, self._elements(start), None),
-        ]
-
-    def _elements(self, start: Expr) -> Stmt:
-        """Every element of one window, in vectors where the last dimension is contiguous."""
-        *others, last = [*self.work.window_dims] or [-1]
-        counts = [Count(self.work.update_sizes[d], self._placing(d)) for d in others]
-        if last < 0:
-            return seq(*self._combine(start, 1, None))
-        extent = self.work.update_sizes[last]
-        widest = max(
-            (o.array_shape.element_type for o in self.work.operands),
-            key=lambda t: t.dtype.itemsize,
-        )
-        contiguous = self.strides[self.work.window_dims[last]] == 1
-        lanes = self.frame.lanes(widest, extent) if contiguous else 1
-        rest = extent % lanes if lanes > 1 else extent
-
-        def sweep() -> list[Stmt]:
-            def block(number: Expr) -> list[Stmt]:
-                return self._vector(start, last, number * const(lanes, self.dtype), lanes)
-
-            def single(number: Expr) -> list[Stmt]:
-                self.at[last] = number + const(extent - rest, self.dtype)
-                return self._combine(start, 1, None)
-
-            vectors = [loop(extent // lanes, block, dtype=self.dtype)] if lanes > 1 else []
-            return [*vectors, loop(rest, single, dtype=self.dtype)]
-
-        return nest(counts, sweep, dtype=self.dtype)
-
-    def _vector(self, start: Expr, dimension: int, first: Expr, lanes: int) -> list[Stmt]:
-        outside: list[Stmt] = []
-
-        def each(lane: Expr) -> Stmt:
-            offset = lane if self.dtype == "int32" else tirx.Cast(self.dtype, lane)
-            self.at[dimension] = first + offset
-            allocations, statements = self._combination(start, lanes, lane)
-            outside.extend(allocations)
-            return seq(*statements)
-
-        body = loop(lanes, each, VECTORIZED)
-        return [*outside, body]
-
-    def _combine(self, start: Expr, lanes: int, lane: Expr | None) -> list[Stmt]:
-        allocations, statements = self._combination(start, lanes, lane)
-        return [*allocations, *statements]
-
-    def _combination(
-        self, start: Expr, lanes: int, lane: Expr | None
-    ) -> tuple[list[Stmt], list[Stmt]]:
-        """Loads, combines and stores one element (or a vector) of every operand."""
-        emitter = self._emitter(lanes, lane)
-        address = start
-        for update_dim, dim in self.work.window_dims.items():
-            address = address + self.at[update_dim] * const(self.strides[dim], self.dtype)
-        places: list[Index] = [Opaque(number) for number in self.at]
-        types = [operand.array_shape.element_type for operand in self.work.operands]
-        old = [
-            emitter.load(target, address, t)
-            for target, t in zip(self.work.targets, types, strict=True)
-        ]
-        new = [emitter.value(update, places) for update in self.work.updates]
-        combined = emitter.apply(self.work.combine, [*old, *new])
-        values = combined if len(self.work.operands) > 1 else [combined]
-        held = [emitter.hold(v, t) for v, t in zip(values, types, strict=True)]
-        written: list[Stmt] = []
-        for target, value, element_type in zip(self.work.targets, held, types, strict=True):
-            made = emitter.store(target, address, value, element_type)
-            written.extend(made if isinstance(made, list) else [made])
-        return emitter.allocations, [*emitter.statements, *written]
+    rest = vector_loop(size % lanes, lanes, lambda i: combine(i32(blocks * lanes) + i))
+    return seq(
+        *frame.allocate([made]),
+        on_workers(parts, part) if frame.machine.threads > 1 else loop(parts, part),
+        on_workers(workers, worker),
+        rest if size % lanes else [],
+    )
