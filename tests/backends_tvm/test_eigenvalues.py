@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tracejit.backends.tvm.kernels.symmetric import Symmetric, symmetric_eigenva
 from tracejit.backends.tvm.tir import buffer, store
 
 values = tj.jit(np.linalg.eigvalsh)
+vectors = tj.jit(lambda a: tuple(np.linalg.eigh(a)))
 
 
 def schedule(a: np.ndarray) -> str:
@@ -54,28 +56,94 @@ def test_shapes(dtype: Any, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shape", [(40,), (20, 3)])
 def test_one_triangle_is_read(uplo: Any, shape: tuple[int, ...]) -> None:
     a = symmetric(np.random.default_rng(0), *shape)
-    read = np.tril(a) if uplo == "L" else np.triu(a)
-    read[..., 0, -1] += np.nan if uplo == "L" else 0
-    read[..., -1, 0] += np.nan if uplo == "U" else 0
-    check(tj.jit(lambda x: np.linalg.eigvalsh(x, uplo))(read), a)
+    given = read(a, uplo)
+    given[..., 0, -1] += np.nan if uplo == "L" else 0
+    given[..., -1, 0] += np.nan if uplo == "U" else 0
+    check(tj.jit(lambda x: np.linalg.eigvalsh(x, uplo))(given), a)
+
+
+def check_vectors(found: Any, a: np.ndarray) -> None:
+    w, v = found
+    check(w, a)
+    size = a.shape[-1]
+    bound = 8 * np.sqrt(size) * float(np.finfo(a.dtype).eps)
+    largest = np.abs(w.astype(np.float64)).max(-1)[..., None, None]
+    left, right = a.astype(np.float64), v.astype(np.float64)
+    assert np.all(np.abs(left @ right - right * w[..., None, :]) <= bound * largest)
+    unit = np.swapaxes(right, -1, -2) @ right
+    assert np.all(np.abs(unit - np.eye(size)) <= bound)
+
+
+def read(a: np.ndarray, uplo: str) -> np.ndarray:
+    """The triangle that is read, and nothing where the other one is."""
+    return np.tril(a) if uplo == "L" else np.triu(a)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(1,), (8,), (40, 3), (3, 11, 5), (70, 16)])
 @pytest.mark.parametrize("uplo", ["L", "U"])
-def test_vectors(dtype: Any, shape: tuple[int, ...], uplo: Any) -> None:
+def test_vectors_in_lanes(dtype: Any, shape: tuple[int, ...], uplo: Any) -> None:
     a = symmetric(np.random.default_rng(0), *shape).astype(dtype)
     a.reshape(-1, shape[-1], shape[-1])[0] = np.ones((shape[-1], shape[-1]))
     find = tj.jit(lambda x: tuple(np.linalg.eigh(x, uplo)))
     assert "eigenvalues in lanes" in str(find.lower(a).compile().explain())
-    w, v = find(np.tril(a) if uplo == "L" else np.triu(a))
-    check(w, a)
-    bound = 8 * shape[-1] * float(np.finfo(dtype).eps)
-    left, right = a.astype(np.float64), v.astype(np.float64)
-    sizes = np.abs(w).max(-1)[..., None, None]
-    assert np.all(np.abs(left @ right - right * w[..., None, :]) <= bound * sizes)
-    unit = np.swapaxes(right, -1, -2) @ right
-    assert np.all(np.abs(unit - np.eye(shape[-1])) <= bound)
+    check_vectors(find(read(a, uplo)), a)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(9,), (33,), (130,), (2, 3, 20), (9, 64)])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_vectors_by_ql(dtype: Any, shape: tuple[int, ...], uplo: Any) -> None:
+    a = symmetric(np.random.default_rng(0), *shape).astype(dtype)
+    find = tj.jit(lambda x: tuple(np.linalg.eigh(x, uplo)))
+    assert "eigenvectors by QL" in str(find.lower(a).compile().explain())
+    check_vectors(find(read(a, uplo)), a)
+
+
+def hard(size: int) -> dict[str, np.ndarray]:
+    """Matrices whose eigenvalues are far apart, close together, the same, or none."""
+    rng = np.random.default_rng(1)
+    unitary, _ = np.linalg.qr(rng.standard_normal((size, size)))
+    powers = 10.0 ** -np.arange(size)
+    beside = np.diag(np.ones(size - 1), 1)
+    spectra = {
+        "close": 1 + 1e-9 * np.arange(size),
+        "clusters": np.repeat([1.0, 2.0], [size // 2, size - size // 2]),
+        "spread": powers,
+        "indefinite": np.resize([1.0, -1.0], size),
+    }
+    return {
+        "zero": np.zeros((size, size)),
+        "unit": np.eye(size),
+        "ones": np.ones((size, size)),
+        "graded": np.multiply.outer(powers, powers) * symmetric(rng, size),
+        "graded upwards": np.multiply.outer(powers, powers)[::-1, ::-1] * symmetric(rng, size),
+        # J. H. Wilkinson's, whose eigenvalues are pairs that agree to all digits.
+        "pairs": np.diag(np.abs(np.arange(size) - size // 2.0)) + beside + beside.T,
+        "no diagonal": beside + beside.T,
+        "huge": symmetric(rng, size) * 1e30,
+        "tiny": symmetric(rng, size) * 1e-30,
+        **{name: (unitary * values) @ unitary.T for name, values in spectra.items()},
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", hard(2))
+def test_vectors_of_hard_matrices(name: str, dtype: Any) -> None:
+    a = hard(30)[name]
+    a = (np.tril(a) + np.tril(a, -1).T).astype(dtype)
+    check_vectors(vectors(a), a)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_of_one_that_is_not_finite(value: float) -> None:
+    a = symmetric(np.random.default_rng(0), 4, 21)
+    a[2, 5, 3] = value
+    w, v = vectors(a)
+    assert np.isnan(w[2]).all()
+    assert np.isnan(v[2]).all()
+    others = np.delete(a, 2, 0)
+    check_vectors((np.delete(w, 2, 0), np.delete(v, 2, 0)), others)
 
 
 def test_vectors_of_what_is_not_finite() -> None:
@@ -153,6 +221,10 @@ def test_narrow_vectors(batch: int, size: int, dtype: str) -> None:
     made = np.empty((batch, size), dtype)
     Compiled([a, w], symmetric_eigenvalues(problem, machine), target)(given, made)
     check(made, given)
+    u, found = buffer("u", (batch, size, size), dtype), np.empty_like(given)
+    problem = replace(problem, store_vector=lambda b, i, j, v: store(u, [b, i, j], v))
+    Compiled([a, w, u], symmetric_eigenvalues(problem, machine), target)(given, made, found)
+    check_vectors((made, found), given)
 
 
 def test_derivatives_and_batches() -> None:

@@ -21,7 +21,6 @@ from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
 from tracejit.backends.tvm.kernels.symmetric import (
     Symmetric,
     symmetric_eigenvalues,
-    vectors_suit,
 )
 from tracejit.backends.tvm.kernels.triangular import (
     Factors,
@@ -45,6 +44,8 @@ LARGEST_GENERAL = 48
 # Beyond this LAPACK, which takes blocks together, makes a matrix tridiagonal in less time.
 LARGEST_EIGENVALUES = 512
 MOST_SINGULAR_VALUES = 1 << 20
+# Where there is no LAPACK: so many that a matrix, or a few, are counted in 32 bits.
+LARGEST_ANYWAY = 1 << 14
 
 
 def has_kernel(instruction: Instruction) -> bool:
@@ -233,12 +234,13 @@ def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 
 def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of the custom calls of `numpy.linalg.eigvalsh`, and of small matrices' `eigh`."""
+    """The kernel of the custom calls of `numpy.linalg.eigvalsh` and `eigh`."""
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
     real = shape.element_type in (ElementType.F32, ElementType.F64)
     size = shape.dimensions[-1]
-    if not (real and shape.size and a in frame.inputs and size <= LARGEST_EIGENVALUES):
+    largest = LARGEST_EIGENVALUES if frame.machine.python else LARGEST_ANYWAY
+    if not (real and shape.size and a in frame.inputs and size <= largest):
         return library_call(frame, instruction, results)
     given = Matrices(frame.inputs[a], shape, dtype)
     (_, memory), *vectors = results
@@ -251,8 +253,6 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         store=_values_into(memory, size, dtype),
     )
     if vectors:
-        if not vectors_suit(problem, frame.machine):
-            return library_call(frame, instruction, results)
         problem = replace(problem, store_vector=Matrices(vectors[0][1], shape, dtype).store)
     return _finished(frame, symmetric_eigenvalues(problem, frame.machine))
 
@@ -264,6 +264,8 @@ def svdvals(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     real = shape.element_type in (ElementType.F32, ElementType.F64)
     rows, columns = shape.dimensions[-2:]
     is_small = min(rows, columns) <= LARGEST_EIGENVALUES and rows * columns <= MOST_SINGULAR_VALUES
+    if not frame.machine.python:
+        is_small = max(rows, columns) <= LARGEST_ANYWAY
     if not (real and shape.size and a in frame.inputs and is_small):
         return library_call(frame, instruction, results)
     given = Matrices(frame.inputs[a], shape, dtype)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.kernels.eigenvectors import eigenvectors
 from tracejit.backends.tvm.kernels.jacobi import eigenvalues_in_lanes
 from tracejit.backends.tvm.kernels.lanes import LARGEST, group
 from tracejit.backends.tvm.kernels.machine import Machine
@@ -50,9 +51,21 @@ def symmetric_eigenvalues(problem: Symmetric, machine: Machine) -> Work:
     groups = ceil_div(batch, group(batch, dtype, machine))
     # Cycles, as measured.
     suits = size <= LARGEST and groups * 50 * size**3 <= batch * (6000 + 1000 * size)
-    if suits or problem.store_vector is not None:
+    if vectors_suit(problem, machine) if problem.store_vector is not None else suits:
         return eigenvalues_in_lanes(
             batch, size, dtype, problem.matrix, problem.store, problem.store_vector, machine
+        )
+    if problem.store_vector is not None:
+        return eigenvectors(
+            batch,
+            size,
+            dtype,
+            lambda reduced, b, copy: seq(
+                reduced.clear(copy), _both_triangles(problem, reduced, b, copy)
+            ),
+            problem.store,
+            problem.store_vector,
+            machine,
         )
     threads = threads_for(batch, size**3, machine)
     reduced = Tridiagonal(threads[0], size, dtype, machine)

@@ -25,14 +25,24 @@ from tracejit.backends.tvm.tir import (
 
 
 class Tridiagonal(Reduction):
-    """Symmetric matrices of ``size``, both of whose triangles are there."""
+    """Symmetric matrices of ``size``, both of whose triangles are there.
 
-    def __init__(self, copies: int, size: int, dtype: str, machine: Machine) -> None:
+    With ``keep`` row k of the matrix becomes the vector of reflection k, and ``taus[copy, k]`` its
+    factor: the tridiagonal matrix is Q^T A Q with Q = H_0 H_1 …, and H = I - tau v v^T.
+    """
+
+    def __init__(
+        self, copies: int, size: int, dtype: str, machine: Machine, keep: bool = False
+    ) -> None:
         super().__init__(copies, size, size, dtype, machine)
         vectors = self._along_columns(copies, "old", "new", "w", "y")
         self._old, self._new, self._w, self._y = vectors
         self._half = buffer("half", (1,), dtype, scope="local")
         self.scratch += tuple(vectors)
+        self._keep = keep
+        if keep:
+            (self.taus,) = self._along_columns(copies, "taus")
+            self.scratch += (self.taus,)
 
     def reduce(self, copy: Expr) -> Stmt:
         """Make the two diagonals of the matrix, which is lost."""
@@ -76,6 +86,7 @@ class Tridiagonal(Reduction):
             *self._reflect(matrix[copy, k, following], squares),
             store(self.beside, [copy, following], self.beta),
             self.each(lambda j: store(new, [copy, j], reflected(j)), following),
+            *self._kept(copy, k),
             self.each(lambda j: store(y, [copy, j], zero), following),
             loop(
                 self._groups(k),
@@ -93,6 +104,15 @@ class Tridiagonal(Reduction):
             ),
             self.each(lambda j: store(old, [copy, j], new[copy, j]), following),
         ]
+
+    def _kept(self, copy: Expr, k: Expr) -> list[Stmt]:
+        if not self._keep:
+            return []
+
+        def put(j: Expr) -> Stmt:
+            return store(self.matrix, [copy, k, j], self._new[copy, j])
+
+        return [store(self.taus, [copy, k], self.tau), self.each(put, k + 1)]
 
     def _pass(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
         """Update a few rows, and add their products with the new vector."""

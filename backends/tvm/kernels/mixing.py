@@ -1,0 +1,234 @@
+"""Rows that reflections and rotations mix, strip by strip of their columns.
+
+Strips are independent of each other: threads share them, and a strip stays in the nearest cache
+while everything that was recorded is done to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import DataType
+
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.kernels.sharing import on_workers
+from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tiling import ceil_div
+from tracejit.backends.tvm.tir import (
+    UNROLLED,
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    i32,
+    loop,
+    seq,
+    store,
+    tirx,
+)
+
+_VECTORS = 4
+"""Vectors in a row of a strip."""
+
+_LINE = 64
+"""Bytes of a line of the cache."""
+
+
+class Rows:
+    """``count`` rows of ``columns`` numbers in ``memory[copy]``; ``workers`` share the strips."""
+
+    def __init__(
+        self, copies: int, count: int, columns: int, dtype: str, machine: Machine, workers: int
+    ) -> None:
+        self._count = count
+        self._dtype = dtype
+        self._workers = workers
+        self._lanes = machine.lanes(dtype, columns)
+        self._vectors = min(_VECTORS, ceil_div(columns, self._lanes))
+        self._strip = self._vectors * self._lanes
+        self._strips = ceil_div(columns, self._strip)
+        width = self._strips * self._strip
+        items = _LINE // int(DataType(dtype).itemsize)
+        # Rows an even number of lines apart would compete for the same ones of the nearest cache.
+        row = width + items if width // items % 2 == 0 else width
+        self.memory: Buffer = buffer("rows", (copies, count, row), dtype)
+
+    def _each_strip(self, body: Callable[[Expr], Stmt]) -> Stmt:
+        """``body(column)`` of the strips, in turn among the workers."""
+        workers = self._workers
+
+        def worker(w: Expr) -> Stmt:
+            mine = (self._strips - w + (workers - 1)) // workers
+            return loop(mine, lambda i: body((w + i * workers) * self._strip))
+
+        return on_workers(workers, worker)
+
+    def _each(self, body: Callable[[Expr, Expr, Expr], Stmt | list[Stmt]]) -> Stmt:
+        """``body(vector, lane, column)`` within a strip."""
+        lanes = self._lanes
+        return loop(
+            self._vectors,
+            lambda u: vector(lanes, lambda v: seq(body(u, v, u * lanes + v))),
+            UNROLLED,
+        )
+
+    def _held(self, name: str) -> Buffer:
+        return buffer(name, (self._vectors, self._lanes), self._dtype, scope="local")
+
+    def reflect(
+        self,
+        copy: Expr,
+        reflections: int,
+        element: Callable[[Expr, Expr], Expr],
+        tau: Callable[[Expr], Expr],
+    ) -> Stmt:
+        """Make the rows H_(n - 1) … H_1 H_0, where H_k = I - tau(k) v v^T.
+
+        ``element(k, i)`` is v's element i, zero up to i = k; it may be asked for k = n.
+        """
+        memory, zero = self.memory, const(0.0, self._dtype)
+        sums, taken, number = self._held("sums"), self._held("taken"), self._numbers(2)
+
+        def strip(x: Expr) -> Stmt:
+            def identity(i: Expr) -> Stmt:
+                def one(u: Expr, v: Expr, j: Expr) -> Stmt:
+                    unit = tirx.Select(x + j == i, const(1.0, self._dtype), zero)
+                    return store(memory, [copy, i, x + j], unit)
+
+                return self._each(one)
+
+            def add(i: Expr) -> list[Stmt]:
+                def one(u: Expr, v: Expr, j: Expr) -> Stmt:
+                    product = number[i32(0)] * memory[copy, i, x + j]
+                    return store(sums, [u, v], sums[u, v] + product)
+
+                return [store(number, i32(0), element(i32(0), i)), self._each(one)]
+
+            def take(i: Expr) -> list[Stmt]:
+                def one(u: Expr, v: Expr, j: Expr) -> Stmt:
+                    value = memory[copy, i, x + j] - number[i32(0)] * taken[u, v]
+                    return store(memory, [copy, i, x + j], value)
+
+                return [self._each(one)]
+
+            def apply(k: Expr) -> list[Stmt]:
+                def scaled(u: Expr, v: Expr, j: Expr) -> list[Stmt]:
+                    return [
+                        store(taken, [u, v], tau(k) * sums[u, v]),
+                        store(sums, [u, v], zero),
+                    ]
+
+                def row(i: Expr) -> list[Stmt]:
+                    def one(u: Expr, v: Expr, j: Expr) -> Stmt:
+                        product = number[i32(1)] * memory[copy, i, x + j]
+                        return store(sums, [u, v], sums[u, v] + product)
+
+                    return [
+                        store(number, i32(0), element(k, i)),
+                        store(number, i32(1), element(k + 1, i)),
+                        *take(i),
+                        self._each(one),
+                    ]
+
+                return [
+                    self._each(scaled),
+                    store(number, i32(0), element(k, k + 1)),
+                    *take(k + 1),
+                    loop(self._count - 2 - k, lambda i: row(k + 2 + i)),
+                ]
+
+            return seq(
+                [AllocBuffer(each) for each in (sums, taken, number)],
+                loop(self._count, identity),
+                self._each(lambda u, v, j: store(sums, [u, v], zero)),
+                loop(self._count - 1, lambda i: add(1 + i)),
+                loop(reflections, apply),
+            )
+
+        return self._each_strip(strip)
+
+    def _numbers(self, count: int) -> Buffer:
+        return buffer("number", (count,), self._dtype, scope="local")
+
+    def rotate(self, copy: Expr, record: Record) -> Stmt:
+        """Do all sweeps of a record, each from its last row to its first."""
+        memory = self.memory
+        carried, number = self._held("carried"), self._numbers(2)
+        cosine, sine = number[i32(0)], number[i32(1)]
+
+        def strip(x: Expr) -> Stmt:
+            def sweep(s: Expr) -> list[Stmt]:
+                first, last, start = (record.sweeps[copy, s, i32(n)] for n in range(3))
+
+                def turn(t: Expr) -> list[Stmt]:
+                    row = last - 1 - t
+
+                    def one(u: Expr, v: Expr, j: Expr) -> list[Stmt]:
+                        above = memory[copy, row, x + j]
+                        return [
+                            store(
+                                memory,
+                                [copy, row + 1, x + j],
+                                sine * above + cosine * carried[u, v],
+                            ),
+                            store(carried, [u, v], cosine * above - sine * carried[u, v]),
+                        ]
+
+                    return [
+                        store(number, i32(0), record.cosines[copy, start + t]),
+                        store(number, i32(1), record.sines[copy, start + t]),
+                        self._each(one),
+                    ]
+
+                return [
+                    self._each(lambda u, v, j: store(carried, [u, v], memory[copy, last, x + j])),
+                    loop(last - first, turn),
+                    self._each(lambda u, v, j: store(memory, [copy, first, x + j], carried[u, v])),
+                ]
+
+            return seq(
+                [AllocBuffer(carried), AllocBuffer(number)],
+                loop(record.counts[copy, i32(1)], sweep),
+            )
+
+        return self._each_strip(strip)
+
+
+class Record:
+    """Rotations of neighbouring rows that are to be done, in sweeps: at most ``room`` of them.
+
+    ``sweeps[copy, s]`` are a sweep's first row, its last, and where its rotations begin;
+    ``counts[copy]`` are how many rotations and how many sweeps there are.
+    """
+
+    def __init__(self, copies: int, room: int, dtype: str) -> None:
+        self.room = room
+        self.cosines = buffer("cosines", (copies, room), dtype)
+        self.sines = buffer("sines", (copies, room), dtype)
+        self.sweeps = buffer("sweeps", (copies, room, 3), "int32")
+        self.counts = buffer("counts", (copies, 2), "int32")
+        self.scratch: tuple[Buffer, ...] = (self.cosines, self.sines, self.sweeps, self.counts)
+
+    def clear(self, copy: Expr) -> list[Stmt]:
+        return [store(self.counts, [copy, i32(n)], i32(0)) for n in range(2)]
+
+    def put(self, copy: Expr, number: Expr, cosine: Expr, sine: Expr) -> list[Stmt]:
+        """Rotation ``number`` of the sweep that is being recorded."""
+        place = self.counts[copy, i32(0)] + number
+        return [
+            store(self.cosines, [copy, place], cosine),
+            store(self.sines, [copy, place], sine),
+        ]
+
+    def end(self, copy: Expr, first: Expr, last: Expr) -> list[Stmt]:
+        """A sweep of the rows from ``first`` to ``last`` is recorded."""
+        turned, done = (self.counts[copy, i32(n)] for n in range(2))
+        return [
+            store(self.sweeps, [copy, done, i32(0)], first),
+            store(self.sweeps, [copy, done, i32(1)], last),
+            store(self.sweeps, [copy, done, i32(2)], turned),
+            store(self.counts, [copy, i32(0)], turned + (last - first)),
+            store(self.counts, [copy, i32(1)], done + 1),
+        ]
