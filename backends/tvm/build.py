@@ -33,6 +33,7 @@ from tracejit.backends.tvm.codegen import (
 )
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
+from tracejit.backends.tvm.elf import shared_library
 from tracejit.backends.tvm.entry import entry_function
 from tracejit.backends.tvm.facts import is_soon_built
 from tracejit.backends.tvm.in_process import (
@@ -75,9 +76,7 @@ def build(
         files = [Path(folder, f"{index}.o") for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
         _on_threads(writers, target.threads, progress)
-        library = Path(folder, "program.so")
-        _link(linker, files, library)
-        return pack(library.read_bytes(), artifact)
+        return pack(_linked(linker, files), artifact)
 
 
 def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
@@ -140,7 +139,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
     jobs = [partial(compiled, number, kernel) for number, kernel in enumerate(kernels)]
     done = _on_threads(jobs, target.threads, None)
     if any(done):
-        _link(linker, [*compress(objects, done)], library)
+        library.write_bytes(_linked(linker, [*compress(objects, done)]))
     return [*compress(kernels, done)]
 
 
@@ -205,10 +204,12 @@ def find_linker() -> list[str] | None:
     if chosen and shutil.which(chosen[0]):
         return [*chosen, *_COMPILER_OPTIONS]
     if sys.platform.startswith("linux") and shutil.which("ld"):
-        return ["ld", "-shared", "-s", "-Bsymbolic"]
+        return _LINKER
     compiler = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
     return None if compiler is None else [compiler, *_COMPILER_OPTIONS]
 
+
+_LINKER = ["ld", "-shared", "-s", "-Bsymbolic"]
 
 # What kernels call of the C library lies in the process already, with the runtime; and a kernel
 # must find its neighbours, not a stranger's function of the same name.
@@ -219,8 +220,14 @@ _COMPILER_OPTIONS = (
 )
 
 
-def _link(linker: Sequence[str], objects: Sequence[Path], library: Path) -> None:
+def _linked(linker: Sequence[str], objects: Sequence[Path]) -> bytes:
+    """A shared library of objects, made in this process where that is possible."""
+    own = shared_library([file.read_bytes() for file in objects]) if linker == _LINKER else None
+    if own is not None:
+        return own
+    library = objects[0].with_suffix(".so")
     command = [*linker, "-o", str(library), *map(str, objects)]
     done = subprocess.run(command, capture_output=True, text=True, close_fds=False)
     if done.returncode != 0:
         raise CompilationError(f"{command[0]} failed: {done.stderr.strip() or done.stdout.strip()}")
+    return library.read_bytes()
