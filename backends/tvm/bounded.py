@@ -73,15 +73,15 @@ def _masked(value: Instruction) -> tuple[Instruction, Bounds] | None:
     mask, inner, _ = value.operands
     if mask.array_shape.dimensions != value.array_shape.dimensions:
         return None
-    bounds = _bounds(mask)
+    bounds = bounds_of(mask)
     return None if bounds is None else (inner, bounds)
 
 
-def _bounds(mask: Instruction) -> Bounds | None:
+def bounds_of(mask: Instruction) -> Bounds | None:
     """The part of an array along one dimension that a mask is true for."""
     if mask.op is BROADCAST_IN_DIM:
         (operand,) = mask.operands
-        inner = _bounds(operand)
+        inner = bounds_of(operand)
         if inner is None:
             return None
         dimension = mask.attributes["dimensions"][inner.dimension]

@@ -36,6 +36,7 @@ from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.single_device import for_one_device
 from tracejit.backends.tvm.steps import Fragment, Step
 from tracejit.backends.tvm.unused_results import without_unused_results
+from tracejit.backends.tvm.vector_steps import with_vector_steps
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.shapes import Shape
@@ -59,7 +60,7 @@ def lower(
     parameters, root, effects = flat(for_one_device(computation))
     outputs = flattened(root)
     if not effects:
-        outputs = rolled(outputs)
+        outputs = rolled(with_vector_steps(outputs))
     fragment = lower_fragment(
         parameters, outputs, effects, machine, decisions, constants, "", donated=aliases
     )

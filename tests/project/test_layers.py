@@ -42,7 +42,6 @@ LAYERS = (
 STRANGERS = {
     frozenset({"autodiff", "backends"}),
     frozenset({"autodiff", "batching"}),
-    frozenset({"backends", "batching"}),
 }
 
 # What the product may import from outside the standard library, and below which package only.

@@ -116,7 +116,7 @@ def batch(
     new = dict(known)
     for instruction in in_order(outputs):
         if instruction not in new:
-            new[instruction] = _apply(instruction, [new[o] for o in instruction.operands], size)
+            new[instruction] = applied(instruction, [new[o] for o in instruction.operands], size)
     return [new[output] for output in outputs]
 
 
@@ -137,7 +137,8 @@ def batch_computation(
     return made, root.flag
 
 
-def _apply(instruction: Instruction, operands: Sequence[Batched], size: int) -> Batched:
+def applied(instruction: Instruction, operands: Sequence[Batched], size: int) -> Batched:
+    """One op on what its operands are in the batched graph; raises as `batch` does."""
     if instruction.op is TUPLE:
         return Batched(tuple_([o.value for o in operands]), tuple(o.flag for o in operands))
     if instruction.op is GET_TUPLE_ELEMENT:

@@ -137,13 +137,13 @@ def least(value: Affine) -> int | None:
 
 
 def _least(value: Affine) -> int | None:
-    """The bound that follows from the counters' own, the innermost first."""
+    """The bound that follows from the counters' own, the innermost, known last, first."""
+    counters = _known.counters
+    if any(leaf not in counters for leaf in value.terms):
+        return None
     while value.terms:
-        leaf = max(value.terms, key=lambda counter: counter.serial)
-        factor = value.terms[leaf]
-        counter = _known.counters.get(leaf)
-        if counter is None:
-            return None
+        leaf = next(counter for counter in reversed(counters) if counter in value.terms)
+        factor, counter = value.terms[leaf], counters[leaf]
         limit = counter.low if factor > 0 else counter.high
         if limit is None:
             return None
