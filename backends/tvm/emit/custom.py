@@ -9,7 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
-from tracejit.backends.tvm.emit.linalg import eigh, qr, solve, svdvals
+from tracejit.backends.tvm.emit.linalg import det, eigh, qr, solve, svdvals
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -26,6 +26,7 @@ from tracejit.targets import LINEAR_ALGEBRA, kernel_for
 _COMPILED = {
     LINEAR_ALGEBRA + name: rule
     for name, rule in {
+        "det": det,
         "eigh_l": eigh,
         "eigh_u": eigh,
         "eigvalsh_l": eigh,
@@ -33,6 +34,7 @@ _COMPILED = {
         "qr": qr,
         "qr_complete": qr,
         "qr_r": qr,
+        "slogdet": det,
         "solve": solve,
         "svdvals": svdvals,
     }.items()

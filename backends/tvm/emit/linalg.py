@@ -15,6 +15,7 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
     general_systems_by_blocks,
     triangular_systems_by_blocks,
 )
+from tracejit.backends.tvm.kernels.determinants import Product
 from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
 from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
@@ -179,6 +180,33 @@ def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         systems = _in_real_numbers(systems, matrix, right, made)
     by = general_systems if systems.size <= LARGEST_GENERAL else general_systems_by_blocks
     return _finished(frame, by(systems, frame.machine))
+
+
+def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of the custom calls of `numpy.linalg.det` and `slogdet`."""
+    (a,) = instruction.operands
+    if not has_kernel(instruction) or a not in frame.inputs or not a.array_shape.size:
+        return library_call(frame, instruction, results)
+    matrix = Matrices(frame.inputs[a], a.array_shape, frame.index_dtype)
+    memories = [memory for _, memory in results]
+
+    def give(b: Expr, determinant: Expr, sign: Expr, logarithm: Expr) -> Stmt:
+        values = [determinant] if len(memories) == 1 else [sign, logarithm]
+        return seq([store(m, b, value) for m, value in zip(memories, values, strict=True)])
+
+    dtype = memory_dtype(a.array_shape.element_type)
+    systems = General(
+        matrix.batch,
+        matrix.rows,
+        0,
+        dtype,
+        matrix=matrix,
+        right=matrix,
+        store=matrix.store,
+        product=Product.of(dtype, give),
+    )
+    by = general_systems if systems.size <= LARGEST_GENERAL else general_systems_by_blocks
+    return _finished(frame, by(systems, frame.machine)._replace(schedule="determinants"))
 
 
 def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Matrices) -> General:

@@ -229,9 +229,11 @@ class _General:
             return systems.store(b, i, j, tirx.Select(self._fails[copy] == 0, value, nan))
 
         local = (self._number, self._greatest, self._chosen, self._pivot)
-        return seq(
+        product = systems.product
+        eliminated = [
             [AllocBuffer(each) for each in local],
             store(self._fails, copy, i32(0)),
+            product.begin() if product is not None else [],
             blocks.take(
                 copy,
                 "all",
@@ -239,6 +241,11 @@ class _General:
                 lambda i, j: systems.right(b, i, j),
             ),
             loop(blocks.blocks, lambda n: self._block(copy, n * BLOCK)),
+        ]
+        if product is not None:
+            return seq(*eliminated, product.end(b, self._fails[copy] != 0))
+        return seq(
+            *eliminated,
             blocks.strips(i32(blocks.begin), lambda column: self._back(copy, column)),
             blocks.give(put, systems.columns),
         )
@@ -361,6 +368,7 @@ class _General:
                 panel // blocks.lanes,
                 lambda q: vector(blocks.lanes, lambda v: hold(q * blocks.lanes + v)),
             ),
+            *self._multiplied(diagonal, chosen[first] != k),
             AllocBuffer(inverse),
             store(inverse, first, tirx.div(const(1.0, dtype), diagonal)),
             IfThenElse(
@@ -369,6 +377,10 @@ class _General:
                 eliminate(lambda value: tirx.div(value, diagonal)),
             ),
         ]
+
+    def _multiplied(self, pivot: Expr, exchanged: Expr) -> list[Stmt]:
+        product = self._systems.product
+        return [] if product is None else product.multiply(pivot, exchanged)
 
     def _back(self, copy: Expr, column: Expr) -> Stmt:
         """Backward substitution for a strip of right sides."""

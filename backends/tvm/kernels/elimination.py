@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.kernels.determinants import Product
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.tile import vector
 from tracejit.backends.tvm.kernels.tiling import ceil_div
@@ -32,6 +33,7 @@ class General:
     """``batch`` systems of ``size`` unknowns with ``columns`` right sides each, of ``dtype``.
 
     ``store(b, i, j, value)`` takes unknown i of right side j: NaN for all of a singular matrix.
+    With a ``product``, which is multiplied by each matrix's pivots, there are no right sides.
     """
 
     batch: int
@@ -41,6 +43,7 @@ class General:
     matrix: Load
     right: Load
     store: Store
+    product: Product | None = None
 
 
 def general_systems(systems: General, machine: Machine) -> Work:
@@ -56,6 +59,10 @@ def general_systems(systems: General, machine: Machine) -> Work:
     chosen = buffer("chosen", (1,), "int32", scope="local")
     fails = buffer("fails", (1,), "int32", scope="local")
     zero, first = real(0.0, dtype), i32(0)
+    product = systems.product
+
+    def multiply(pivot: Expr, exchanged: Expr) -> list[Stmt]:
+        return [] if product is None else product.multiply(pivot, exchanged)
 
     def take(b: Expr, worker: Expr, i: Expr) -> list[Stmt]:
         return [
@@ -114,6 +121,7 @@ def general_systems(systems: General, machine: Machine) -> Work:
         return [
             *choose(worker, k),
             exchange(worker, k),
+            *multiply(rows[worker, k, k], chosen[first] != k),
             loop(n - 1 - k, lambda i: seq(row(k + 1 + i))),
         ]
 
@@ -141,11 +149,17 @@ def general_systems(systems: General, machine: Machine) -> Work:
         return loop(m, lambda j: systems.store(b, i, j, value(j)))
 
     def solve(b: Expr, worker: Expr) -> Stmt:
-        return seq(
+        eliminated = [
             [AllocBuffer(each) for each in (number, greatest, chosen, fails)],
             store(fails, first, i32(0)),
+            product.begin() if product is not None else [],
             loop(n, lambda i: take(b, worker, i)),
             loop(n, lambda k: eliminate(worker, k)),
+        ]
+        if product is not None:
+            return seq(*eliminated, product.end(b, fails[first] != 0))
+        return seq(
+            *eliminated,
             loop(n, lambda k: substitute(worker, n - 1 - k)),
             loop(n, lambda i: give(b, worker, i)),
         )
