@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cost import (
     longest_chain,
     size_of,
 )
-from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES
+from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES, INDEX_VECTOR
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.own_places import Asked, asked_for, reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
@@ -199,7 +199,7 @@ class _Fusion:
         self.homes[instruction] = frozenset(homes)
 
     def _needs_memory(self, instruction: Instruction, homes: set[Instruction]) -> bool:
-        if instruction.op is TUPLE:
+        if instruction.op in (TUPLE, INDEX_VECTOR):
             return False
         if is_heart(instruction):
             return not self._joins_epilogue(instruction, homes)
@@ -227,6 +227,8 @@ class _Fusion:
                 self.memory.add(stripped(operand))
                 return False
             return True
+        if user.op is INDEX_VECTOR:
+            return cost > EPILOGUE_COST
         if user.op is TUPLE:
             above = self.users[user]
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
@@ -236,8 +238,8 @@ class _Fusion:
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
-        if user.op is SCATTER and cost <= SHARED_COST and _is_scattered(user, operand):
-            return False
+        if user.op is SCATTER and _is_scattered(user, operand):
+            return cost > SHARED_COST
         is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
         if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
             return self._grows_long(operand)
@@ -385,7 +387,8 @@ def _copies(broadcast: Instruction) -> int:
 def _reads_starts_once(gather: Instruction) -> bool:
     """Whether every start of a gather's slices is needed for one element alone."""
     attributes = gather.attributes
-    return len(attributes["start_index_map"]) == 1 and math.prod(attributes["slice_sizes"]) == 1
+    is_single = len(attributes["start_index_map"]) == 1 or gather.operands[1].op is INDEX_VECTOR
+    return is_single and math.prod(attributes["slice_sizes"]) == 1
 
 
 def _is_scattered(scatter: Instruction, operand: Instruction) -> bool:

@@ -72,6 +72,23 @@ lie outside of it: terms that there are not do not count. What does not count is
 """
 
 
+def _side_by_side(*parts: Shape, dimension: int) -> Shape:
+    dimensions = list(parts[0].dimensions)
+    dimensions[dimension] = len(parts)
+    return Shape(parts[0].element_type, tuple(dimensions))
+
+
+INDEX_VECTOR = Op(
+    "IndexVector",
+    "index-vector",
+    "indexing",
+    "index_vector",
+    _side_by_side,
+    (Attribute("dimension", Kind.INT),),
+)
+"""Arrays of size 1 in ``dimension``, side by side: each number of an index is asked for alone."""
+
+
 FOURIER_HALVES = Op(
     "FourierHalves",
     "fourier-halves",

@@ -18,6 +18,7 @@ from tracejit.backends.tvm.decisions import MODELLED, Decisions
 from tracejit.backends.tvm.fuse import Kernel as Fused
 from tracejit.backends.tvm.fuse import fuse
 from tracejit.backends.tvm.in_place import updates_last
+from tracejit.backends.tvm.index_vectors import with_index_vectors
 from tracejit.backends.tvm.kernel_steps import KernelSteps
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.leaves import Leaves, flattened
@@ -96,6 +97,7 @@ def lower_fragment(
     legal = merge_loops(legalise(scanned))
     legal = without_dead_state(with_loop_constants(legal))
     simple = without_unused_results(without_barriers(simplify(legal)))
+    simple = with_index_vectors(simple)
     if prefix:
         # A loop's body or a branch.
         simple = simplify(with_bounds(simplify(in_scalars(simple))))

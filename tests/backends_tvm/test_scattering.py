@@ -1,4 +1,4 @@
-"""Scatters of many updates: cut into parts, into several copies, by columns."""
+"""Scatters of many updates, in parts, in several copies, by columns; indices of many numbers."""
 
 from __future__ import annotations
 
@@ -135,3 +135,42 @@ def test_updates_made_of_what_they_update() -> None:
 
     x, indices = np.arange(50.0), np.arange(40) % 7
     assert np.array_equal(tj.jit(function)(x, indices), function(x, indices))
+
+
+PAIRS = [
+    lambda x, i, j: x[i, j],
+    lambda x, i, j: np.take_along_axis(x, np.reshape(i, (30, 10)) % 20, 1),
+    lambda x, i, j: x[i, j, None] + x[j % 20, i % 7],
+    lambda x, i, j: np.cos(x)[np.abs(i) * 2 % 30, -j % 20],
+]
+
+
+@pytest.mark.parametrize("function", PAIRS)
+def test_pairs_of_indices_are_not_stored(function: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    x, i, j = rng.normal(size=(30, 20)), rng.integers(0, 20, 300), rng.integers(-20, 20, 300)
+    assert np.allclose(tj.jit(function)(x, i, j), function(x, i, j))
+    report = tj.jit(PAIRS[0]).lower(x, i, j).compile().explain()
+    assert len(report.kernels) == 1
+
+
+def test_scatters_into_pairs_of_indices() -> None:
+    def function(x: Any, i: Any, j: Any) -> Any:
+        result = x.copy()
+        np.add.at(result, (i, j), x[j, i])
+        result[i, j + 1] = 1.0
+        return result
+
+    rng = np.random.default_rng(0)
+    x, i, j = rng.normal(size=(20, 20)), rng.integers(0, 20, 50), rng.integers(-20, 19, 50)
+    assert np.allclose(tj.jit(function)(x, i, j), function(x, i, j))
+
+
+def test_indices_that_are_expensive_are_stored() -> None:
+    def function(x: Any, i: Any) -> Any:
+        places = (np.sin(x[:, 0] * i) * 9).astype(np.int64)
+        return x[places, places % 3]
+
+    rng = np.random.default_rng(0)
+    x, i = rng.normal(size=(20, 20)), rng.integers(0, 20, 20)
+    assert np.allclose(tj.jit(function)(x, i), function(x, i))

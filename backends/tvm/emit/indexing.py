@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Affine, Index
+from tracejit.backends.tvm.known import INDEX_VECTOR
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.scatter_updates import Scattering
 from tracejit.backends.tvm.schedule.scattering import scattering
 from tracejit.backends.tvm.scope import Scope, Value, indexed
-from tracejit.backends.tvm.tir import Stmt
+from tracejit.backends.tvm.tir import Stmt, i32, tirx
 from tracejit.graph import Instruction
 from tracejit.ops.indexing import GATHER, SCATTER
+from tracejit.shapes import ElementType
 
 
 @indexed.attach(GATHER)
@@ -46,6 +48,24 @@ def gather(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> 
         start = scope.start(starts, where, limit)
         places[operand_dim] = scope.shifted(places[operand_dim], start)
     return scope.value(operand, places)
+
+
+@indexed.attach(INDEX_VECTOR)
+def index_vector(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> Value:
+    dimension = instruction.attributes["dimension"]
+    which, within = indices[dimension], list(indices)
+    within[dimension] = Affine()
+    if isinstance(which, Affine) and not which.terms:
+        return scope.value(instruction.operands[which.constant], within)
+    values = [scope.value(operand, within) for operand in instruction.operands]
+
+    def choose(number: Value, first: Value, *others: Value) -> Value:
+        chosen = first
+        for place, value in enumerate(others, 1):
+            chosen = tirx.Select(number == i32(place), value, chosen)
+        return chosen
+
+    return scope.map(choose, scope.number(which, ElementType.S32), *values)
 
 
 @rooted.attach(SCATTER)
