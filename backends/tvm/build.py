@@ -34,10 +34,10 @@ from tracejit.backends.tvm.codegen import (
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.elf import shared_library
-from tracejit.backends.tvm.entry import entry_function
+from tracejit.backends.tvm.entry import entry_text
 from tracejit.backends.tvm.facts import is_soon_built
 from tracejit.backends.tvm.in_process import (
-    imported,
+    entry_of,
     warn_of_missing_linker,
     warn_of_missing_room,
 )
@@ -68,12 +68,14 @@ def build(
     room = next(roomy_folders(), None)
     if linker is None or room is None:
         (warn_of_missing_linker if linker is None else warn_of_missing_room)()
-        jobs = _jobs(program, held, target, packed_function)
+        jobs = _kernel_jobs(program, held, target, packed_function)
         modules = _on_threads(jobs, target.threads, progress)
-        return InProcess(imported(modules), artifact)
-    with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:
-        jobs = _jobs(program, held, target, c_function)
-        files = [Path(folder, f"{index}.o") for index in range(len(jobs))]
+        return InProcess(entry_of(program, modules, target), artifact)
+    with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
+        folder = Path(name)
+        entry = partial(compile_entry, entry_text(program, target), folder)
+        jobs = [*_kernel_jobs(program, held, target, c_function), entry]
+        files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
         _on_threads(writers, target.threads, progress)
         return pack(_linked(linker, files), artifact)
@@ -91,15 +93,6 @@ def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) 
         explanation(program, held, target.threads).to_json(),
         program.aliases,
     )
-
-
-def _jobs(
-    program: Program, held: Mapping[str, Contents], target: CpuTarget, make: MakeFunction
-) -> list[Callable[[], Any]]:
-    """Functions that compile one module each: the kernels' and the entry's."""
-    entry = entry_function(program, make)
-    last = partial(compile_entry, entry, target, make is packed_function)
-    return [*_kernel_jobs(program, held, target, make), last]
 
 
 def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:

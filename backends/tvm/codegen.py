@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tvm
@@ -15,6 +16,7 @@ from tvm import tirx
 from tvm.ir import GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_walk
 
+from tracejit.backends.abi import ENTRY
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.lifetimes import lifetimes
 from tracejit.backends.tvm.mathematics import link
@@ -38,6 +40,7 @@ STACK_LIMIT = 256 << 10
 
 _PACKED_CALL = tvm.ir.Op.get("tirx.tvm_call_packed")
 _BUILD = tvm.get_global_func("target.build.llvm")
+_LOAD_TEXT = tvm.get_global_func("ffi.Module.load_from_file.ll")
 
 
 @dataclass(frozen=True)
@@ -207,15 +210,24 @@ def compile_kernels(
     return _compiled(functions, passes, target.tvm_quick if quick else target.tvm)
 
 
-def compile_entry(function: tirx.PrimFunc, target: CpuTarget, callbacks: bool = False) -> Any:
-    """Machine code of an entry: it runs for nanoseconds, so what counts is the time to build it."""
+def compile_entry(text: str, folder: Path) -> Any:
+    """Machine code of an entry, a TVM module of LLVM's text; it passes through ``folder``.
+
+    The text says for which target. Nothing is optimised: it runs for nanoseconds.
+    """
+    file = folder / "entry.ll"
+    file.write_text(text)
+    return _LOAD_TEXT(str(file), "ll")
+
+
+def compile_entry_in_process(body: Stmt, address: Expr, target: CpuTarget) -> Any:
+    """A TVM module with a function `abi.ENTRY` of one ``address``, for this process alone."""
     t = tirx.transform
     passes = [
         t.BindTarget(target.tvm_unoptimised),
-        *([t.LowerTVMBuiltin()] if callbacks else []),
         *([_DROP_CONVERSIONS] if target.converts_halves else []),
     ]
-    return _compiled([function], passes, target.tvm_unoptimised)
+    return _compiled([packed_function(ENTRY, [address], body)], passes, target.tvm_unoptimised)
 
 
 def _compiled(functions: Sequence[tirx.PrimFunc], passes: Sequence[Any], target: Any) -> Any:

@@ -1,16 +1,16 @@
 """The entry function of a program: reads its arguments as `abi` says, then calls the kernels.
 
+    entry_text(program, target)                 # an LLVM module, as text
+    entry_statement(program, handles, call, at) # a statement for this process alone
+
 It is compiled apart from the kernels: TVM tells LLVM that different buffers never alias, which
-holds inside a kernel but would be a lie about two kernels inlined into one function.
+holds inside a kernel but would be a lie about two kernels inlined into one function. It runs for
+nanoseconds, so what counts is the time to build it, and that is least for LLVM's own text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tvm import DataType, tirx
-from tvm.ir import PointerType, PrimType
-from tvm.tirx import For
+from collections.abc import Mapping, Sequence
 
 from tracejit.backends.abi import (
     ALIGNMENT,
@@ -20,189 +20,231 @@ from tracejit.backends.abi import (
     STACK_BYTES,
     WRITEABLE,
 )
-from tracejit.backends.tvm.codegen import MakeFunction, packed_function
+from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.mathematics.llvm import module_text
+from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
-from tracejit.backends.tvm.tir import (
-    SERIAL,
-    AllocBuffer,
-    Buffer,
-    DeclBuffer,
-    Evaluate,
-    Expr,
-    IfThenElse,
-    Stmt,
-    While,
-    buffer,
-    i32,
-    i64,
-    seq,
-    store,
-    var,
-)
+from tracejit.backends.tvm.tir import Evaluate, Expr, IfThenElse, Stmt, i32, seq, tirx, var
 
-# Buffers over memory whose extent TIR is not told.
-_UNBOUNDED = 1 << 40
 _WORD = 8
-
-# `return -1`, the only value but 0 that a function may return.
-_FAIL = Evaluate(tirx.tvm_throw_last_error())
-
-
-def entry_function(program: Program, make: MakeFunction) -> tirx.PrimFunc:
-    """``int32 tracejit_main(int64 address)`` of a checked program whose kernels ``make`` made."""
-    address = var("address")
-    statements: list[Stmt] = []
-    builder = _Entry(program, make is packed_function, address, statements)
-    builder.verify()
-    builder.bind()
-    statements += builder.calls(program.calls)
-    return make(ENTRY, [address], seq(*statements))
+_RANK_MASK = 0xFFFFFFFF
+_POINTER = 4  # kTVMFFIOpaquePtr
+_ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
 
 
-class _Entry:
-    """The function under construction; addresses are 64-bit integers until a kernel gets them."""
+def entry_text(program: Program, target: CpuTarget) -> str:
+    """``int32 tracejit_main(ptr tuple)`` of a checked program whose kernels are C functions."""
+    declared = [
+        f"declare i32 @{kernel.name}({', '.join(['ptr'] * len(kernel.parameters))})"
+        for kernel in program.kernels
+    ]
+    described = str(target.tvm_unoptimised).replace('"', "\\22")
+    return "\n".join(
+        [
+            f'target triple = "{target.triple}"',
+            *declared,
+            Entry(program).whole(),
+            "!llvm.module.flags = !{!0}",
+            f'!0 = !{{i32 2, !"tvm_target", !"{described}"}}',
+            "",
+        ]
+    )
 
-    def __init__(
-        self, program: Program, packed: bool, address: Expr, statements: list[Stmt]
-    ) -> None:
+
+def entry_statement(program: Program, handles: Mapping[str, int], call: int, address: Expr) -> Stmt:
+    """The same as the body of a function, whose kernels TVM knows by these ``handles``.
+
+    ``call`` is the address of ``TVMFFIFunctionCall``, ``address`` that of the tuple.
+    """
+    entry = _OfHandles(program, handles, call)
+    status = var("status", "int32")
+    called = tirx.call_extern("int32", entry.name, tirx.reinterpret("handle", address))
+    # `return -1`, the only value but 0 that a function may return.
+    fail = Evaluate(tirx.tvm_throw_last_error())
+    body = seq(tirx.Bind(status, called), IfThenElse(status != i32(0), fail, None))
+    return tirx.AttrStmt(0, "pragma_import_llvm", module_text([entry.whole()]), body)
+
+
+class Entry(Procedure):
+    """The function under construction."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(ENTRY, ["tuple"], [], lanes=1)
         self._program = program
-        self._packed = packed
-        self._statements = statements
         self._arguments = len(program.inputs) + len(program.outputs)
-        self._tuple = _memory(address, "int64", statements)
-        self._items = _memory(address + i64(LAYOUT.items), "int64", statements)
-        table = _memory(self._items[i64(0)], "int64", statements)
-        self._table = _memory(_field(table, LAYOUT.data), "int64", statements)
-        self._bases: dict[tuple[Memory, int], Expr] = {}
+        self._items = self.address("%tuple", str(LAYOUT.items))
+        self._table = self._field(self._pointer(self._items, 0), LAYOUT.data)
+        self._bases: dict[tuple[Memory, int], str] = {}
+        self._verify()
+        self._bind()
+        self._run(program.calls)
+
+    def whole(self) -> str:
+        returned = super().whole()
+        return returned.removesuffix("}") + "failed:\n  ret i32 -1\n}"
+
+    # Memory
+
+    def _pointer(self, memory: str, index: int | str) -> str:
+        """The pointer at ``index`` in memory."""
+        at = self._made(f"getelementptr ptr, ptr {memory}, i64 {index}")
+        return self._made(f"load ptr, ptr {at}")
+
+    def _field(self, memory: str, offset: int) -> str:
+        """The pointer at an offset of bytes."""
+        return self._pointer(memory, offset // _WORD)
+
+    def _word(self, memory: str, offset: int) -> str:
+        """The integer at an offset of bytes."""
+        return self.number(memory, offset // _WORD)
 
     @property
     def _passes_workspace(self) -> bool:
         return self._program.workspace_bytes > STACK_BYTES
 
-    def verify(self) -> None:
+    # Control
+
+    def _unless(self, condition: str) -> None:
+        """Fail unless the i1 ``condition`` holds."""
+        (going_on,) = self.fresh("on")
+        self._lines.append(f"  br i1 {condition}, label %{going_on}, label %failed")
+        self.start(going_on)
+
+    def _equal(self, a: str, b: str) -> None:
+        """Fail unless two integers are equal."""
+        self._unless(self.holds("eq", a, b))
+
+    # Arguments
+
+    def _verify(self) -> None:
         """Fail unless every input and output is the array that the table describes."""
         length = 1 + self._arguments + self._passes_workspace
-        position = buffer("position", (1,), "int64")
-        first_record = 1 + len(self._program.constants)
-        index = var("argument")
-        self._statements += [
-            _fail_if(_field(self._tuple, LAYOUT.length) != i64(length)),
-            AllocBuffer(position),
-            store(position, 0, i64(first_record)),
-            For(index, i64(0), i64(self._arguments), SERIAL, self._verify_one(index, position)),
-        ]
+        self._equal(self._word("%tuple", LAYOUT.length), str(length))
+        self._rooms.append("  %position = alloca i64")
+        self._lines.append(f"  store i64 {1 + len(self._program.constants)}, ptr %position")
+        if self._arguments:
+            self.loop(str(self._arguments), self._verify_one)
 
-    def _verify_one(self, index: Expr, position: Buffer) -> Stmt:
-        """Compare one array with its record: dtype, rank and dimensions, from ``position`` on.
+    def _verify_one(self, number: str) -> None:
+        """Compare one array with its record: dtype, rank and dimensions, from the position on.
 
         Outputs must be writable as well.
         """
-        body: list[Stmt] = []
-        array = _memory(self._items[index + i64(1)], "int64", body)
-        record, table = position[0], self._table
-        rank = table[record + i64(1)]
-        wanted = tirx.Select(
-            index < i64(len(self._program.inputs)),
-            i64(C_CONTIGUOUS_AND_ALIGNED),
-            i64(C_CONTIGUOUS_AND_ALIGNED | WRITEABLE),
-        )
-        dimension = var("dimension")
+        array = self._pointer(self._items, self.sum(number, "1"))
+        position = self.number("%position", 0)
+        record = self._made(f"getelementptr i64, ptr {self._table}, i64 {position}")
+        rank = self.number(record, 1)
+        flags = self._word(array, LAYOUT.flags)
+        is_input = self.holds("slt", number, str(len(self._program.inputs)))
+        of_inputs = str(C_CONTIGUOUS_AND_ALIGNED)
+        of_outputs = str(C_CONTIGUOUS_AND_ALIGNED | WRITEABLE)
+        wanted = self.chosen(is_input, "i64", of_inputs, of_outputs)
         # The type comes first: only of an ndarray may the other fields be read.
-        body.append(_fail_if(_field(array, LAYOUT.type) != table[i64(0)]))
-        body.append(_fail_if(_field(array, LAYOUT.dtype) != table[record]))
-        body.append(_fail_if((_field(array, LAYOUT.rank) & i64(0xFFFFFFFF)) != rank))
-        body.append(_fail_if((_field(array, LAYOUT.flags) & wanted) != wanted))
-        dimensions = _memory(_field(array, LAYOUT.dimensions), "int64", body)
-        differs = dimensions[dimension] != table[record + i64(2) + dimension]
-        body.append(For(dimension, i64(0), rank, SERIAL, _fail_if(differs)))
-        body.append(store(position, 0, record + i64(2) + rank))
-        return seq(*body)
+        self._equal(self._word(array, LAYOUT.type), self.number(self._table, 0))
+        self._equal(self._word(array, LAYOUT.dtype), self.number(record, 0))
+        known = self._made(f"and i64 {self._word(array, LAYOUT.rank)}, {_RANK_MASK}")
+        self._equal(known, rank)
+        self._equal(self._made(f"and i64 {flags}, {wanted}"), wanted)
+        dimensions = self._field(array, LAYOUT.dimensions)
+        described = self._made(f"getelementptr i64, ptr {record}, i64 2")
 
-    def bind(self) -> None:
-        """Name the address of everything that an argument of a kernel can lie in."""
+        def compare(dimension: str) -> None:
+            self._equal(self.number(dimensions, dimension), self.number(described, dimension))
+
+        self.when(self.holds("ne", rank, "0"), lambda: self.loop(rank, compare))
+        following = self.sum(self.sum(position, "2"), rank)
+        self._lines.append(f"  store i64 {following}, ptr %position")
+
+    def _bind(self) -> None:
+        """Find the address of everything that an argument of a kernel can lie in."""
         program = self._program
         for index in range(len(program.inputs)):
-            self._bases[Memory.INPUT, index] = self._item(1 + index)
+            self._bases[Memory.INPUT, index] = self._data(1 + index)
         for index in range(len(program.outputs)):
-            self._bases[Memory.OUTPUT, index] = self._item(1 + len(program.inputs) + index)
+            self._bases[Memory.OUTPUT, index] = self._data(1 + len(program.inputs) + index)
         for index in range(len(program.constants)):
-            self._bases[Memory.CONSTANT, index] = self._named(self._table[i64(1 + index)])
+            self._bases[Memory.CONSTANT, index] = self._pointer(self._table, 1 + index)
         if program.workspace_bytes:
             self._bases[Memory.WORKSPACE, 0] = self._workspace()
 
-    def _item(self, index: int) -> Expr:
-        array = _memory(self._items[i64(index)], "int64", self._statements)
-        return self._named(_field(array, LAYOUT.data))
+    def _data(self, item: int) -> str:
+        return self._field(self._pointer(self._items, item), LAYOUT.data)
 
-    def _workspace(self) -> Expr:
-        if self._passes_workspace:
-            address = self._item(1 + self._arguments)
-        else:
-            memory = buffer("workspace", (self._program.workspace_bytes + ALIGNMENT,), "uint8")
-            self._statements.append(AllocBuffer(memory))
-            address = tirx.reinterpret("int64", memory.data)
-        return self._named((address + i64(ALIGNMENT - 1)) & i64(-ALIGNMENT))
+    def _workspace(self) -> str:
+        if not self._passes_workspace:
+            size = self._program.workspace_bytes
+            self._rooms.append(f"  %workspace = alloca [{size} x i8], align {ALIGNMENT}")
+            return "%workspace"
+        start = self._made(f"ptrtoint ptr {self._data(1 + self._arguments)} to i64")
+        aligned = self._made(f"and i64 {self.sum(start, str(ALIGNMENT - 1))}, {-ALIGNMENT}")
+        return self._made(f"inttoptr i64 {aligned} to ptr")
 
-    def _named(self, value: Expr) -> Expr:
-        name = var("at")
-        self._statements.append(tirx.Bind(name, value))
-        return name
+    def _place(self, argument: Argument) -> str:
+        return self.address(self._bases[argument.memory, argument.index], str(argument.offset))
 
-    def _address(self, argument: Argument) -> Expr:
-        base = self._bases[argument.memory, argument.index]
-        return base + i64(argument.offset) if argument.offset else base
+    # Steps
 
-    def calls(self, nodes: Sequence[Node]) -> list[Stmt]:
-        statements: list[Stmt] = []
+    def _run(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if isinstance(node, Call):
-                statements += self._call(node)
+                pointers = [self._place(argument) for argument in node.arguments]
+                status = self._called(node.kernel, pointers)
+                self._unless(self._made(f"icmp eq i32 {status}, 0"))
             elif isinstance(node, Loop):
-                statements += self._loop(node)
+                self._loop(node)
             else:
-                statements += self._branch(node)
-        return statements
+                self._branch(node)
 
-    def _call(self, call: Call) -> list[Stmt]:
-        pointers = [tirx.reinterpret("handle", self._address(a)) for a in call.arguments]
-        if self._packed:
-            return [Evaluate(tirx.call_packed(call.kernel, *pointers))]
-        status = var("status", "int32")
-        return [
-            tirx.Bind(status, tirx.call_extern("int32", call.kernel, *pointers)),
-            _fail_if(status != i32(0)),
-        ]
+    def _called(self, kernel: str, pointers: Sequence[str]) -> str:
+        """Call a kernel; the text of its status."""
+        return self._made(f"call i32 @{kernel}({', '.join(f'ptr {p}' for p in pointers)})")
 
-    def _loop(self, loop: Loop) -> list[Stmt]:
-        before = self.calls(loop.condition)
-        predicate = _memory(self._address(loop.predicate), "uint8", before)
-        body = self.calls(loop.body) + self.calls(loop.condition)
-        holds = predicate[i64(0)] != tirx.const(0, "uint8")
-        return [*before, While(holds, seq(*body))]
+    def _loop(self, loop: Loop) -> None:
+        again, body, done = self.fresh("again", "body", "done")
+        self.jump(again)
+        self.start(again)
+        self._run(loop.condition)
+        holds = self._made(f"load i8, ptr {self._place(loop.predicate)}")
+        is_done = self._made(f"icmp eq i8 {holds}, 0")
+        self._lines.append(f"  br i1 {is_done}, label %{done}, label %{body}")
+        self.start(body)
+        self._run(loop.body)
+        self.jump(again)
+        self.start(done)
 
-    def _branch(self, branch: Branch) -> list[Stmt]:
-        statements: list[Stmt] = []
-        selector = _memory(self._address(branch.selector), "int32", statements)
-        bodies = [seq(*self.calls(nodes), Evaluate(i32(0))) for nodes in branch.branches]
-        chosen = bodies[-1]
-        for number, body in reversed(list(enumerate(bodies[:-1]))):
-            chosen = IfThenElse(selector[i64(0)] == i32(number), body, chosen)
-        return [*statements, chosen]
-
-
-def _memory(address: Expr, dtype: str, statements: list[Stmt]) -> Buffer:
-    """What lies at an address, as a buffer of ``dtype``; its declaration goes to ``statements``."""
-    pointer = tirx.Var("pointer", PointerType(PrimType(dtype)))
-    item = DataType(dtype).itemsize
-    whole = tirx.decl_buffer((_UNBOUNDED,), dtype, name="memory", data=pointer, data_alignment=item)
-    value = tirx.reinterpret(PointerType(PrimType(dtype)), address)
-    statements += [tirx.Bind(pointer, value), DeclBuffer(whole, data=pointer)]
-    return whole
+    def _branch(self, branch: Branch) -> None:
+        selector = self._made(f"load i32, ptr {self._place(branch.selector)}")
+        *numbered, last = labels = self.fresh(*["branch"] * len(branch.branches))
+        (done,) = self.fresh("done")
+        cases = " ".join(f"i32 {number}, label %{label}" for number, label in enumerate(numbered))
+        self._lines.append(f"  switch i32 {selector}, label %{last} [ {cases} ]")
+        for label, nodes in zip(labels, branch.branches, strict=True):
+            self.start(label)
+            self._run(nodes)
+            self.jump(done)
+        self.start(done)
 
 
-def _field(words: Buffer, offset: int) -> Expr:
-    return words[i64(offset // _WORD)]
+class _OfHandles(Entry):
+    """An entry that calls kernels through TVM."""
 
+    def __init__(self, program: Program, handles: Mapping[str, int], call: int) -> None:
+        self._handles = handles
+        self._call = call
+        super().__init__(program)
 
-def _fail_if(condition: Expr) -> Stmt:
-    return IfThenElse(condition, _FAIL, None)
+    def _called(self, kernel: str, pointers: Sequence[str]) -> str:
+        given, made = self.fresh("%given", "%made")
+        self._rooms.append(f"  {given} = alloca [{len(pointers)} x {_ANY}]")
+        self._rooms.append(f"  {made} = alloca {_ANY}")
+        self._lines.append(f"  store {_ANY} zeroinitializer, ptr {made}")
+        for number, pointer in enumerate(pointers):
+            kind = self.address(given, str(2 * _WORD * number))
+            self._lines.append(f"  store i64 {_POINTER}, ptr {kind}")
+            value = self.address(given, str(2 * _WORD * number + _WORD))
+            self._lines.append(f"  store ptr {pointer}, ptr {value}")
+        handle, call = (
+            f"inttoptr (i64 {word} to ptr)" for word in (self._handles[kernel], self._call)
+        )
+        arguments = f"ptr {handle}, ptr {given}, i32 {len(pointers)}, ptr {made}"
+        return self._made(f"call i32 {call}({arguments})")

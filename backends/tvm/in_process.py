@@ -12,6 +12,11 @@ import tvm_ffi
 
 from tracejit.backends.abi import ENTRY
 from tracejit.backends.scratch import ROOM_BYTES
+from tracejit.backends.tvm.codegen import compile_entry_in_process
+from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.entry import entry_statement
+from tracejit.backends.tvm.program import Program
+from tracejit.backends.tvm.tir import var
 
 
 @functools.cache
@@ -36,12 +41,18 @@ def warn_of_missing_room() -> None:
     )
 
 
-def imported(modules: Sequence[Any]) -> Callable[[int], int]:
-    """The entry of a program whose functions TVM finds by name: kernels first, the entry last."""
-    *kernels, last = modules
-    for module in kernels:
-        last.import_module(module)
-    return _Entry(last[ENTRY])
+def entry_of(program: Program, modules: Sequence[Any], target: CpuTarget) -> Callable[[int], int]:
+    """The entry of a program whose kernels are the functions of some TVM modules."""
+    functions = {
+        kernel.name: next(m for m in modules if m.implements_function(kernel.name))[kernel.name]
+        for kernel in program.kernels
+    }
+    handles = {name: function.__chandle__() for name, function in functions.items()}
+    call = ctypes.cast(tvm_ffi.LIB.TVMFFIFunctionCall, ctypes.c_void_p).value or 0
+    address = var("address")
+    body = entry_statement(program, handles, call, address)
+    made = compile_entry_in_process(body, address, target)
+    return _Entry(made[ENTRY], [*functions.values()])
 
 
 class _Entry:
@@ -50,8 +61,8 @@ class _Entry:
     TVM's own call would turn a failure into an exception, which the program's caller decides on.
     """
 
-    def __init__(self, function: Any) -> None:
-        self._function = function
+    def __init__(self, function: Any, called: Sequence[Any]) -> None:
+        self._functions = function, called  # which live as long
         self._handle = ctypes.c_void_p(function.__chandle__())
         self._call = tvm_ffi.LIB.TVMFFIFunctionCall
 

@@ -131,7 +131,7 @@ def entry(cache: DiskCache, program: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("keep", [0, 1, 100, 4096, -1, -100])
+@pytest.mark.parametrize("keep", [0, 1, 100, 1024, -1, -100])
 def test_a_truncated_entry_is_removed(cache: DiskCache, program: bytes, keep: int) -> None:
     path = entry(cache, program[:keep])
     assert cache.find("a") is None
@@ -139,7 +139,7 @@ def test_a_truncated_entry_is_removed(cache: DiskCache, program: bytes, keep: in
     assert works(cache.add("a", program))
 
 
-@pytest.mark.parametrize("position", [0, 24, 1000, 5000, -200, -50, -40, -1])
+@pytest.mark.parametrize("position", [0, 24, 500, 1500, -200, -50, -40, -1])
 def test_a_damaged_entry_is_removed(cache: DiskCache, program: bytes, position: int) -> None:
     damaged = bytearray(program)
     damaged[position] ^= 0x10

@@ -151,9 +151,9 @@ class Procedure(Function):
         self.jump(done)
         self.start(done)
 
-    def called(self, arguments: Sequence[Expr]) -> Stmt:
-        """A call, pointers before integers, with the text of the procedure."""
-        text = "\n".join(
+    def whole(self) -> str:
+        """The text of the procedure."""
+        return "\n".join(
             [
                 f"define i32 @{self.name}({', '.join(self._parameters)}) {{",
                 "entry:",
@@ -163,5 +163,8 @@ class Procedure(Function):
                 "}",
             ]
         )
+
+    def called(self, arguments: Sequence[Expr]) -> Stmt:
+        """A call, pointers before integers, with the text of the procedure."""
         call = Evaluate(tirx.call_extern("int32", self.name, *arguments))
-        return tirx.AttrStmt(0, "pragma_import_llvm", module_text([text]), call)
+        return tirx.AttrStmt(0, "pragma_import_llvm", module_text([self.whole()]), call)
