@@ -32,6 +32,9 @@ _MOST_RANGES = 8
 _SPLIT_BYTES = 1 << 20
 """Results of at most this size have their sums split."""
 
+_LINE_BYTES = 64
+"""Bytes that a load takes from the first-level cache at once."""
+
 _PARALLEL_CYCLES = 1 << 15
 """Work below which waking other threads does not pay."""
 
@@ -223,8 +226,9 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
         features = choice.box[1]
         last = problem.axes[-1]
         gather = 1 if last.stride == 1 or in_planes(last, choice.lanes) else choice.lanes
-        loads = features + count / features * choice.vectors * gather
-    step = max(sums / 2, (loads + 1) / 2, 4) + 0.5
+        loads = features + count / features * choice.vectors * gather * _lines(problem, choice)
+    # Loads that there is time for are not quite free.
+    step = max(sums / 2, (loads + 1) / 2, 4) + 0.5 + loads / 64
     tiles = math.prod(ceil_div(e, t) for e, t in zip(rows, choice.box, strict=True))
     tiles *= ceil_div(columns, choice.columns)
     groups = 1 if choice.across is Across.GROUPS else problem.groups
@@ -233,6 +237,12 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
     results = problem.batch * problem.groups * problem.out_features * problem.results * parts
     cycles = tiles * groups * products * step + results * _storing(problem, choice)
     return cycles + _filling(problem, choice)
+
+
+def _lines(problem: Correlation, choice: _RegisterTile) -> float:
+    """What it costs to load a vector that begins anywhere: the more, the more often it lies in two
+    cache lines."""
+    return 1 + 1.5 * (choice.lanes - 1) * problem.arithmetic.itemsize / _LINE_BYTES
 
 
 def _filling(problem: Correlation, choice: _RegisterTile) -> float:
