@@ -136,12 +136,17 @@ class Tile:
     def _unrolled(
         self, body: Callable[[Expr, Expr, Expr], Stmt], lane_dtype: str = "int32"
     ) -> Stmt:
+        """``body(row, vector, lane)`` of all sums.
+
+        Vectors side by side are one, as wide as a power of two of them, whose lanes are counted
+        from the first: TVM and LLVM have one operation to work on where the processor has several.
+        """
+
+        def some(a: Expr, first: int, count: int) -> Stmt:
+            return vector(count * self.lanes, lambda v: body(a, i32(first), v), dtype=lane_dtype)
+
         def row(a: Expr) -> Stmt:
-            return loop(
-                self.vectors,
-                lambda u: vector(self.lanes, lambda v: body(a, u, v), dtype=lane_dtype),
-                UNROLLED,
-            )
+            return seq([some(a, *each) for each in pieces(self.vectors, self.vectors)])
 
         return loop(self.rows, row, UNROLLED)
 
