@@ -33,6 +33,7 @@ from tracejit.ops.layout import (
     SLICE,
     TRANSPOSE,
 )
+from tracejit.ops.linalg import CHOLESKY
 from tracejit.ops.reduction import REDUCE
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
@@ -57,7 +58,14 @@ _WIDE = frozenset({ElementType.F64, ElementType.C128})
 _HOT = 1 << 19
 # Nor do they save anything where emission writes vectors itself and values have one part: there
 # they take a quarter of the time to build.
-_IN_VECTORS = {CONV_GENERAL_DILATED, DOT_GENERAL, BOUNDED_DOT, REDUCE, *_MOVING} - {REV}
+_IN_VECTORS = {
+    BOUNDED_DOT,
+    CHOLESKY,
+    CONV_GENERAL_DILATED,
+    DOT_GENERAL,
+    REDUCE,
+    *_MOVING,
+} - {REV}
 _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.F8E4M3FN,
     ElementType.F8E5M2,

@@ -11,15 +11,17 @@ from collections.abc import Callable
 
 from tvm import DataType
 
+from tracejit.backends.tvm.kernels.access import reading, writing
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tile import as_written, not_repeated, vector
 from tracejit.backends.tvm.kernels.tiling import ceil_div
 from tracejit.backends.tvm.tir import (
     UNROLLED,
     AllocBuffer,
     Buffer,
     Expr,
+    IfThenElse,
     Stmt,
     buffer,
     const,
@@ -35,6 +37,9 @@ BLOCK = 32
 
 _VECTORS = 2
 """Vectors in a row of a strip."""
+
+_FEW = 4
+"""Rows that are solved for together: more would be a triangle of statements."""
 
 _SQUARE = 16
 """Rows and columns that are copied at a time, so that either may be what lies together."""
@@ -81,17 +86,13 @@ class Blocks:
             return store(self.memory, [copy, i, j], value)
 
         def copied(i0: Expr, rows: Expr, first: Expr, last: Expr, at: int, given: Element) -> Stmt:
-            def square(j0: Expr) -> Stmt:
-                return loop(
-                    rows,
-                    lambda i: loop(
-                        tirx.min(i32(_SQUARE), last - j0),
-                        lambda j: put(i0 + i, at + j0 + j, given(i0 + i, j0 + j)),
-                    ),
-                )
-
-            squares = (last - first + (_SQUARE - 1)) // _SQUARE
-            return loop(squares, lambda q: square(first + q * _SQUARE))
+            access, _ = reading(given, 2, "int32")
+            return self._rectangle(
+                (i0, rows),
+                (first, last),
+                access.walks(0) and not access.walks(1),
+                lambda i, j: put(i, at + j, given(i, j)),
+            )
 
         def cleared(i: Expr, start: int, end: int) -> Stmt:
             return loop(end - start, lambda j: put(i, start + j, zero))
@@ -107,7 +108,7 @@ class Blocks:
             made = [copied(i0, rows, first, last, 0, matrix)]
             if right is not None:
                 made.append(copied(i0, rows, i32(0), i32(self.columns), self.begin, right))
-            made.append(loop(rows, lambda i: padded(i0 + i)))
+            made.append(as_written(rows, lambda i: padded(i0 + i)))
             return made
 
         def added(i: Expr) -> list[Stmt]:
@@ -116,30 +117,62 @@ class Blocks:
 
         return seq(
             self.shared(ceil_div(n, _SQUARE), band),
-            loop(self.begin - n, added),
+            as_written(self.begin - n, added),
         )
 
     def give(self, put: Callable[[Expr, Expr], Stmt], columns: int) -> Stmt:
         """``put(i, j)`` for all rows and so many columns, in an order that suits either."""
         n = self.size
-
-        def square(i0: Expr, j0: Expr) -> Stmt:
-            return loop(
-                tirx.min(i32(_SQUARE), n - i0),
-                lambda i: loop(tirx.min(i32(_SQUARE), columns - j0), lambda j: put(i0 + i, j0 + j)),
-            )
+        access = writing(lambda i, j, _: put(i, j), 2, const(0.0, self.dtype), "int32")
+        turned = access.walks(0) and not access.walks(1)
 
         def band(number: Expr) -> Stmt:
-            return loop(ceil_div(columns, _SQUARE), lambda q: square(number * _SQUARE, q * _SQUARE))
+            i0 = number * _SQUARE
+            rows = tirx.min(i32(_SQUARE), n - i0)
+            return self._rectangle((i0, rows), (i32(0), i32(columns)), turned, put)
 
         return self.shared(ceil_div(n, _SQUARE), band)
+
+    def _rectangle(
+        self,
+        rows: tuple[Expr, Expr],
+        columns: tuple[Expr, Expr],
+        turned: bool,
+        body: Callable[[Expr, Expr], Stmt],
+    ) -> Stmt:
+        """``body(i, j)`` of rows (from, how many) and columns (from, to), in vectors.
+
+        They lie along rows; where these are ``turned``, along columns, if all rows are there.
+        """
+        (top, height), (first, end) = rows, columns
+
+        def row(r: Expr) -> list[Stmt]:
+            whole = (end - first) // _SQUARE
+            i, rest = top + r, first + whole * _SQUARE
+            return [
+                as_written(
+                    whole,
+                    lambda q: vector(_SQUARE, lambda v: body(i, first + q * _SQUARE + v)),
+                ),
+                loop(end - rest, lambda j: body(i, rest + j)),
+            ]
+
+        def column(c: Expr) -> Stmt:
+            j = first + c
+            return IfThenElse(
+                height == _SQUARE,
+                vector(_SQUARE, lambda v: body(top + v, j)),
+                as_written(height, lambda r: body(top + r, j)),
+            )
+
+        return as_written(end - first, column) if turned else as_written(height, row)
 
     def shared(self, total: int, body: Callable[[Expr], Stmt | list[Stmt]]) -> Stmt:
         """``body(number)`` of ``total`` pieces of work, neighbours by the same worker."""
 
         def worker(w: Expr) -> Stmt:
             first, count = share(w, total, self.workers)
-            return loop(count, lambda i: body(first + i))
+            return as_written(count, lambda i: body(first + i))
 
         return on_workers(self.workers, worker)
 
@@ -149,13 +182,13 @@ class Blocks:
 
         def worker(w: Expr) -> Stmt:
             mine = (count - w + (self.workers - 1)) // self.workers
-            return loop(mine, lambda i: body(first + (w + i * self.workers) * self.strip))
+            return as_written(mine, lambda i: body(first + (w + i * self.workers) * self.strip))
 
         return on_workers(self.workers, worker)
 
     def in_vectors(self, first: Expr, end: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
         """``body(column)`` of columns that are whole vectors."""
-        return loop(
+        return as_written(
             (end - first) // self.lanes,
             lambda q: vector(self.lanes, lambda v: body(first + q * self.lanes + v)),
         )
@@ -178,6 +211,7 @@ class Blocks:
             top = first + t * self.tile
             return self._tile(
                 copy,
+                self.tile,
                 lambda a: top + a,
                 column,
                 vectors,
@@ -186,7 +220,7 @@ class Blocks:
                 right,
             )
 
-        return loop((end - first) // self.tile, tile)
+        return as_written((end - first) // self.tile, tile)
 
     def substitute(
         self,
@@ -204,10 +238,13 @@ class Blocks:
         all p < i, and then what ``finish(value, i)`` makes of that.
         """
 
+        rows = _FEW
+
         def tile(g: Expr) -> Stmt:
-            begin = g * self.tile
+            begin = g * rows
             return self._tile(
                 copy,
+                rows,
                 lambda a: place(begin + a),
                 column,
                 vectors,
@@ -218,11 +255,12 @@ class Blocks:
                 None if finish is None else lambda value, a: finish(value, begin + a),
             )
 
-        return loop(count // self.tile, tile)
+        return as_written(count // rows, tile)
 
     def _tile(
         self,
         copy: Expr,
+        rows: int,
         place: Row,
         column: Expr,
         vectors: int,
@@ -233,27 +271,19 @@ class Blocks:
         finish: Callable[[Expr, Expr], Expr] | None = None,
     ) -> Stmt:
         """A register tile through the subtraction of products, and of its own rows ``within``."""
-        memory, lanes = self.memory, self.lanes
-        sums = buffer("sums", (self.tile, vectors, lanes), self.dtype, scope="local")
+        memory, width = self.memory, vectors * self.lanes
+        sums = buffer("sums", (rows, width), self.dtype, scope="local")
 
-        def across(a: Expr, body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
-            return loop(
-                vectors,
-                lambda u: vector(lanes, lambda v: body(u, v, column + u * lanes + v)),
-                UNROLLED,
-            )
+        def across(body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+            return vector(width, lambda v: body(v, column + v))
 
-        def each(body: Callable[[Expr, Expr, Expr, Expr], Stmt]) -> Stmt:
-            return loop(
-                self.tile,
-                lambda a: across(a, lambda u, v, x: body(a, u, v, x)),
-                UNROLLED,
-            )
+        def each(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+            return loop(rows, lambda a: across(lambda v, x: body(a, v, x)), UNROLLED)
 
         def product(k: Expr) -> Stmt:
             return each(
-                lambda a, u, v, x: store(
-                    sums, [a, u, v], sums[a, u, v] - left(a, k) * memory[copy, right(k), x]
+                lambda a, v, x: store(
+                    sums, [a, v], sums[a, v] - left(a, k) * memory[copy, right(k), x]
                 )
             )
 
@@ -262,25 +292,20 @@ class Blocks:
             row = i32(a)
             made = [
                 across(
-                    row,
-                    lambda u, v, x, p=p: store(  # type: ignore[misc]
-                        sums, [row, u, v], sums[row, u, v] - within(row, i32(p)) * sums[p, u, v]
+                    lambda v, x, p=p: store(  # type: ignore[misc]
+                        sums, [row, v], sums[row, v] - within(row, i32(p)) * sums[p, v]
                     ),
                 )
                 for p in range(a)
             ]
             if finish is not None:
-                made.append(
-                    across(
-                        row, lambda u, v, x: store(sums, [row, u, v], finish(sums[row, u, v], row))
-                    )
-                )
+                made.append(across(lambda v, x: store(sums, [row, v], finish(sums[row, v], row))))
             return made
 
         return seq(
             AllocBuffer(sums),
-            each(lambda a, u, v, x: store(sums, [a, u, v], memory[copy, place(a), x])),
-            loop(depth, product),
-            [s for a in range(self.tile) for s in own(a)] if within is not None else [],
-            each(lambda a, u, v, x: store(memory, [copy, place(a), x], sums[a, u, v])),
+            each(lambda a, v, x: store(sums, [a, v], memory[copy, place(a), x])),
+            not_repeated(depth, product),
+            [s for a in range(rows) for s in own(a)] if within is not None else [],
+            each(lambda a, v, x: store(memory, [copy, place(a), x], sums[a, v])),
         )

@@ -13,7 +13,7 @@ from tracejit.backends.tvm.kernels.blocked import BLOCK, Blocks
 from tracejit.backends.tvm.kernels.elimination import General
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tile import as_written, vector
 from tracejit.backends.tvm.kernels.triangular import Factors, Systems
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import (
@@ -83,7 +83,7 @@ def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> Work:
                 ),
             )
 
-        return loop(blocks.blocks, block)
+        return as_written(blocks.blocks, block)
 
     def one(b: Expr, copy: Expr) -> Stmt:
         return seq(
@@ -188,7 +188,7 @@ def cholesky_factors_by_blocks(factors: Factors, machine: Machine) -> Work:
             AllocBuffer(number),
             store(fails, copy, i32(0)),
             blocks.take(copy, "upper", lambda i, j: factors.matrix(b, i, j)),
-            loop(blocks.blocks, lambda n: block(copy, n)),
+            as_written(blocks.blocks, lambda n: block(copy, n)),
             blocks.give(put, factors.size),
         )
 
@@ -240,7 +240,7 @@ class _General:
                 lambda i, j: systems.matrix(b, i, j),
                 lambda i, j: systems.right(b, i, j),
             ),
-            loop(blocks.blocks, lambda n: self._block(copy, n * BLOCK)),
+            as_written(blocks.blocks, lambda n: self._block(copy, n * BLOCK)),
         ]
         if product is not None:
             return seq(*eliminated, product.end(b, self._fails[copy] != 0))
@@ -267,7 +267,7 @@ class _General:
             )
 
         return seq(
-            loop(panels, one),
+            as_written(panels, one),
             blocks.strips(top + BLOCK, lambda column: self._rest(copy, top, BLOCK, column, 2)),
         )
 
@@ -346,8 +346,8 @@ class _General:
                 store(memory, [copy, i, k], number[first]),
             ]
 
-        def eliminate(factor: Callable[[Expr], Expr]) -> Stmt:
-            return loop(rows, lambda i: take_off(k + 1 + i, factor(memory[copy, k + 1 + i, k])))
+        def divide(i: Expr) -> Stmt:
+            return store(memory, [copy, i, k], tirx.div(memory[copy, i, k], diagonal))
 
         diagonal = memory[copy, k, k]
         # A factor is made by multiplication unless the reciprocal might be infinite.
@@ -370,12 +370,15 @@ class _General:
             ),
             *self._multiplied(diagonal, chosen[first] != k),
             AllocBuffer(inverse),
-            store(inverse, first, tirx.div(const(1.0, dtype), diagonal)),
             IfThenElse(
                 greatest[first] > const(_SMALL[dtype], dtype),
-                eliminate(lambda value: value * inverse[first]),
-                eliminate(lambda value: tirx.div(value, diagonal)),
+                store(inverse, first, tirx.div(const(1.0, dtype), diagonal)),
+                seq(
+                    as_written(rows, lambda i: divide(k + 1 + i)),
+                    store(inverse, first, const(1.0, dtype)),
+                ),
             ),
+            loop(rows, lambda i: take_off(k + 1 + i, memory[copy, k + 1 + i, k] * inverse[first])),
         ]
 
     def _multiplied(self, pivot: Expr, exchanged: Expr) -> list[Stmt]:
@@ -413,7 +416,7 @@ class _General:
                 ),
             )
 
-        return loop(blocks.blocks, block)
+        return as_written(blocks.blocks, block)
 
 
 _SMALL = {"float32": 1e-37, "float64": 1e-307}

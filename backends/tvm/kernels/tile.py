@@ -8,10 +8,10 @@ from where finished numbers are handed on row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts
-from tracejit.backends.tvm.mathematics import opaque
+from tracejit.backends.tvm.mathematics import kept, once, opaque
 from tracejit.backends.tvm.tir import (
     UNROLLED,
     VECTORIZED,
@@ -22,6 +22,8 @@ from tracejit.backends.tvm.tir import (
     i32,
     loop,
     seq,
+    tirx,
+    var,
 )
 
 
@@ -157,6 +159,36 @@ def rolled(extent: int, body: Callable[[Expr], Stmt]) -> Stmt:
     For what takes longer to compile, step by step, than it ever runs.
     """
     return body(i32(0)) if extent == 1 else loop(opaque(i32(extent), "int32"), body)
+
+
+def as_written(extent: int | Expr, body: Callable[[Expr], Stmt | Sequence[Stmt]]) -> Stmt:
+    """``body(i)`` for ``extent`` i, in a loop that LLVM leaves as it is.
+
+    It is not unrolled, nor are addresses strength-reduced, which takes most of the time to compile
+    it; where a body is more than a few instructions, that costs nothing.
+    """
+    return _with_index(extent, body, kept)
+
+
+def not_repeated(extent: int | Expr, body: Callable[[Expr], Stmt | Sequence[Stmt]]) -> Stmt:
+    """``body(i)`` for ``extent`` i, in a loop that LLVM does not unroll, for short bodies."""
+    return _with_index(extent, body, once)
+
+
+def _with_index(
+    extent: int | Expr,
+    body: Callable[[Expr], Stmt | Sequence[Stmt]],
+    through: Callable[[Expr, str], Expr],
+) -> Stmt:
+    """A loop whose index is what ``through`` makes of it."""
+    if isinstance(extent, int) and extent == 1:
+        return loop(extent, body)
+
+    def inside(i: Expr) -> list[Stmt]:
+        index = var("index", "int32")
+        return [tirx.Bind(index, through(i, "int32")), seq(body(index))]
+
+    return loop(extent, inside)
 
 
 def pieces(extent: int, lanes: int) -> list[tuple[int, int]]:

@@ -74,6 +74,8 @@ higher_rank = binary("higher_rank", ranks.higher_rank)
 population_count = unary("population_count", bits.population_count)
 clz = unary("clz", bits.clz)
 opaque = unary("opaque", bits.opaque)
+kept = unary("kept", bits.kept)
+once = unary("once", bits.once)
 threefry = operation("threefry", generators.threefry, arity=4, returns="uint64")
 philox_low = operation("philox_low", generators.philox_low, arity=6, returns="uint64")
 philox_high = operation("philox_high", generators.philox_high, arity=6, returns="uint64")
@@ -100,6 +102,7 @@ __all__ = [
     "floor",
     "higher_rank",
     "is_finite",
+    "kept",
     "link",
     "log",
     "log1p",
@@ -110,6 +113,7 @@ __all__ = [
     "maximum_of_rank",
     "min",
     "minimum_of_rank",
+    "once",
     "opaque",
     "philox_high",
     "philox_low",

@@ -53,6 +53,10 @@ class Function:
         self._lines.append(f"  {name} = {instruction}")
         return Value(self, kind, name)
 
+    def act(self, instruction: str) -> None:
+        """Append an instruction that makes no value."""
+        self._lines.append(f"  {instruction}")
+
     def call(self, kind: Kind, intrinsic: str, *operands: Value | str) -> Value:
         """Append a call of an LLVM intrinsic; text operands stand for immediate arguments."""
         arguments = ", ".join(o if isinstance(o, str) else o.typed for o in operands)
