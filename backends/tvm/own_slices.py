@@ -15,42 +15,19 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.bounded import bounds_of
 from tracejit.backends.tvm.counted_loops import CountedLoop, place_of
+from tracejit.backends.tvm.side_by_side import Lanes, RefusedError, SideBySide, is_within
 from tracejit.batching.batch import Batched, applied
 from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
-from tracejit.ops.dimensions import moved
-from tracejit.ops.element_types import convert_element_type
-from tracejit.ops.elementwise import SELECT, select
+from tracejit.ops.elementwise import SELECT
 from tracejit.ops.layout import (
     DYNAMIC_SLICE,
     DYNAMIC_UPDATE_SLICE,
     RESHAPE,
     SLICE,
-    broadcast_in_dim,
-    dynamic_slice,
-    dynamic_update_slice,
-    reshape,
-    rev,
 )
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.counters import Affine, counting, least
-
-
-class RefusedError(Exception):
-    """The steps of a loop depend on each other, or it is not known that they do not."""
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The steps side by side: ``count`` of them, at which the counter is ``first`` and up.
-
-    Of those with a ``mask``, pred[count], some are no steps.
-    """
-
-    first: Affine
-    count: int
-    mask: Instruction | None = None
-
 
 Range = tuple[Affine, Affine] | None
 """Places from the first up to, not with, the second; None where they are not known."""
@@ -78,6 +55,7 @@ class OwnSlices:
 
     def __init__(self, loop: CountedLoop, lanes: Lanes, order: Iterable[Instruction]) -> None:
         self._loop, self._lanes = loop, lanes
+        self._beside = SideBySide(loop, lanes)
         self._users: dict[Instruction, list[Instruction]] = {}
         for instruction in order:
             for operand in instruction.operands:
@@ -112,29 +90,15 @@ class OwnSlices:
 
     def _own(self, number: int, versions: Sequence[Instruction]) -> _Own | None:
         """The dimension along which each step writes at its own place."""
-        counter = self._loop.number
         for dimension in range(versions[0].array_shape.rank):
             places = [place_of(write.operands[2 + dimension]) for write in versions[1:]]
             sizes = {w.operands[1].array_shape.dimensions[dimension] for w in versions[1:]}
             place = places[0]
             if place is None or sizes != {1} or any(other != place for other in places):
                 continue
-            if abs(place.terms.get(counter, 0)) == 1 and self._fits(
-                place, versions[0].array_shape.dimensions[dimension]
-            ):
+            if self._beside.fits(place, versions[0].array_shape.dimensions[dimension]):
                 return _Own(number, versions, dimension, place)
         return None
-
-    def _at(self, place: Affine, lane: int) -> Affine:
-        """A place at the step that is number ``lane``."""
-        by = place.terms.get(self._loop.number, 0)
-        rest = place.plus(self._loop.place, -by)
-        return rest.plus(self._lanes.first, by).plus(Affine(by * lane))
-
-    def _fits(self, place: Affine, size: int) -> bool:
-        """Whether a place lies within a dimension in all lanes."""
-        ends = (self._at(place, 0), self._at(place, self._lanes.count - 1))
-        return all(_is_within(end, end.plus(Affine(1)), size) for end in ends)
 
     def _is_own(self, read: Instruction, own: _Own) -> bool:
         if read.op is not DYNAMIC_SLICE or read.array_shape.dimensions[own.dimension] != 1:
@@ -188,92 +152,16 @@ class OwnSlices:
         """A slice, or an array with slices written to it, of all steps, where they lie together."""
         own = self._owners.get(instruction)
         if own is not None:
-            return Batched(self._written(instruction, operands, own), False)
-        if instruction.op is SLICE and instruction in self._before:
-            own = self._owners[instruction.operands[0]]
-            attributes = instruction.attributes
-            source = instruction.source
-            array = (self._loop.init[own.part],)
-            made = Instruction(SLICE, array, instruction.shape, attributes, source)
-            return Batched(made, False)
-        if instruction.op is not DYNAMIC_SLICE or operands[0].is_batched:
-            return None
-        own = self._owners.get(instruction.operands[0])
-        if own is not None and instruction not in self._before:
-            return self._read(instruction, operands, own.dimension, own.place)
-        if own is not None:
-            operands = [Batched(self._loop.init[own.part], False), *operands[1:]]
-        moving = [d for d, start in enumerate(operands[1:]) if start.is_batched]
-        if len(moving) == 1 and instruction.array_shape.dimensions[moving[0]] == 1:
-            with self._loop.known():
-                place = place_of(instruction.operands[1 + moving[0]])
-                size = operands[0].value.array_shape.dimensions[moving[0]]
-                fits = (
-                    place is not None
-                    and abs(place.terms.get(self._loop.number, 0)) == 1
-                    and self._fits(place, size)
-                )
-            if fits and place is not None:
-                return self._read(instruction, operands, moving[0], place)
-        return None if own is None else applied(instruction, operands, self._lanes.count)
-
-    def _starts(
-        self, instruction: Instruction, starts: Sequence[Batched], dimension: int, place: Affine
-    ) -> list[Instruction]:
-        """Where the slices of all steps begin; along ``dimension`` the first of them in memory."""
-        if any(s.is_batched for d, s in enumerate(starts) if d != dimension):
-            raise RefusedError("slices do not lie side by side")
-        by = place.terms[self._loop.number]
-        first = self._loop.outside(self._at(place, 0 if by > 0 else self._lanes.count - 1))
-        made = [start.value for start in starts]
-        made[dimension] = convert_element_type(first, instruction.array_shape.element_type)
-        return made
-
-    def _read(
-        self, instruction: Instruction, operands: Sequence[Batched], dimension: int, place: Affine
-    ) -> Batched:
-        """The slices of all steps, of size 1 along a dimension, stacked."""
-        number = instruction.operands[1]
-        starts = self._starts(number, operands[1:], dimension, place)
-        sizes = instruction.array_shape.dimensions
-        return Batched(self._taken(operands[0].value, starts, sizes, dimension, place), True)
-
-    def _taken(
-        self,
-        whole: Instruction,
-        starts: Sequence[Instruction],
-        sizes: Sequence[int],
-        dimension: int,
-        place: Affine,
-    ) -> Instruction:
-        count = self._lanes.count
-        wide = (*sizes[:dimension], count, *sizes[dimension + 1 :])
-        is_all = wide == whole.array_shape.dimensions
-        block = whole if is_all else dynamic_slice(whole, starts, wide)
-        if place.terms[self._loop.number] < 0:
-            block = rev(block, [dimension])
-        return reshape(moved(block, dimension, 0), (count, *sizes))
-
-    def _written(
-        self, instruction: Instruction, operands: Sequence[Batched], own: _Own
-    ) -> Instruction:
-        """The array with the slices of all steps written to it."""
-        whole, update, *places = operands
-        sizes = instruction.operands[1].array_shape.dimensions
-        dimension, place = own.dimension, own.place
-        starts = self._starts(instruction.operands[2], places, dimension, place)
-        values = update.stretched(self._lanes.count)
-        if self._lanes.mask is not None:
-            old = self._taken(whole.value, starts, sizes, dimension, place)
-            mask = broadcast_in_dim(self._lanes.mask, old.array_shape.dimensions, (0,))
-            values = select(mask, values, old)
-        flat = (self._lanes.count, *sizes[:dimension], *sizes[dimension + 1 :])
-        block = moved(reshape(values, flat), 0, dimension)
-        if place.terms[self._loop.number] < 0:
-            block = rev(block, [dimension])
-        if block.shape == whole.value.shape:
-            return block
-        return dynamic_update_slice(whole.value, block, starts)
+            return self._beside.written(instruction, operands, own.dimension, own.place)
+        if instruction.op in (DYNAMIC_SLICE, SLICE):
+            own = self._owners.get(instruction.operands[0])
+        if own is None:
+            return self._beside.read(instruction, operands)
+        if instruction not in self._before:
+            return self._beside.slices(instruction, operands, own.dimension, own.place)
+        operands = [Batched(self._loop.init[own.part], False), *operands[1:]]
+        made = self._beside.read(instruction, operands)
+        return applied(instruction, operands, self._lanes.count) if made is None else made
 
 
 def _versions(part: Instruction, made: Instruction) -> list[Instruction]:
@@ -286,11 +174,6 @@ def _versions(part: Instruction, made: Instruction) -> list[Instruction]:
     return found[::-1]
 
 
-def _is_within(first: Affine, end: Affine, size: int) -> bool:
-    low, room = least(first), least(Affine(size).plus(end, -1))
-    return low is not None and room is not None and low >= 0 <= room
-
-
 def _region(whole: Instruction, part: Instruction, starts: Sequence[Instruction]) -> list[Range]:
     """The places of a slice, or of an update, as long as it is not moved inside the array."""
     found: list[Range] = []
@@ -298,7 +181,7 @@ def _region(whole: Instruction, part: Instruction, starts: Sequence[Instruction]
     for total, size, start in sizes:
         first = place_of(start)
         end = None if first is None else first.plus(Affine(size))
-        is_sure = first is not None and end is not None and _is_within(first, end, total)
+        is_sure = first is not None and end is not None and is_within(first, end, total)
         found.append((first, end) if is_sure and first is not None and end is not None else None)
     return found
 

@@ -18,7 +18,9 @@ from contextlib import suppress
 
 from tracejit.backends.tvm.chosen_values import with_choices
 from tracejit.backends.tvm.counted_loops import CountedLoop, counted
-from tracejit.backends.tvm.own_slices import Lanes, OwnSlices, RefusedError
+from tracejit.backends.tvm.own_slices import OwnSlices
+from tracejit.backends.tvm.products_of_steps import with_products_before
+from tracejit.backends.tvm.side_by_side import Lanes, RefusedError
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.batching.batch import Batched, applied, uniform
 from tracejit.errors import UnsupportedError
@@ -76,7 +78,18 @@ def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instr
     found = (_with_roots(simple, operands, [roots[0], *simplify(body)]) for body in (chosen, inner))
     made = counted(next(found), operands)
     vectors = None if made is None else _as_vectors(made)
-    return vectors or next(found)
+    if vectors is not None:
+        return vectors
+    simple = next(found)
+    made = counted(simple, operands)
+    shorter = None if made is None else _with_products_before(made, simple)
+    return shorter or simple
+
+
+def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+    for lanes in _lanes(loop):
+        return with_products_before(loop, instruction, lanes)
+    return None
 
 
 def _with_computations(

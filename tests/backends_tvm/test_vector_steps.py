@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm import vector_steps
+from tracejit.backends.tvm import products_of_steps, vector_steps
 from tracejit.backends.tvm.vector_steps import with_vector_steps
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import WHILE
 from tracejit.statements import counted, counted_loops
 from tracejit.traversal import in_order
@@ -196,6 +197,24 @@ def test_compiled(name: str) -> None:
     given, expected = arrays(), arrays()
     function_of(INDEPENDENT[name])(*expected)
     found = tj.compile(recorded(INDEPENDENT[name], given))(*given)
+    for right, ours in zip(expected, found[3:], strict=True):
+        np.testing.assert_allclose(ours, right, 1e-12, 1e-13)
+
+
+def test_products_that_no_step_has_a_part_in_come_before_the_loop() -> None:
+    lines = [
+        "for i in range(5, -1, -1):",
+        "    A[i:, i] = A[i, i:] = (y[i] * B[:, i]) @ B[:, i:] / (1 + abs(s))",
+        "    s = s + A[i, i]",
+    ]
+    given, expected = arrays(), arrays()
+    function_of(["B = A + 1", *lines])(*expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products_of_steps, "LEAST_STEPS", 2)
+        module = vectorised(recorded(["B = A + 1", *lines], given))
+    assert sum(i.op is DOT_GENERAL for i in in_order([module.entry.root])) == 1
+    assert depth(module.entry.root) == 1
+    found = tj.interpret(module, *given)
     for right, ours in zip(expected, found[3:], strict=True):
         np.testing.assert_allclose(ours, right, 1e-12, 1e-13)
 

@@ -122,9 +122,19 @@ def vector(draw: st.DrawFn, names: list[str]) -> str:
 
 @st.composite
 def number(draw: st.DrawFn, names: list[str]) -> str:
-    kind = draw(st.integers(0, 7))
+    kind = draw(st.integers(0, 9))
     if kind == 0:
         return "s"
+    if kind == 8:
+        part = draw(vector(names))
+        return draw(st.sampled_from(["np.flip({0}) @ {0}", "np.dot({0}, np.flip({0}))"])).format(
+            part
+        )
+    if kind == 9:
+        rows = draw(st.sampled_from(SLICES)).format(v=draw(st.sampled_from(names)), w=names[0])
+        return draw(st.sampled_from(["(A{0} @ y).sum()", "(x @ A[:, {1}]).max(initial=0)"])).format(
+            rows, rows[1:-1]
+        )
     if kind == 1:
         return f"0.1 * {draw(st.sampled_from(names))}"
     if kind == 2:
@@ -207,6 +217,19 @@ ONCE = {
     "a view of other places": [
         "for i in range(1, 6):", "    r = x[:i]", "    x[0] = i", "    y[i] = r.max()",
     ],
+    "slices the other way round": [
+        "for i in range(1, 6):",
+        "    y[i] = np.flip(x[:i]) @ y[:i] + np.dot(np.flip(A[i, i:]), x[i:])",
+        "    x[1:i] += 0.5 * np.flip(x[1:i])",
+        "    A[:i, 1:] -= np.flip(A[:i, 1:])",
+        "    A[1:, i:] *= np.flip(A[1:, i:], 0) + np.flip(A[1:, i:], (1,))",
+    ],
+    "products along the other axis": [
+        "for i in range(5):",
+        "    A[i:, i] = A[i, i:] = A[:, i] @ A[:, i:] / 6",
+        "    x[i:] -= A[i:] @ y + A[i:].dot(x)",
+        "    y[0] = (A[i:] @ A).sum() + (A @ A[:, i:]).max()",
+    ],
     "backwards": ["for i in range(4, -1, -1):", "    x[i] = 0.5 * x[i + 1] + y[i]"],
     "steps of two": ["for i in range(1, 6, 2):", "    x[i] = x[i - 1]"],
     "the end is no index": ["for i in range(5):", "    if i + 1 < 6:", "        x[i] = x[i + 1]"],
@@ -253,6 +276,9 @@ def test_recorded_once(name: str) -> None:
 
 CHANGES = [0.0]
 STEPWISE = {
+    "np.matmul along other axes": [
+        "for i in range(5):", "    x[i] = (np.stack([A, A]) @ A[:, i:]).sum()",
+    ],
     "index: it is not known": ["for i in range(5):", "    x[i] = y[i - 1]"],
     "slice: it is not known": ["for i in range(5):", "    x[i] = y[:i - 1].sum()"],
     "slice: a step is not supported": ["for i in range(5):", "    x[i] = y[:i:2].sum()"],

@@ -16,7 +16,7 @@ import numpy as np
 
 from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
-from tracejit.ops import layout
+from tracejit.ops import comparison, elementwise, layout
 from tracejit.ops.computations import highest, lowest
 from tracejit.ops.constants import IOTA
 from tracejit.shapes import ElementType
@@ -184,10 +184,13 @@ class Masked:
         return tuple(made)
 
     def product(self, function: Any, left: Any, right: Any) -> Any:
-        """np.matmul or np.dot of elements that one mask selects, summed over these."""
+        """np.matmul or np.dot of elements that one mask selects, summed over these.
+
+        Beside an array, of vectors and matrices, they are those along the dimension that is left.
+        """
         parts = (left, right)
         if not all(isinstance(part, Masked) and part._covered == 1 for part in parts):
-            self._refuse(f"np.{function.__name__}")
+            return self._beside(function, left, right)
         if left.axis != left.ndim - 1 or right.axis != max(right.ndim - 2, 0):
             self._refuse(f"np.{function.__name__} along other axes")
         if not is_same_mask(left.mask, right.mask):
@@ -201,11 +204,62 @@ class Masked:
             *(call(np.where, p._wide(), p.whole, z) for p, z in zip(parts, zeros, strict=True)),
         )
 
+    def _beside(self, function: Any, left: Any, right: Any) -> Masked:
+        """np.matmul or np.dot of these elements and an array, not summed over these."""
+        is_left = left is self
+        other = right if is_left else left
+        ranks = (self.ndim, len(operand(other).dimensions) if isinstance(other, _ACCEPTED) else 0)
+        is_free = (ranks[0], self.axis) == (2, 0 if is_left else 1)
+        if isinstance(other, Masked) or not is_free or ranks[1] not in (1, 2):
+            self._refuse(f"np.{function.__name__} along other axes")
+        made = call(function, self.whole, other) if is_left else call(function, other, self.whole)
+        return Masked(made, self.mask, 0 if is_left else ranks[1] - 1)
+
+    def flipped(self, axis: Any = None) -> Masked:
+        """np.flip; of slices between counters of loops, which lie together."""
+        given = range(self.ndim) if axis is None else np.atleast_1d(axis).tolist()
+        axes = {one % self.ndim for one in given if -self.ndim <= one < self.ndim}
+        bounds = self._bounds()
+        if bounds is None or len(axes) != len(tuple(given)):
+            self._refuse("np.flip")
+        whole = call(np.flip, self.whole, tuple(axes))
+        if self.axis not in axes:
+            return Masked(whole, self.mask, self.axis)
+        # Element p is what was first + end - 1 - p, of all n which is now n - first - end + p.
+        array, (size,) = whole.instruction, self.mask.array_shape.dimensions
+        first, end = bounds
+        total = layout.full_like(first, size)
+        by = elementwise.sub(elementwise.sub(total, first), end)
+        by = elementwise.select(comparison.lt(by, layout.full_like(by, 0)), elementwise.add(by, total), by)
+        starts = [layout.full_like(by, 0)] * array.array_shape.rank
+        starts[self.axis] = by
+        twice = layout.concatenate([array, array], self.axis)
+        made = layout.dynamic_slice(twice, starts, array.array_shape.dimensions)
+        return Masked(self.whole._new(made, False), self.mask, self.axis)
+
+    def _bounds(self) -> tuple[Instruction, Instruction] | None:
+        """The numbers between which the places of a slice between counters lie."""
+        tests = self.mask.operands if self.mask.op is elementwise.AND else ()
+        if [test.op for test in tests] != [comparison.COMPARE] * 2 or self._covered != 1:
+            return None
+        directions = [test.attributes["direction"] for test in tests]
+        bounds = [test.operands[1] for test in tests]
+        if directions != ["GE", "LT"] or any(test.operands[0].op is not IOTA for test in tests):
+            return None
+        if any(bound.op is not layout.BROADCAST_IN_DIM for bound in bounds):
+            return None
+        first, end = (bound.operands[0] for bound in bounds)
+        return None if first.array_shape.rank or end.array_shape.rank else (first, end)
+
     def __matmul__(self, other: Any) -> Any:
         return self.product(np.matmul, self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return self.product(np.matmul, other, self)
+
+    def dot(self, other: Any) -> Any:
+        """np.dot."""
+        return self.product(np.dot, self, other)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and ufunc is np.matmul and not kwargs:
@@ -221,8 +275,10 @@ class Masked:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in REDUCTIONS and args and args[0] is self:
             return self.reduced(function, *args[1:], **kwargs)
-        if function is np.dot and len(args) == 2 and not kwargs:
+        if function in (np.dot, np.matmul) and len(args) == 2 and not kwargs:
             return self.product(function, *args)
+        if function is np.flip and args[0] is self:
+            return self.flipped(*args[1:], **kwargs)
         self._refuse(f"np.{function.__name__}")
 
     def astype(self, dtype: Any, **kwargs: Any) -> Masked:
