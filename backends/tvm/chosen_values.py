@@ -48,9 +48,11 @@ def _flat(value: Instruction) -> Instruction:
     """A value without elements taken out of tuples that are at hand."""
     (made,) = transform(
         [value],
-        lambda i, operands: operands[0].operands[i.attributes["index"]]
-        if i.op is GET_TUPLE_ELEMENT and operands[0].op is TUPLE
-        else None,
+        lambda i, operands: (
+            operands[0].operands[i.attributes["index"]]
+            if i.op is GET_TUPLE_ELEMENT and operands[0].op is TUPLE
+            else None
+        ),
     )
     return made
 
