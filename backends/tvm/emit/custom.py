@@ -9,7 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
-from tracejit.backends.tvm.emit.linalg import det, eigh, qr, solve, svdvals
+from tracejit.backends.tvm.emit.linalg import det, eigh, qr, solve, svd
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
@@ -36,7 +36,8 @@ _COMPILED = {
         "qr_r": qr,
         "slogdet": det,
         "solve": solve,
-        "svdvals": svdvals,
+        "svd": svd,
+        "svdvals": svd,
     }.items()
 }
 

@@ -285,8 +285,9 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     return _finished(frame, symmetric_eigenvalues(problem, frame.machine))
 
 
-def svdvals(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of `numpy.linalg.svdvals`'s custom call."""
+def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The kernel of the custom calls of `numpy.linalg.svdvals` and of `svd`, its vectors as many as
+    values."""
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
     real = shape.element_type in (ElementType.F32, ElementType.F64)
@@ -297,7 +298,8 @@ def svdvals(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     if not (real and shape.size and a in frame.inputs and is_small):
         return library_call(frame, instruction, results)
     given = Matrices(frame.inputs[a], shape, dtype)
-    ((_, memory),) = results
+    with_vectors = len(results) == 3
+    memory = results[1 if with_vectors else 0][1]
     problem = Rectangular(
         given.batch,
         rows,
@@ -306,6 +308,13 @@ def svdvals(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         matrix=given,
         store=_values_into(memory, min(rows, columns), dtype),
     )
+    if with_vectors:
+        u, vh = (Matrices(m, r.array_shape, dtype) for r, m in (results[0], results[2]))
+        problem = replace(
+            problem,
+            store_left=u.store,
+            store_right=lambda b, i, j, value: vh.store(b, j, i, value),
+        )
     return _finished(frame, singular_values(problem, frame.machine))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.reduction import Reduction
 from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tiling import ceil_div
 from tracejit.backends.tvm.tir import (
     UNROLLED,
     AllocBuffer,
@@ -28,17 +29,40 @@ from tracejit.backends.tvm.tir import (
 
 
 class Bidiagonal(Reduction):
-    """Matrices with at least as many rows as columns."""
+    """Matrices with at least as many rows as columns.
 
-    def __init__(self, copies: int, rows: int, columns: int, dtype: str, machine: Machine) -> None:
+    With ``keep`` the vectors of the reflections are kept, and their factors: those from the left in
+    ``left[copy, k]`` and ``left_taus``, those from the right in row k of the matrix and in
+    ``right_taus``. The bidiagonal matrix is Q^T A P with Q = H_0 H_1 …, H = I - tau v v^T, and P
+    likewise.
+    """
+
+    def __init__(
+        self,
+        copies: int,
+        rows: int,
+        columns: int,
+        dtype: str,
+        machine: Machine,
+        keep: bool = False,
+    ) -> None:
         super().__init__(copies, rows, columns, dtype, machine)
         along = self._along_columns(copies, "w", "u", "y")
         self._w, self._u, self._y = along
-        down = [buffer(name, (copies, self._height), dtype) for name in ("v", "z", "x")]
+        lanes = machine.lanes(dtype, rows)
+        self._left_width = ceil_div(rows, lanes) * lanes
+        self._left_lanes = lanes
+        height = max(self._height, self._left_width)
+        down = [buffer(name, (copies, height), dtype) for name in ("v", "z", "x")]
         self._v, self._z, self._x = down
         self._dots = buffer("dots", (self._together, self._lanes), dtype, scope="local")
         self._product = buffer("product", (1,), dtype, scope="local")
         self.scratch += (*along, *down)
+        self._keep = keep
+        if keep:
+            self.left = buffer("left", (copies, columns, self._left_width), dtype)
+            self.left_taus, self.right_taus = self._along_columns(copies, "left", "right")
+            self.scratch += (self.left, self.left_taus, self.right_taus)
 
     def reduce(self, copy: Expr) -> Stmt:
         """Make the two diagonals of the matrix, which is lost."""
@@ -52,7 +76,7 @@ class Bidiagonal(Reduction):
                 for v in columns
             ],
             loop(
-                self._height,
+                max(self._height, self._left_width),
                 lambda i: [store(v, [copy, i], zero) for v in (self._v, self._z, self._x)],
             ),
             loop(self._columns, lambda k: self._step(copy, k)),
@@ -96,11 +120,13 @@ class Bidiagonal(Reduction):
                 self._rows - 1 - k,
                 lambda i: store(v, [copy, following + i], x[copy, following + i] * self.inverse),
             ),
+            *self._kept_left(copy, k),
             self.each(lambda j: store(matrix, [copy, k, j], matrix[copy, k, j] - w[copy, j]), k),
             *square,
             *self._reflect(matrix[copy, k, following], squares),
             store(self.beside, [copy, following], self.beta),
             self.each(lambda j: store(u, [copy, j], of_u(j)), k),
+            *self._kept_right(copy, k),
             *multiply,
             store(self._product, i32(0), product),
             loop(
@@ -108,6 +134,31 @@ class Bidiagonal(Reduction):
                 lambda g: self._multiply(copy, k, following + g * self._together),
             ),
         ]
+
+    def _kept_left(self, copy: Expr, k: Expr) -> list[Stmt]:
+        if not self._keep:
+            return []
+        lanes, zero, one = self._left_lanes, const(0.0, self.dtype), const(1.0, self.dtype)
+        start = k // lanes
+
+        def put(j: Expr) -> Stmt:
+            value = tirx.Select(j > k, self._v[copy, j], tirx.Select(j == k, one, zero))
+            return store(self.left, [copy, k, j], value)
+
+        count = self._left_width // lanes - start
+        return [
+            store(self.left_taus, [copy, k], self.tau),
+            loop(count, lambda q: vector(lanes, lambda v: put((start + q) * lanes + v))),
+        ]
+
+    def _kept_right(self, copy: Expr, k: Expr) -> list[Stmt]:
+        if not self._keep:
+            return []
+
+        def put(j: Expr) -> Stmt:
+            return store(self.matrix, [copy, k, j], self._u[copy, j])
+
+        return [store(self.right_taus, [copy, k], self.tau), self.each(put, k + 1)]
 
     def _pass(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
         """Update a few rows, and add their products with column ``k``."""

@@ -10,24 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.mixing import Record, Rows
 from tracejit.backends.tvm.kernels.powers import Powers
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.spectrum import SQUARE
-from tracejit.backends.tvm.kernels.tiling import ceil_div
+from tracejit.backends.tvm.kernels.sweeps import LEAST, RECORDED, Sweeps, in_squares
 from tracejit.backends.tvm.kernels.triangular import Store
 from tracejit.backends.tvm.kernels.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import (
-    AllocBuffer,
     Expr,
-    IfThenElse,
     Stmt,
-    While,
-    buffer,
     const,
     i32,
     loop,
@@ -35,12 +28,6 @@ from tracejit.backends.tvm.tir import (
     store,
     tirx,
 )
-
-_SWEEPS = 60
-"""More than any eigenvalue needs."""
-
-_LEAST = {"float32": 1e-35, "float64": 1e-290}
-"""Squares below this, beside elements near 1, may have lost some of their bits."""
 
 _SHARED = 200_000
 """Multiplications from which on several matrices, or the strips of one, are given to threads."""
@@ -77,25 +64,19 @@ def eigenvectors(
     return Work(on_workers(outer, worker), made.scratch, "eigenvectors by QL")
 
 
-class _Vectors:
+class _Vectors(Sweeps):
     """One of ``copies`` matrices at a time; ``workers`` threads share what is done to vectors."""
 
     def __init__(self, size: int, dtype: str, machine: Machine, copies: int, workers: int) -> None:
-        self._size = size
-        self._dtype = dtype
-        self._workers = workers
         self.reduced = Tridiagonal(copies, size, dtype, machine, keep=True)
+        super().__init__(self.reduced, copies, size)
         self._rows = Rows(copies, size, size, dtype, machine, workers)
-        # Sweeps are shorter than the matrix, and there are many in a record.
-        self._record = Record(copies, 32 * size, dtype)
-        self._place = buffer("place", (copies, size), "int32")
-        self._numbers = buffer("numbers", (8,), dtype, scope="local")
-        self._state = buffer("state", (4,), "int32", scope="local")
+        self._record = Record(copies, RECORDED * size, dtype)
         self.scratch = (
             *self.reduced.scratch,
             self._rows.memory,
             *self._record.scratch,
-            self._place,
+            self.place,
         )
 
     def find(
@@ -108,64 +89,18 @@ class _Vectors:
             self._rows.reflect(
                 copy,
                 max(n - 2, 0),
-                lambda k, i: reduced.matrix[copy, k, i],
+                lambda k, j: reduced.matrix[copy, k, j],
                 lambda k: reduced.taus[copy, k],
+                1,
             ),
-            [AllocBuffer(each) for each in (self._numbers, self._state)],
-            self._diagonalise(copy),
-            self._sort(copy),
+            self.diagonalise(
+                copy,
+                [self._record],
+                lambda first, last, _: self._sweep(copy, first, last),
+                self._rows.rotate(copy, self._record),
+            ),
+            self.sort(copy, lambda row: reduced.diagonal[copy, row]),
             self._give(b, copy, put, put_vector),
-        )
-
-    def _diagonalise(self, copy: Expr) -> Stmt:
-        """Sweeps until nothing is left beside the diagonal that the greatest element could tell."""
-        n, record = self._size, self._record
-        diagonal, beside = self.reduced.diagonal, self.reduced.beside
-        limit_at, first_at, last_at, tries_at, fails_at = i32(7), i32(0), i32(1), i32(2), i32(3)
-        limit = self._numbers[limit_at]
-        first, last, tries = (self._state[at] for at in (first_at, last_at, tries_at))
-
-        def widen(i: Expr) -> Stmt:
-            size = tirx.abs(diagonal[copy, i]) + tirx.abs(beside[copy, i])
-            return store(self._numbers, limit_at, tirx.max(limit, size))
-
-        half = const(float(np.finfo(self._dtype).eps) / 2, self._dtype)
-        is_left = tirx.abs(beside[copy, last + 1]) > limit
-        step = seq(
-            store(self._state, last_at, first),
-            While(tirx.And(last < n - 1, is_left), store(self._state, last_at, last + 1)),
-            IfThenElse(
-                last == first,
-                seq(
-                    store(self._state, first_at, first + 1),
-                    store(self._state, tries_at, i32(0)),
-                ),
-                seq(
-                    self._sweep(copy, first, last),
-                    store(self._state, tries_at, tries + 1),
-                    IfThenElse(
-                        tries > _SWEEPS,
-                        seq(
-                            store(self._state, fails_at, i32(1)),
-                            store(self._state, first_at, i32(n)),
-                        ),
-                        None,
-                    ),
-                ),
-            ),
-            IfThenElse(
-                tirx.Or(record.counts[copy, i32(0)] > record.room - n, first >= n - 1),
-                seq(self._rows.rotate(copy, record), record.clear(copy)),
-                None,
-            ),
-        )
-        return seq(
-            record.clear(copy),
-            store(self._numbers, limit_at, const(0.0, self._dtype)),
-            loop(n, widen),
-            store(self._numbers, limit_at, limit * half),
-            [store(self._state, at, i32(0)) for at in (first_at, tries_at, fails_at)],
-            While(first < n - 1, step),
         )
 
     def _sweep(self, copy: Expr, first: Expr, last: Expr) -> list[Stmt]:
@@ -183,7 +118,7 @@ class _Vectors:
 
         def turn(t: Expr) -> list[Stmt]:
             i = last - 1 - t
-            usable = get(r) > const(_LEAST[dtype], dtype)
+            usable = get(r) > const(LEAST[dtype], dtype)
             return [
                 set_(f, get(s) * beside[copy, i + 1]),
                 set_(b, get(c) * beside[copy, i + 1]),
@@ -225,53 +160,20 @@ class _Vectors:
             *self._record.end(copy, first, last),
         ]
 
-    def _sort(self, copy: Expr) -> list[Stmt]:
-        """``place[copy, j]``: which row has eigenvector j."""
-        n, diagonal, rank = self._size, self.reduced.diagonal, i32(0)
-        state = self._state
-
-        def count(i: Expr, j: Expr) -> Stmt:
-            here, other = diagonal[copy, i], diagonal[copy, j]
-            before = tirx.Or(other < here, tirx.And(other == here, j < i))
-            return store(state, rank, state[rank] + before.astype("int32"))
-
-        def ranked(i: Expr) -> list[Stmt]:
-            return [
-                store(state, rank, i32(0)),
-                loop(n, lambda j: count(i, j)),
-                store(self._place, [copy, state[rank]], i),
-            ]
-
-        # Values that are NaN have no order.
-        return [
-            loop(n, lambda i: store(self._place, [copy, i], i)),
-            loop(n, ranked),
-        ]
-
     def _give(
         self, b: Expr, copy: Expr, put: Callable[[Expr, Expr, Expr], Stmt], put_vector: Store
     ) -> list[Stmt]:
         n, powers, greatest = self._size, Powers(self._dtype), self.reduced.greatest[copy]
-        nan, fails = const(math.nan, self._dtype), self._state[i32(3)]
-        suits = tirx.And(powers.is_finite(greatest), fails == 0)
+        nan = const(math.nan, self._dtype)
+        suits = tirx.And(powers.is_finite(greatest), tirx.Not(self.failed))
 
         def value(i: Expr) -> Stmt:
-            found = self.reduced.diagonal[copy, self._place[copy, i]]
+            found = self.reduced.diagonal[copy, self.place[copy, i]]
             scaled = found * powers.power(powers.exponent(greatest))
             return put(b, i, tirx.Select(suits, scaled, nan))
 
         def element(i: Expr, j: Expr) -> Stmt:
-            found = self._rows.memory[copy, self._place[copy, j], i]
+            found = self._rows.memory[copy, self.place[copy, j], i]
             return put_vector(b, i, j, tirx.Select(suits, found, nan))
 
-        def square(i0: Expr, j0: Expr) -> Stmt:
-            return loop(
-                tirx.min(i32(SQUARE), n - i0),
-                lambda i: loop(tirx.min(i32(SQUARE), n - j0), lambda j: element(i0 + i, j0 + j)),
-            )
-
-        squares = ceil_div(n, SQUARE)
-        return [
-            loop(n, value),
-            loop(squares, lambda q: loop(squares, lambda p: square(q * SQUARE, p * SQUARE))),
-        ]
+        return [loop(n, value), in_squares(n, n, element)]

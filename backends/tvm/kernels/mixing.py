@@ -1,7 +1,7 @@
-"""Rows that reflections and rotations mix, strip by strip of their columns.
+"""Rows that are reflected, and then rotated with their neighbours.
 
-Strips are independent of each other: threads share them, and a strip stays in the nearest cache
-while everything that was recorded is done to it.
+Rotations mix strips of columns, which are independent of each other: threads share them, and a
+strip stays in the nearest cache while everything that was recorded is done to it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from tracejit.backends.tvm.tir import (
 _VECTORS = 4
 """Vectors in a row of a strip."""
 
+_TOGETHER = 4
+"""Rows that are reflected together."""
+
 _LINE = 64
 """Bytes of a line of the cache."""
 
@@ -43,6 +46,7 @@ class Rows:
         self, copies: int, count: int, columns: int, dtype: str, machine: Machine, workers: int
     ) -> None:
         self._count = count
+        self._columns = columns
         self._dtype = dtype
         self._workers = workers
         self._lanes = machine.lanes(dtype, columns)
@@ -53,7 +57,8 @@ class Rows:
         items = _LINE // int(DataType(dtype).itemsize)
         # Rows an even number of lines apart would compete for the same ones of the nearest cache.
         row = width + items if width // items % 2 == 0 else width
-        self.memory: Buffer = buffer("rows", (copies, count, row), dtype)
+        height = ceil_div(count, _TOGETHER) * _TOGETHER
+        self.memory: Buffer = buffer("rows", (copies, height, row), dtype)
 
     def _each_strip(self, body: Callable[[Expr], Stmt]) -> Stmt:
         """``body(column)`` of the strips, in turn among the workers."""
@@ -83,71 +88,77 @@ class Rows:
         reflections: int,
         element: Callable[[Expr, Expr], Expr],
         tau: Callable[[Expr], Expr],
+        begin: int,
     ) -> Stmt:
-        """Make the rows H_(n - 1) … H_1 H_0, where H_k = I - tau(k) v v^T.
+        """Make the rows those of H_(n - 1) … H_1 H_0, where H_k = I - tau(k) v v^T.
 
-        ``element(k, i)`` is v's element i, zero up to i = k; it may be asked for k = n.
+        ``element(k, j)`` is v's element j, zero up to j = k + ``begin``, and beyond the columns.
         """
-        memory, zero = self.memory, const(0.0, self._dtype)
-        sums, taken, number = self._held("sums"), self._held("taken"), self._numbers(2)
+        memory, lanes, zero = self.memory, self._lanes, const(0.0, self._dtype)
+        sums = buffer("sums", (_TOGETHER, lanes), self._dtype, scope="local")
+        factor = self._numbers(_TOGETHER)
+        width = ceil_div(self._columns, lanes)
 
-        def strip(x: Expr) -> Stmt:
-            def identity(i: Expr) -> Stmt:
-                def one(u: Expr, v: Expr, j: Expr) -> Stmt:
-                    unit = tirx.Select(x + j == i, const(1.0, self._dtype), zero)
-                    return store(memory, [copy, i, x + j], unit)
+        def each(count: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+            return loop(_TOGETHER, lambda h: vector(count, lambda v: body(h, v)), UNROLLED)
 
-                return self._each(one)
+        def group(g: Expr) -> Stmt:
+            top = g * _TOGETHER
 
-            def add(i: Expr) -> list[Stmt]:
-                def one(u: Expr, v: Expr, j: Expr) -> Stmt:
-                    product = number[i32(0)] * memory[copy, i, x + j]
-                    return store(sums, [u, v], sums[u, v] + product)
+            def identity(q: Expr) -> Stmt:
+                def one(h: Expr, v: Expr) -> Stmt:
+                    unit = tirx.Select(q * lanes + v == top + h, const(1.0, self._dtype), zero)
+                    return store(memory, [copy, top + h, q * lanes + v], unit)
 
-                return [store(number, i32(0), element(i32(0), i)), self._each(one)]
+                return each(lanes, one)
 
-            def take(i: Expr) -> list[Stmt]:
-                def one(u: Expr, v: Expr, j: Expr) -> Stmt:
-                    value = memory[copy, i, x + j] - number[i32(0)] * taken[u, v]
-                    return store(memory, [copy, i, x + j], value)
+            def apply(t: Expr) -> list[Stmt]:
+                # What is before column k is not touched by reflection k, nor are rows before it.
+                k = tirx.min(top + _TOGETHER, i32(reflections)) - 1 - t
+                start = (k + begin) // lanes
 
-                return [self._each(one)]
+                def add(q: Expr) -> Stmt:
+                    def one(h: Expr, v: Expr) -> Stmt:
+                        j = (start + q) * lanes + v
+                        product = memory[copy, top + h, j] * element(k, j)
+                        return store(sums, [h, v], sums[h, v] + product)
 
-            def apply(k: Expr) -> list[Stmt]:
-                def scaled(u: Expr, v: Expr, j: Expr) -> list[Stmt]:
-                    return [
-                        store(taken, [u, v], tau(k) * sums[u, v]),
-                        store(sums, [u, v], zero),
-                    ]
+                    return each(lanes, one)
 
-                def row(i: Expr) -> list[Stmt]:
-                    def one(u: Expr, v: Expr, j: Expr) -> Stmt:
-                        product = number[i32(1)] * memory[copy, i, x + j]
-                        return store(sums, [u, v], sums[u, v] + product)
+                def fold(count: int) -> Stmt:
+                    return each(
+                        count, lambda h, v: store(sums, [h, v], sums[h, v] + sums[h, count + v])
+                    )
 
-                    return [
-                        store(number, i32(0), element(k, i)),
-                        store(number, i32(1), element(k + 1, i)),
-                        *take(i),
-                        self._each(one),
-                    ]
+                def take(q: Expr) -> Stmt:
+                    def one(h: Expr, v: Expr) -> Stmt:
+                        j = (start + q) * lanes + v
+                        value = memory[copy, top + h, j] - factor[h] * element(k, j)
+                        return store(memory, [copy, top + h, j], value)
+
+                    return each(lanes, one)
 
                 return [
-                    self._each(scaled),
-                    store(number, i32(0), element(k, k + 1)),
-                    *take(k + 1),
-                    loop(self._count - 2 - k, lambda i: row(k + 2 + i)),
+                    each(lanes, lambda h, v: store(sums, [h, v], zero)),
+                    loop(width - start, add),
+                    *(fold(lanes >> n) for n in range(1, lanes.bit_length())),
+                    loop(_TOGETHER, lambda h: store(factor, h, tau(k) * sums[h, i32(0)]), UNROLLED),
+                    loop(width - start, take),
                 ]
 
             return seq(
-                [AllocBuffer(each) for each in (sums, taken, number)],
-                loop(self._count, identity),
-                self._each(lambda u, v, j: store(sums, [u, v], zero)),
-                loop(self._count - 1, lambda i: add(1 + i)),
-                loop(reflections, apply),
+                [AllocBuffer(sums), AllocBuffer(factor)],
+                loop(width, identity),
+                loop(tirx.min(top + _TOGETHER, i32(reflections)), apply),
             )
 
-        return self._each_strip(strip)
+        groups, workers = ceil_div(self._count, _TOGETHER), self._workers
+
+        def worker(w: Expr) -> Stmt:
+            mine = (groups - w + (workers - 1)) // workers
+            return loop(mine, lambda i: group(w + i * workers))
+
+        return on_workers(workers, worker)
 
     def _numbers(self, count: int) -> Buffer:
         return buffer("number", (count,), self._dtype, scope="local")

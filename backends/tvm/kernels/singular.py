@@ -10,9 +10,10 @@ from tracejit.backends.tvm.kernels.bidiagonal import Bidiagonal
 from tracejit.backends.tvm.kernels.hestenes import singular_values_in_lanes
 from tracejit.backends.tvm.kernels.lanes import LARGEST, group
 from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.kernels.singular_vectors import singular_vectors
 from tracejit.backends.tvm.kernels.spectrum import SQUARE, threads_for, values
 from tracejit.backends.tvm.kernels.tiling import ceil_div
-from tracejit.backends.tvm.kernels.triangular import Load
+from tracejit.backends.tvm.kernels.triangular import Load, Store
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop, seq, store, tirx
 
@@ -22,6 +23,8 @@ class Rectangular:
     """``batch`` matrices of ``rows`` x ``columns``, of ``dtype``, neither of them 0.
 
     ``store(b, i, value)`` takes singular value i: NaN for all of a matrix that is not finite.
+    ``store_left(b, i, j, value)`` takes element i of left vector j, and ``store_right`` of right
+    vectors, if they are wanted.
     """
 
     batch: int
@@ -30,6 +33,8 @@ class Rectangular:
     dtype: str
     matrix: Load
     store: Callable[[Expr, Expr, Expr], Stmt]
+    store_left: Store | None = None
+    store_right: Store | None = None
 
 
 def singular_values(problem: Rectangular, machine: Machine) -> Work:
@@ -41,6 +46,18 @@ def singular_values(problem: Rectangular, machine: Machine) -> Work:
     def put(b: Expr, i: Expr, value: Expr) -> Stmt:
         return problem.store(b, columns - 1 - i, value)
 
+    if problem.store_left is not None and problem.store_right is not None:
+        left, right = problem.store_left, problem.store_right
+        return singular_vectors(
+            batch,
+            rows,
+            columns,
+            problem.dtype,
+            lambda reduced, b, copy: _copied(problem, reduced, b, copy),
+            problem.store,
+            *((left, right) if is_tall else (right, left)),
+            machine,
+        )
     groups = ceil_div(batch, group(batch, problem.dtype, machine))
     # Cycles, as measured.
     in_lanes = groups * columns**2 * (500 + 100 * rows) <= batch * (4000 + 1500 * columns)
@@ -50,26 +67,36 @@ def singular_values(problem: Rectangular, machine: Machine) -> Work:
     threads = threads_for(batch, rows * columns**2, machine)
     reduced = Bidiagonal(threads[0], rows, columns, problem.dtype, machine)
 
-    def take(b: Expr, copy: Expr) -> Stmt:
-        def square(i0: Expr, j0: Expr) -> Stmt:
-            def one(i: Expr, j: Expr) -> Stmt:
-                place = [copy, i, j] if is_tall else [copy, j, i]
-                return store(reduced.matrix, place, problem.matrix(b, i, j))
+    work = values(
+        reduced,
+        batch,
+        columns,
+        threads,
+        lambda b, copy: _copied(problem, reduced, b, copy),
+        put,
+        machine,
+    )
+    return work._replace(schedule="singular values by bisection")
 
-            return loop(
-                tirx.min(i32(SQUARE), problem.rows - i0),
-                lambda i: loop(
-                    tirx.min(i32(SQUARE), problem.columns - j0), lambda j: one(i0 + i, j0 + j)
-                ),
-            )
 
-        squares = loop(
-            ceil_div(problem.rows, SQUARE),
-            lambda q: loop(
-                ceil_div(problem.columns, SQUARE), lambda p: square(q * SQUARE, p * SQUARE)
+def _copied(problem: Rectangular, reduced: Bidiagonal, b: Expr, copy: Expr) -> Stmt:
+    """A matrix, turned so that it is not wider than it is high, among zeros."""
+    is_tall = problem.rows >= problem.columns
+
+    def square(i0: Expr, j0: Expr) -> Stmt:
+        def one(i: Expr, j: Expr) -> Stmt:
+            place = [copy, i, j] if is_tall else [copy, j, i]
+            return store(reduced.matrix, place, problem.matrix(b, i, j))
+
+        return loop(
+            tirx.min(i32(SQUARE), problem.rows - i0),
+            lambda i: loop(
+                tirx.min(i32(SQUARE), problem.columns - j0), lambda j: one(i0 + i, j0 + j)
             ),
         )
-        return seq(reduced.clear(copy), squares)
 
-    work = values(reduced, batch, columns, threads, take, put, machine)
-    return work._replace(schedule="singular values by bisection")
+    squares = loop(
+        ceil_div(problem.rows, SQUARE),
+        lambda q: loop(ceil_div(problem.columns, SQUARE), lambda p: square(q * SQUARE, p * SQUARE)),
+    )
+    return seq(reduced.clear(copy), squares)
