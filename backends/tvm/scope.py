@@ -324,15 +324,21 @@ class Emitter:
         """A computation of scalars on register values, each op rounded."""
         return self._run(computation, arguments, self.apply_op)
 
-    def accumulate(self, computation: Computation, arguments: Sequence[Value]) -> Value:
-        """A computation of scalars without rounding in between: narrow floats stay in f32."""
-        return self._run(computation, arguments, self._apply_unrounded)
+    def accumulate(
+        self, computation: Computation, arguments: Sequence[Value], once: bool = False
+    ) -> Value:
+        """A computation of scalars without rounding in between: narrow floats stay in f32.
+
+        What is used ``once`` is not put into registers first.
+        """
+        return self._run(computation, arguments, self._apply_unrounded, once)
 
     def _run(
         self,
         computation: Computation,
         arguments: Sequence[Value],
         apply: Callable[[Instruction, Sequence[Value]], Value],
+        once: bool = False,
     ) -> Value:
         known: dict[Instruction, Value] = dict(zip(computation.parameters, arguments, strict=True))
         for instruction in in_order([computation.root]):
@@ -350,7 +356,9 @@ class Emitter:
             elif keeps_scalar(instruction):
                 known[instruction] = values[0]
             else:
-                known[instruction] = self.bind(apply(instruction, values), instruction)
+                made = apply(instruction, values)
+                is_free = once and instruction is computation.root and not isinstance(made, Complex)
+                known[instruction] = made if is_free else self.bind(made, instruction)
         return known[computation.root]
 
     def bind(self, value: Value, instruction: Instruction) -> Value:

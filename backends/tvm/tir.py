@@ -125,7 +125,12 @@ def loop(
     *,
     dtype: str = "int32",
 ) -> Stmt:
-    """``for v in range(extent): body(v)``; ``body`` may return one statement or several."""
+    """``for v in range(extent): body(v)``; ``body`` may return one statement or several.
+
+    It is not asked for a loop that never runs.
+    """
+    if isinstance(extent, (int, tirx.IntImm)) and int(extent) <= 0:
+        return seq()
     index = var("i", dtype)
     inner = body(index)
     statement = seq(*inner) if isinstance(inner, (list, tuple)) else inner

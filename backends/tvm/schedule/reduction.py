@@ -224,7 +224,7 @@ class _Reduction(Sweep):
         for row in range(count):
             self.positions[axis.last] = top + self.number(row)
             inner = emitter.anew()
-            values = self.joined(inner, values)
+            values = self.joined(inner, values, once=False)
         return into.write(emitter, at, values)
 
     def _column_parts(self, axis: Axis | None, lanes: int, counts: list[Count]) -> Stmt:

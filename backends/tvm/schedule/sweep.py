@@ -139,23 +139,24 @@ class Sweep(ABC):
     def combined(
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
     ) -> list[Value]:
-        """Two partial results made one."""
+        """Two partial results made one, to be written and not used otherwise."""
         if self.extreme is not None:
             return [mathematics.higher_rank(left[0], right[0], self._register())]
-        return self._applied(self.reducer.combine, emitter, [*left, *right])
+        return self._applied(self.reducer.combine, emitter, [*left, *right], once=True)
 
-    def joined(self, emitter: Emitter, values: Sequence[Value]) -> list[Value]:
-        """A partial result with the element at the positions as they stand."""
+    def joined(self, emitter: Emitter, values: Sequence[Value], once: bool = True) -> list[Value]:
+        """A partial result with the element at the positions as they stand, to be used ``once``."""
         if self.extreme is not None:
             return self.combined(emitter, values, self._ranked(self.elements(emitter)))
         step = self.reducer.step or self.reducer.combine
-        return self._applied(step, emitter, [*values, *self.elements(emitter)])
+        return self._applied(step, emitter, [*values, *self.elements(emitter)], once)
 
     def _applied(
-        self, computation: Computation, emitter: Emitter, values: Sequence[Value]
+        self, computation: Computation, emitter: Emitter, values: Sequence[Value], once: bool
     ) -> list[Value]:
-        value = emitter.accumulate(computation, values)
-        return list(value) if len(self.reducer.operands) > 1 else [value]
+        if len(self.reducer.operands) > 1:
+            return list(emitter.accumulate(computation, values))
+        return [emitter.accumulate(computation, values, once)]
 
     def initial(self, emitter: Emitter) -> list[Value]:
         return self._ranked([emitter.value(initial, ()) for initial in self.reducer.initial])
@@ -222,15 +223,15 @@ class Sweep(ABC):
         *outer, inner = ranges
         lanes = self.lanes(axis.extent)
         group = self.group(axis.extent, lanes)
-        along = Accumulators(self.reducer.element_types, lanes * group)
+        # LLVM takes a third longer over one buffer of all.
+        along = [Accumulators(self.reducer.element_types, lanes) for _ in range(group)]
 
         def vectors(begin: Expr, count: int) -> list[Stmt]:
             """``count`` vectors from ``begin`` on, each into accumulators of its own."""
             statements = []
             for number in range(count):
                 self.positions[axis.last] = begin + self.number(number * lanes)
-                offset = i32(number * lanes)
-                statements += self.vector(lanes, axis, self.step(along, offset))
+                statements += self.vector(lanes, axis, self.step(along[number]))
             return statements
 
         def sweep() -> list[Stmt]:
@@ -255,24 +256,30 @@ class Sweep(ABC):
 
             return [*statements, loop(inner.extent - done, single, dtype=self.dtype)]
 
-        def halve(width: int) -> list[Stmt]:
-            def pair(emitter: Emitter, lane: Expr) -> list[Stmt]:
-                left, right = along.read(emitter, lane), along.read(emitter, lane + width)
-                return along.write(emitter, lane, self.combined(emitter, left, right))
+        def pair(into: Accumulators, other: Accumulators, width: int, offset: int) -> list[Stmt]:
+            """The first results of ``into`` with as many of ``other``, from ``offset`` on."""
 
-            return self.vector(width, None, pair)
+            def both(emitter: Emitter, lane: Expr) -> list[Stmt]:
+                left, right = into.read(emitter, lane), other.read(emitter, lane + offset)
+                return into.write(emitter, lane, self.combined(emitter, left, right))
+
+            return self.vector(width, None, both)
+
+        def begin(into: Accumulators) -> list[Stmt]:
+            return self.vector(lanes, None, lambda e, lane: into.write(e, lane, self.identity()))
 
         def conclude(emitter: Emitter, lane: Expr) -> list[Stmt]:
-            left, right = total.read(emitter, at), along.read(emitter, i32(0))
+            left, right = total.read(emitter, at), along[0].read(emitter, i32(0))
             return total.write(emitter, at, self.combined(emitter, left, right))
 
-        width = lanes * group
-        widths = [width >> n for n in range(1, width.bit_length())]
+        halves = [group >> n for n in range(1, group.bit_length())]
+        widths = [lanes >> n for n in range(1, lanes.bit_length())]
         return [
-            *along.allocations,
-            *self.vector(width, None, lambda e, lane: along.write(e, lane, self.identity())),
+            *[allocation for each in along for allocation in each.allocations],
+            *[statement for each in along for statement in begin(each)],
             self.over(outer, sweep),
-            *[statement for width in widths for statement in halve(width)],
+            *[s for n in halves for i in range(n) for s in pair(along[i], along[i + n], lanes, 0)],
+            *[s for width in widths for s in pair(along[0], along[0], width, width)],
             *self.scalar(conclude),
         ]
 
