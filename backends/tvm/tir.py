@@ -37,6 +37,7 @@ VECTORIZED = ForKind.VECTORIZED
 UNROLLED = ForKind.UNROLLED
 
 _fresh = itertools.count()
+_NOTHING = Evaluate(tirx.const(0, "int32"))
 
 
 def const(value: bool | int | float, dtype: str) -> Expr:
@@ -107,14 +108,12 @@ def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
     """
     flat: list[Stmt] = []
     for statement in statements:
-        if statement is None:
-            continue
         if isinstance(statement, (list, tuple)):
-            flat.extend(s for s in statement if s is not None)
-        else:
+            flat.extend(s for s in statement if s is not None and s is not _NOTHING)
+        elif statement is not None and statement is not _NOTHING:
             flat.append(statement)
     if not flat:
-        return Evaluate(const(0, "int32"))
+        return _NOTHING
     return flat[0] if len(flat) == 1 else SeqStmt(flat)
 
 
