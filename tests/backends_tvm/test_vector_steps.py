@@ -18,7 +18,7 @@ from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import WHILE
-from tracejit.statements import counted, counted_loops
+from tracejit.statements import counted, counted_loops, counting
 from tracejit.traversal import in_order
 
 SIZE = 6
@@ -30,7 +30,7 @@ def soon() -> Iterator[None]:
     """Short loops are worth it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counted, "LEAST_STEPS", 3)
-        patch.setattr(counted, "LEAST_OF_NESTS", 3)
+        patch.setattr(counting, "LEAST_OF_NESTS", 3)
         patch.setattr(vector_steps, "LEAST_STEPS", 2)
         yield
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit.errors import ElementTypeError, TracejitError
-from tracejit.statements import counted, counted_loops
+from tracejit.statements import counted, counted_loops, counting
 from tracejit.transforms import long_traces
 
 SIZE = 6
@@ -28,7 +28,8 @@ def soon() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_traces, "LONGEST", 8)
         patch.setattr(counted, "LEAST_STEPS", 3)
-        patch.setattr(counted, "LEAST_OF_NESTS", 3)
+        patch.setattr(counting, "LEAST_OF_NESTS", 3)
+        patch.setattr(long_traces, "LEAST_OF_NESTS", (3, 3))
         yield
 
 
@@ -238,6 +239,14 @@ ONCE = {
         "    for j in range(i + 1, 6):",
         "        if j - 1 >= 0 and i + 1 < 6 and not i == j:",
         "            A[i, j] = max(A[i, j - 1], A[i + 1, j])",
+    ],
+    "places that hold in a branch": [
+        "for i in range(6):",
+        "    for j in range(3):",
+        "        if i - j >= 0 and i + j < 6:",
+        "            x[i - j] += A[i + j, i - j]",
+        "        elif i > 0:",
+        "            y[i - 1] += 1",
     ],
     "branches that differ": ["for i in range(6):", "    x[i] = y[i] if i % 2 == 0 else -y[i]"],
     "rows": ["for row in A:", "    row[1:] *= row[:-1]", "    x += row"],

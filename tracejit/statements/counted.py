@@ -31,9 +31,7 @@ Containers = list[tuple[Any, Any]]
 """Lists, dictionaries and sets, each with a copy."""
 
 LEAST_STEPS = 16
-"""Shorter loops are recorded step by step, ..."""
-LEAST_OF_NESTS = 4
-"""... and shorter ones with loops inside."""
+"""Shorter loops are recorded step by step, if they have no loops inside."""
 
 REFUSALS = (
     TracejitError,
@@ -77,7 +75,7 @@ def recorded_once(
     if counting is None or wanted is None or _is_differentiated():
         return False
     target, is_nest, *others = wanted
-    steps = _steps(iterable, LEAST_OF_NESTS if is_nest else LEAST_STEPS)
+    steps = _steps(iterable, counting.least_of_nests if is_nest else LEAST_STEPS)
     key = (body.__code__, counting.depth)
     if steps is None or key in counting.refused:
         return False

@@ -13,14 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 
+LEAST_OF_NESTS = 4
+"""Loops with loops inside are recorded once from so many steps on."""
+
 
 class Counting:
     """How many loops were recorded once, and why others cannot be, by code and depth of nesting.
 
-    ``depth`` loops are being recorded.
+    ``depth`` loops are being recorded. Loops with loops inside need ``least_of_nests`` steps.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least_of_nests: int) -> None:
+        self.least_of_nests = least_of_nests
         self.depth = 0
         self.count = 0
         self.refused: dict[tuple[CodeType, int], str] = {}
@@ -32,12 +36,12 @@ _counting: contextvars.ContextVar[Counting | None] = contextvars.ContextVar(
 
 
 @contextmanager
-def counted_loops() -> Iterator[Counting]:
+def counted_loops(least_of_nests: int | None = None) -> Iterator[Counting]:
     """Inside, long loops of rewritten functions are recorded once where that makes no difference.
 
     Gives what was found.
     """
-    made = Counting()
+    made = Counting(LEAST_OF_NESTS if least_of_nests is None else least_of_nests)
     token = _counting.set(made)
     try:
         yield made

@@ -48,6 +48,7 @@ from tracejit.statements.values import (
 )
 from tracejit.trace.body import Body, record_body
 from tracejit.trace.convert import PYTHON_SCALARS, converted
+from tracejit.trace.counters import assuming
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 
@@ -111,7 +112,10 @@ def _record_branches(
 ) -> None:
     before = get()
     branches = [_Branch(action, get, put, before, names) for action in (body, orelse)]
-    bodies = [record_body(branch, "a branch of if", []) for branch in branches]
+    bodies = []
+    for branch, holds in zip(branches, (True, False), strict=True):
+        with assuming(selector, holds):
+            bodies.append(record_body(branch, "a branch of if", []))
     merged = Merged()
     values: list[Any] = []
     finals = [branch.finals for branch in branches]

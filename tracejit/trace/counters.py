@@ -20,7 +20,7 @@ import numpy as np
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT, PARAMETER
-from tracejit.ops.elementwise import ADD, MUL, SUB
+from tracejit.ops.elementwise import ADD, AND, MUL, SUB
 from tracejit.ops.elementwise_unary import NEG
 from tracejit.shapes import ElementType
 
@@ -90,6 +90,44 @@ def counting(
         _known.facts = facts
         for made in (counter, *numbers):
             del _known.counters[made]
+
+
+@contextmanager
+def assuming(truth: Instruction, holds: bool) -> Iterator[None]:
+    """Inside, a truth value holds, or does not: of comparisons of counters that is remembered."""
+    facts = _known.facts
+    _known.facts = [*facts, *_implied(truth, holds)] if _known.counters else facts
+    try:
+        yield
+    finally:
+        _known.facts = facts
+
+
+def _implied(truth: Instruction, holds: bool) -> list[Affine]:
+    """Sums of counters that are not negative."""
+    if truth.op is AND and holds:
+        return [fact for operand in truth.operands for fact in _implied(operand, True)]
+    if truth.op is not COMPARE:
+        return []
+    left, right = (affine(operand) for operand in truth.operands)
+    if left is None or right is None:
+        return []
+    ahead, behind = left.plus(right, -1), right.plus(left, -1)
+    direction = truth.attributes["direction"]
+    if not holds:
+        direction = _OPPOSITE[direction]
+    found = {
+        "GE": [ahead],
+        "LE": [behind],
+        "GT": [ahead.plus(Affine(-1))],
+        "LT": [behind.plus(Affine(-1))],
+        "EQ": [ahead, behind],
+        "NE": [],
+    }
+    return found[direction]
+
+
+_OPPOSITE = {"GE": "LT", "LT": "GE", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "EQ"}
 
 
 def affine(instruction: Instruction) -> Affine | None:

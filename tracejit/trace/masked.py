@@ -230,7 +230,8 @@ class Masked:
         first, end = bounds
         total = layout.full_like(first, size)
         by = elementwise.sub(elementwise.sub(total, first), end)
-        by = elementwise.select(comparison.lt(by, layout.full_like(by, 0)), elementwise.add(by, total), by)
+        is_behind = comparison.lt(by, layout.full_like(by, 0))
+        by = elementwise.select(is_behind, elementwise.add(by, total), by)
         starts = [layout.full_like(by, 0)] * array.array_shape.rank
         starts[self.axis] = by
         twice = layout.concatenate([array, array], self.axis)

@@ -11,12 +11,17 @@ from contextlib import suppress
 from typing import Any
 
 from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.graph import Module
 from tracejit.loading import load
 from tracejit.trace.context import Limit, LongTraceError
 from tracejit.transforms.staging import Staged
+from tracejit.traversal import called_computations, instructions
 
 LONGEST = 1024
 """Traces of so many instructions are recorded without looking for loops."""
+LEAST_OF_NESTS = (4, 2)
+"""How many steps a loop around loops must have to be recorded once; the second where the trace is
+long all the same."""
 
 Function = Callable[..., Any]
 
@@ -54,7 +59,19 @@ def staged(
         return record(function, Limit(LONGEST, may_stop))
     except LongTraceError:
         statements = load("tracejit.statements")
-    with statements.counted_loops(), suppress(*statements.REFUSALS):
-        # What goes wrong may be for want of a known number of a step: it is known below.
-        return record(others[0], None)
-    return record(function, None)
+    made: Staged | None = None
+    for least_of_nests in LEAST_OF_NESTS:
+        with statements.counted_loops(least_of_nests) as found, suppress(*statements.REFUSALS):
+            # What goes wrong may be for want of a known number of a step: it is known below.
+            made = record(others[0], None)
+            if not found.count or is_short(made.module):
+                return made
+        if made is None:
+            break
+    return record(function, None) if made is None else made
+
+
+def is_short(module: Module) -> bool:
+    """Whether there are no more instructions than are recorded without looking for loops."""
+    computations = called_computations(module)
+    return sum(len(instructions(computation)) for computation in computations) <= LONGEST
