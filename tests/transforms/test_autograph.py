@@ -641,3 +641,24 @@ def key_in_a_branch(x: Any) -> Any:
 def test_lists_that_grow_behind_a_traced_condition(function: Any, text: str) -> None:
     with pytest.raises((ConcretizationError, ArgumentError), match=text):
         tj.jit(function, autograph=True)(np.arange(1.0, 5.0))
+
+
+class Halves:
+    """Has a method, so that functions that name it are rewritten for its calls as well."""
+
+    def of(self, x: Any) -> Any:
+        return x / 2
+
+
+def halved(x: Any) -> Any:
+    if x > 0:
+        return Halves().of(x)
+    return x - 1
+
+
+def test_functions_that_name_objects_decide_on_traced_values() -> None:
+    @tj.jit(autograph=True)
+    def f(x: Any) -> Any:
+        return halved(x) + 1
+
+    assert [f(4.0), f(-4.0)] == [3.0, -4.0]

@@ -15,6 +15,7 @@ from tracejit.numpy import arithmetic, bits, comparison, exponential, logic, rou
 from tracejit.ops import elementwise_unary
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import converted, operand
+from tracejit.trace.exact import require_domain
 from tracejit.trace.public import enter, public
 from tracejit.trace.tracer import Tracer, lift
 
@@ -36,6 +37,7 @@ def _of_floats(original: Function, recorded: Function, finish: Function | None =
     name = original.__name__
 
     def record(*values: Any) -> Any:
+        require_domain(name, values)
         made = recorded(*(_number(name, value) for value in values))
         return made.weakened() if finish is None else finish(made)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from tracejit.errors import ArgumentError, ConcretizationError, UnsupportedError
-from tracejit.statements import runtime
+from tracejit.statements import objects, runtime
 from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.exits import RUNTIME
 from tracejit.statements.quiet import is_quiet_function, writes_to_its_own
@@ -44,6 +44,8 @@ Rewrite = Callable[[ast.FunctionDef, str | None], ast.FunctionDef]
 _converted: Known = {}
 _made: set[tuple[str, CodeType]] = set()
 """All rewritten code, and that of the functions inside."""
+_before: dict[tuple[str, CodeType], CodeType] = {}
+"""What other code than `_converted` was made of."""
 _quiet: set[CodeType] = set()
 """What of it writes to nothing but its own variables."""
 
@@ -117,15 +119,21 @@ def rewritten(
     ``namespace`` is what it calls for statements and calls. ``known_code`` keeps what was made
     before. None when the source is not to be had.
     """
-    key = (function.__code__.co_filename, function.__code__)
+    code = function.__code__
+    if known_code is _converted:
+        # What was rewritten for another end is, here, what it was before.
+        code = _before.get((code.co_filename, code), code)
+    key = (code.co_filename, code)
     if key in _made:
         return function
     known = known_code.get(key)
     if known is None:
-        found = _rewritten(function, rewrite)
+        found = _rewritten(code, function.__qualname__, rewrite)
         if found is None:
             return None
         known = known_code[key] = found
+        if known_code is not _converted:
+            _before[code.co_filename, found.code] = code
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[RUNTIME] = CellType(namespace)
     made = FunctionType(
@@ -172,8 +180,7 @@ def _given(value: Any) -> Any:
     return called(value) if type(value) in (FunctionType, MethodType) else value
 
 
-def _rewritten(function: FunctionType, rewrite: Rewrite) -> Converted | None:
-    code = function.__code__
+def _rewritten(code: CodeType, qualname: str, rewrite: Rewrite) -> Converted | None:
     node = _definition(code)
     if node is None:
         return None
@@ -191,7 +198,7 @@ def _rewritten(function: FunctionType, rewrite: Rewrite) -> Converted | None:
     definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
     definition.args.kw_defaults = [d and ast.Constant(None) for d in definition.args.kw_defaults]
     is_quiet = is_quiet_function(definition)
-    owner, _, _ = function.__qualname__.rpartition(".")
+    owner, _, _ = qualname.rpartition(".")
     owner = owner.rpartition(".")[2]
     new = rewrite(definition, None if owner == "<locals>" or not owner else owner)
     parameters = [ast.arg(name) for name in (*code.co_freevars, RUNTIME)]
@@ -260,3 +267,4 @@ def _may_be(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
 
 
 runtime.use_conversion(called)
+objects.use_reader(keeps_to_itself)

@@ -17,8 +17,9 @@ from tracejit.errors import ConcretizationError, TracejitError
 from tracejit.statements.counting import current_counting
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import TracedRange, run_loop
+from tracejit.statements.objects import is_loud, seen_by
 from tracejit.statements.quiet import is_quiet_call
-from tracejit.statements.values import containers_of
+from tracejit.statements.values import containers_in, containers_of
 from tracejit.trace.context import current_trace, running_traces
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import ForeignWriteError, Tracer
@@ -82,6 +83,8 @@ def recorded_once(
     action = body if isinstance(iterable, range) else _of_rows(iterable, body)
     if _holds_memory(dict(zip(names, get(), strict=True)), unbound):
         return False
+    if _has_two_names(get(), seen_by(body, names)) or any(map(is_loud, seen_by(body, ()))):
+        return False
     values = [value for _, value, _ in containers_of(body, ())]
     containers = _copies([*values, *get()])
     run = functools.partial(run_loop, "for", steps, goes_on, action, target=target, wanted=others)
@@ -135,6 +138,14 @@ def _holds_memory(variables: dict[str, Any], written: Sequence[str]) -> bool:
     """Whether something that the loop writes into is memory outside of the graph."""
     return any(
         isinstance(leaf, np.ndarray) for name in written for leaf in tree.leaves(variables[name])
+    )
+
+
+def _has_two_names(variables: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether a list or a dictionary of the ``variables`` is in two of them, or in others."""
+    mine = [id(one) for one in containers_in(variables)]
+    return len(set(mine)) < len(mine) or not {id(one) for one in containers_in(others)}.isdisjoint(
+        mine
     )
 
 

@@ -24,16 +24,21 @@ from tracejit.statements.values import (
     is_numeric,
     is_same,
     require_kept,
+    require_one_name,
+    unchanged,
     written_back,
 )
 from tracejit.trace.body import Abstract, record_body
 from tracejit.trace.convert import PYTHON_SCALARS, operand
-from tracejit.trace.counters import Affine, affine, counting, is_counted, least
+from tracejit.trace.counters import Affine, affine, counting, is_counted, least, take_doubts
+from tracejit.trace.exact import LARGEST
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 
 Action = Callable[..., Any]
 COUNTER = "autograph_counter"
+FASTEST = 2**20
+"""By so much may an integer of Python's grow in a step."""
 
 
 class TracedRange:
@@ -103,6 +108,8 @@ class _Loop:
             named = zip(names, self.before, strict=True)
             self.before = tuple(Undefined(n) if n == target else value for n, value in named)
         self.in_place: dict[str, bool] = {}
+        self.kept: dict[str, Any] = {}
+        self.written: set[str] = set()
         self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
 
     def enter(self, state: dict[str, Any]) -> list[Any]:
@@ -119,6 +126,7 @@ class _Loop:
     def step(self, state: dict[str, Any]) -> dict[str, Any]:
         """One step of the loop."""
         entered = self.enter(state)
+        held = [tree.map(_itself, value) for value in entered]
         carried = [self.names[number] for number in self.carried]
         containers = containers_of(self.action, carried)
         with in_branch(), self.counting_of(state):
@@ -141,6 +149,8 @@ class _Loop:
                 same = is_same(entered[number], value)
                 in_place = same or value is entered[number]
                 self.in_place[name] = self.in_place.get(name, True) and in_place
+                self.kept[name] = unchanged(held[number], value)
+                self.written |= set() if same and is_same(held[number], value) else {name}
                 made[name] = value
             elif not _is_local(start) and not _is_equal(start, value):
                 raise ArgumentError(
@@ -165,41 +175,66 @@ class _Loop:
             leaf.instruction
             for name, known in starts.items()
             for leaf, start in zip(tree.leaves(state[name]), known, strict=True)
-            if type(start) in PYTHON_SCALARS
+            if _is_number(start)
         ]
 
     def _require_small(self, state: dict[str, Any]) -> None:
-        """Raises `ConcretizationError` where Python's own integers might grow beyond s64."""
+        """Raises `ConcretizationError` where Python's own integers might grow beyond s64.
+
+        The same where something else was doubtful of a number that no array has changed.
+        """
         if self.steps is None or not is_inside_counted():
             return
         numbers = set(self._numbers(state))
-        for (name, _), value in zip(self._named(), self.get(), strict=True):
+        kept: set[Instruction] = set()
+        for (name, start), value in zip(self._named(), self.get(), strict=True):
             if name not in state:
                 continue
-            for before, after in zip(tree.leaves(state[name]), tree.leaves(value), strict=False):
-                if not isinstance(after, Tracer) or before.instruction not in numbers:
+            leaves = tree.leaves(state[name]), tree.leaves(start), tree.leaves(value)
+            for before, begin, after in zip(*leaves, strict=False):
+                number = before.instruction
+                if number not in numbers or not isinstance(after, Tracer):
                     continue
-                if not _grows_slowly(before.instruction, after.instruction):
+                if not is_counted(after.instruction):
+                    continue
+                kept.add(number)
+                is_large = type(begin) is int and abs(begin) > LARGEST // 2
+                if is_large or not _grows_slowly(number, after.instruction):
                     raise ConcretizationError(
                         f"{self.statement}: the variable {name} is an integer of Python's, which "
                         f"may become greater than an array's can"
                     )
+        for carried, message in take_doubts(numbers):
+            if carried & kept:
+                raise ConcretizationError(message)
+
+
+def _is_number(start: Any) -> bool:
+    """Whether a variable begins as a number of Python's that no array has changed."""
+    if isinstance(start, Tracer):
+        return start.is_weak and is_counted(start.instruction)
+    return type(start) in PYTHON_SCALARS
 
 
 def _grows_slowly(before: Instruction, after: Instruction) -> bool:
-    """Whether a number that no array has changed is the last one plus a bounded one."""
-    if not after.array_shape.element_type.is_integral or not is_counted(after):
+    """Whether a number that no array has changed is the last one plus a small one."""
+    if not after.array_shape.element_type.is_integral:
         return True
     made = affine(after)
     if made is None:
         return False
     by = made if made.terms.get(before) is None else made.plus(Affine(0, {before: 1}), -1)
-    return least(by) is not None and least(Affine().plus(by, -1)) is not None
+    low, below = least(by), least(Affine().plus(by, -1))
+    return low is not None and below is not None and -FASTEST <= low <= -below <= FASTEST
 
 
 def _is_carried(value: Any) -> bool:
     leaves = tree.leaves(value)
     return bool(leaves) and all(is_numeric(leaf) for leaf in leaves)
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
 
 
 def _is_local(value: Any) -> bool:
@@ -259,11 +294,15 @@ def run_loop(
         return inside if test is None else numpy_call(np.logical_and, inside, going)
 
     title = f"the body of {statement}"
+    before = get()
     final = loop(_Function(goes_on), _Function(made.step), init, f"the test of {statement}", title)
+    written = [name for name in names if made.in_place.get(name) and name in made.written]
+    require_one_name(statement, names, before, written)
     after: list[Any] = []
     for number, (name, start) in enumerate(zip(names, made.before, strict=True)):
         if number in made.carried:
-            value = written_back(start, final[name], made.in_place.get(name, False))
+            in_place = made.in_place.get(name, False)
+            value = written_back(start, final[name], in_place, made.kept.get(name))
             after.append(value)
         elif name == target and steps is not None and steps.known is not None:
             after.append(steps.known[-1])

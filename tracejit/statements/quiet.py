@@ -55,6 +55,8 @@ def is_quiet(
         return False
     if not bound(statements).isdisjoint(declared):
         return False
+    if any(isinstance(node, ast.Attribute) and node.attr.startswith("__") for node in nodes):
+        return False
     return all(_written_name(node) in own for node in nodes if _is_written(node))
 
 

@@ -297,8 +297,8 @@ class Rewriter(ast.NodeTransformer):
         ]
 
     def _wanted(self, names: Sequence[str], loop: ast.For) -> ast.expr:
-        """The target of a loop, if it is one name, whether loops are inside, and the names that
-        are read outside of it.
+        """The target of a loop, if it is one name that the range alone gives values to, whether
+        loops are inside, and the names that are read outside of it.
 
         None for a loop that does more than compute.
         """
@@ -307,6 +307,9 @@ class Rewriter(ast.NodeTransformer):
         inside = _read([loop])
         found = [one for one in names if self._read[one] > inside[one]]
         target = loop.target.id if isinstance(loop.target, ast.Name) else None
+        if target in bound(loop.body) or getattr(loop, "autograph_leaving", []):
+            # Its last value is another than the last of the range.
+            target = None
         is_nest = contains(loop.body, ast.For, ast.While)
         values: list[str | bool | None] = [target, is_nest, *found]
         return ast.Tuple([ast.Constant(one) for one in values], ast.Load())

@@ -43,12 +43,15 @@ from tracejit.statements.values import (
     is_unknown,
     leaf_of,
     require_kept,
+    require_one_name,
+    unchanged,
     use,
     written_back,
 )
 from tracejit.trace.body import Body, record_body
-from tracejit.trace.convert import PYTHON_SCALARS, converted
+from tracejit.trace.convert import PYTHON_SCALARS, converted, operand
 from tracejit.trace.counters import assuming
+from tracejit.trace.exact import require_exact
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 
@@ -119,6 +122,13 @@ def _record_branches(
     merged = Merged()
     values: list[Any] = []
     finals = [branch.finals for branch in branches]
+    written = {
+        name
+        for one in finals
+        for name, final in zip(names, one, strict=True)
+        if final.in_place and not final.is_same
+    }
+    require_one_name("if", names, before, sorted(written))
     for number, name in enumerate(names):
         ways = [one[number] for one in finals]
         if all(way.is_same for way in ways):
@@ -151,8 +161,17 @@ def _record_branches(
         )
         in_place = all(one[number].is_same or one[number].in_place for one in finals)
         is_changed = filled is not before[number] and not isinstance(value, Undefined | NoValue)
-        after.append(written_back(before[number], filled, in_place) if is_changed else value)
+        kept = _kept_by_all([one[number].kept for one in finals if not one[number].is_same])
+        made_of = written_back(before[number], filled, in_place, kept) if is_changed else value
+        after.append(made_of)
     put(after)
+
+
+def _kept_by_all(ways: Sequence[Any]) -> Any:
+    """For each leaf whether it is kept on all ways; None where these are different trees."""
+    if not ways or any(tree.structure(way) != tree.structure(ways[0]) for way in ways):
+        return None
+    return tree.map(lambda *marks: all(marks), *ways)
 
 
 def _is_place(value: Any) -> bool:
@@ -187,7 +206,7 @@ class _Branch:
             if is_same(before, value):
                 self.finals.append(Final(True, False, value))
                 continue
-            in_place = value is copy and isinstance(value, Tracer)
+            in_place = value is copy and isinstance(value, Tracer | list | dict)
 
             def placed(leaf: Any) -> Any:
                 if not is_numeric(leaf):
@@ -196,7 +215,8 @@ class _Branch:
                 static = leaf if type(leaf) in PYTHON_SCALARS else None
                 return _Result(len(results) - 1, static)
 
-            self.finals.append(Final(False, in_place, tree.map(placed, value)))
+            kept = unchanged(before, value)
+            self.finals.append(Final(False, in_place, tree.map(placed, value), kept))
         return results
 
 
@@ -429,9 +449,22 @@ def _same(value: Any) -> Any:
 def call(function: Any) -> Any:
     """What is called for ``function``."""
     replacement = _BUILTINS.get(function) if type(function) in _BUILTIN_KINDS else None
-    if is_inside_counted() and not is_users_function(function):
-        require_quiet(function)
+    if is_inside_counted():
+        if function is isinstance or function is type:
+            return functools.partial(_of_kind, function)
+        if not is_users_function(function):
+            require_quiet(function)
     return _Conversion.called(function) if replacement is None else replacement
+
+
+def _of_kind(function: Any, value: Any, *kinds: Any) -> Any:
+    """``isinstance`` and ``type`` in a step that stands for many, whose numbers are no Python's.
+
+    Raises `ConcretizationError` for these.
+    """
+    if isinstance(value, Tracer) and value.is_weak:
+        raise ConcretizationError(f"{function.__name__}: a step's number is not the counter itself")
+    return function(value, *kinds)
 
 
 def _truth(value: Any, statement: str) -> Instruction:
@@ -452,7 +485,9 @@ def _range(*limits: Any) -> Any:
 def _converting(kind: type, dtype: Any) -> Any:
     def convert(*args: Any) -> Any:
         if len(args) == 1 and is_unknown(args[0]) and not args[0].ndim:
-            return args[0].astype(dtype)
+            made = args[0].astype(dtype).weakened()
+            require_exact(np.positive, args, made)
+            return made
         return kind(*args)
 
     return convert
@@ -465,9 +500,18 @@ def _extreme(function: Any, ufunc: Any, reduction: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Tracer):
             return numpy_call(reduction, args[0])
         values = args if len(args) > 1 else tuple(args[0])
-        return functools.reduce(lambda a, b: numpy_call(ufunc, a, b), values)
+        return functools.reduce(functools.partial(_chosen, ufunc), values)
 
     return extreme
+
+
+def _chosen(ufunc: Any, a: Any, b: Any) -> Any:
+    made = numpy_call(ufunc, a, b)
+    if not (operand(a).is_weak and operand(b).is_weak):
+        return made
+    made = made.weakened()
+    require_exact(ufunc, (a, b), made)
+    return made
 
 
 _BUILTIN_KINDS = (type, type(len))

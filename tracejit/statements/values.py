@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -139,8 +139,54 @@ def _held(container: Any) -> list[Any]:
     return list(container)
 
 
-def written_back(before: Any, after: Any, in_place: bool) -> Any:
-    """``after``; where ``before`` was written to in place, before with its value."""
+def containers_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The lists and dictionaries among the values, and inside of them."""
+    for value in values:
+        if isinstance(value, list | dict):
+            yield value
+        if isinstance(value, list | tuple):
+            yield from containers_in(value)
+        elif isinstance(value, dict):
+            yield from containers_in(value.values())
+
+
+def require_one_name(
+    statement: str, names: Sequence[str], values: Sequence[Any], written: Sequence[str]
+) -> None:
+    """Raises `ConcretizationError` where a list that is ``written`` to has another name, too.
+
+    Each variable has a value of its own while a statement is recorded.
+    """
+    for name, value in zip(names, values, strict=True):
+        if name not in written:
+            continue
+        mine = [id(one) for one in containers_in([value])]
+        for other, another in zip(names, values, strict=True):
+            theirs = [id(one) for one in containers_in([another])] if other != name else []
+            if len(set(mine)) < len(mine) or not set(mine).isdisjoint(theirs):
+                raise ConcretizationError(
+                    f"{statement}: a {type(value).__name__} that {name} holds is written to, and "
+                    f"{other} holds it, too; write to it under one name, or copy it"
+                )
+
+
+def unchanged(before: Any, after: Any) -> Any:
+    """For each leaf of ``after`` whether it is that of ``before``; None for other trees."""
+    first, structure = tree.flatten(before)
+    second, other = tree.flatten(after)
+    if structure != other:
+        return None
+    return tree.unflatten(structure, [x is y for x, y in zip(first, second, strict=True)])
+
+
+def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> Any:
+    """``after``; where ``before`` was written to in place, before with its value.
+
+    That goes for lists and dictionaries, too, which others may see under another name; ``kept``
+    says which of their leaves were at most written to.
+    """
+    if in_place and isinstance(before, list | dict):
+        return _refilled(before, after, kept)
     if not in_place or not isinstance(before, Tracer) or before.owner is not current_trace():
         return after
     instruction = after.instruction
@@ -150,15 +196,34 @@ def written_back(before: Any, after: Any, in_place: bool) -> Any:
     return before
 
 
+def _refilled(before: Any, after: Any, kept: Any) -> Any:
+    """``after``, its lists and dictionaries those of ``before``, and arrays that were ``kept``."""
+    if type(before) is not type(after) or type(before) not in (list, tuple, dict):
+        return written_back(before, after, kept is True)
+    if type(before) is dict:
+        keys = list(after)
+        parts = [_refilled(before[k], after[k], None if kept is None else kept[k]) for k in keys]
+        before.update(zip(keys, parts, strict=True))
+        return before
+    marks = [None] * len(after) if kept is None else kept
+    parts = [_refilled(*each) for each in zip(before, after, marks, strict=True)]
+    if type(before) is tuple:
+        return tuple(parts)
+    before[:] = parts
+    return before
+
+
 class Final(NamedTuple):
     """A variable at the end of a branch.
 
     ``value`` is a tree, in which a number stands for the result of the branch in that place.
+    ``kept`` has for each leaf whether it was at most written to.
     """
 
     is_same: bool
     in_place: bool
     value: Any
+    kept: Any = None
 
 
 class Place(NamedTuple):

@@ -20,6 +20,8 @@ from tracejit.ops.constants import constant
 from tracejit.ops.element_types import bitcast_convert_type, convert_element_type
 from tracejit.shapes import ElementType, element_type_of, shape_of
 from tracejit.trace.context import current_trace
+from tracejit.trace.counters import are_counted
+from tracejit.trace.exact import require_fits
 from tracejit.trace.promotion import Promotable, common_element_type, weak_dtype
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.views import broadcast
@@ -42,6 +44,8 @@ class Operand(NamedTuple):
         Raises `ValueRangeError` for a Python integer that does not fit.
         """
         if isinstance(self.value, Instruction):
+            if self.is_weak and are_counted():
+                require_fits(self.value, element_type)
             return converted(self.value, element_type)
         if isinstance(self.value, np.ndarray):
             return converted(_from_array(self.value), element_type)

@@ -58,6 +58,8 @@ class _Known(threading.local):
     def __init__(self) -> None:
         self.counters: dict[Instruction, Counter] = {}
         self.facts: list[Affine] = []
+        self.bounds: dict[Instruction, tuple[float, float]] = {}
+        self.doubts: list[tuple[set[Instruction], str]] = []
 
 
 _known = _Known()
@@ -90,6 +92,56 @@ def counting(
         _known.facts = facts
         for made in (counter, *numbers):
             del _known.counters[made]
+        if not _known.counters:
+            _known.bounds.clear()
+            _known.doubts.clear()
+
+
+def remember_bounds(instruction: Instruction, bounds: tuple[float, float]) -> None:
+    """Notes between which values a number lies, until the outermost counted loop ends."""
+    _known.bounds[instruction] = bounds
+
+
+def carried_behind(instruction: Instruction) -> set[Instruction]:
+    """The numbers carried from step to step, as which Python's began, that a value is made of."""
+    found, _ = _sources(instruction)
+    counters = _known.counters
+    return {at for at in found if at in counters and counters[at].low is None}
+
+
+def add_doubt(carried: set[Instruction], message: str) -> None:
+    """Notes what is wrong if these numbers stay Python's own."""
+    _known.doubts.append((carried, message))
+
+
+def take_doubts(carried: set[Instruction]) -> list[tuple[set[Instruction], str]]:
+    """What was noted of some of these numbers, and is so no more."""
+    taken = [doubt for doubt in _known.doubts if doubt[0] & carried]
+    _known.doubts = [doubt for doubt in _known.doubts if not doubt[0] & carried]
+    return taken
+
+
+def known_bounds(instruction: Instruction, largest: int) -> tuple[float, float] | None:
+    """Between which values a number lies, if that is known.
+
+    An integer of Python's that is carried from step to step is smaller than ``largest``.
+    """
+    if not _known.counters:
+        return None
+    known = _known.counters.get(instruction)
+    if known is not None and (known.low is None or known.high is None):
+        kind = instruction.array_shape.element_type
+        if kind.is_floating:
+            return -float("inf"), float("inf")
+        if kind.is_integral:
+            return (0, 1) if kind is ElementType.PRED else (-largest, largest)
+        return None
+    sum_of = affine(instruction)
+    if sum_of is not None:
+        low, below = least(sum_of), least(Affine().plus(sum_of, -1))
+        if low is not None and below is not None:
+            return low, -below
+    return _known.bounds.get(instruction)
 
 
 @contextmanager
@@ -245,6 +297,12 @@ def is_counted(instruction: Instruction) -> bool:
     """
     if not _known.counters:
         return False
+    seen, is_whole = _sources(instruction)
+    return is_whole and any(at in _known.counters for at in seen)
+
+
+def _sources(instruction: Instruction) -> tuple[set[Instruction], bool]:
+    """What a number is made of, and whether that is all, and known or counted."""
     seen: set[Instruction] = set()
     stack = [instruction]
     while stack:
@@ -253,7 +311,7 @@ def is_counted(instruction: Instruction) -> bool:
             seen.add(at)
             continue
         if at.op is PARAMETER or len(seen) > FARTHEST:
-            return False
+            return seen, False
         seen.add(at)
         stack.extend(at.operands)
-    return any(at in _known.counters for at in seen)
+    return seen, True

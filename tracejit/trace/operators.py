@@ -8,6 +8,8 @@ import numpy as np
 
 from tracejit.errors import DimensionError
 from tracejit.trace.convert import PYTHON_SCALARS
+from tracejit.trace.counters import are_counted
+from tracejit.trace.exact import require_exact
 from tracejit.trace.table import Traced, call
 
 _ACCEPTED = (Traced, np.ndarray, np.generic, *PYTHON_SCALARS, list, tuple)
@@ -25,7 +27,15 @@ def _operate(function: np.ufunc, lhs: Any, rhs: Any) -> Any:
         return call(function, lhs, rhs)
     if function not in _BITWISE:
         lhs, rhs = _number(lhs), _number(rhs)
-    return call(function, lhs, rhs).weakened()
+    return _weakened(function, lhs, rhs)
+
+
+def _weakened(function: np.ufunc, *numbers: Any) -> Any:
+    """What a function makes of Python's numbers, one itself."""
+    made = call(function, *numbers).weakened()
+    if are_counted():
+        require_exact(function, numbers, made)
+    return made
 
 
 _BITWISE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
@@ -215,9 +225,15 @@ class Operators(Traced):
 
     def __round__(self, ndigits: int | None = None) -> Any:
         rounded = call(np.round, self, 0 if ndigits is None else ndigits)
-        return rounded.astype(np.int64) if ndigits is None and self.is_scalar else rounded
+        if ndigits is not None or not self.is_scalar:
+            return rounded
+        # NumPy's own numbers give an integer of Python's, too.
+        whole = rounded.astype(np.int64).weakened()
+        if are_counted():
+            require_exact(np.positive, (self,), whole)
+        return whole
 
     def _unary(self, function: np.ufunc) -> Any:
         if not _is_weak(self):
             return call(function, self)
-        return call(function, _number(self)).weakened()
+        return _weakened(function, _number(self))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.shapes import element_type_of
-from tracejit.trace.convert import converted, operand
+from tracejit.trace.convert import operand
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import Tracer, lift
 
@@ -36,7 +36,7 @@ class ScalarClass:
         if find_traced((args, kwargs)) is None:
             return self.own(*args, **kwargs)
         (value,) = args
-        made = converted(operand(value).natural, element_type_of(self.dtype))
+        made = operand(value).to(element_type_of(self.dtype))
         return lift(made, not made.array_shape.rank)
 
     def __instancecheck__(self, instance: Any) -> bool:
