@@ -20,6 +20,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.elementwise import ADD, DIV, MUL, SUB
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import (
@@ -37,6 +38,7 @@ from tracejit.ops.linalg import CHOLESKY
 from tracejit.ops.reduction import REDUCE
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.targets import LINEAR_ALGEBRA
 
 # Real operations in one operation on complex numbers.
 _COMPLEX = {
@@ -120,6 +122,15 @@ def is_soon_built(told: Counted) -> bool:
     return told.in_vectors or told.flops + 16 * told.transcendentals + moved < _HOT
 
 
+def _name(instruction: Instruction) -> str:
+    """What users know an op by: the opcode, or linalg.svd for one of the library's own calls."""
+    if instruction.op is CUSTOM_CALL:
+        target: str = instruction.attributes["custom_call_target"]
+        if target.startswith(LINEAR_ALGEBRA):
+            return target.removeprefix("tracejit.")
+    return instruction.op.opcode
+
+
 def counted(
     inside: Iterable[Instruction],
     results: Sequence[Instruction],
@@ -156,7 +167,7 @@ def counted(
             read += _nbytes(instruction, elements)
         elif instruction in in_place and instruction.op is SCATTER:
             read += _nbytes(instruction, _stored(instruction, True))
-    ops = tuple(i.op.opcode for i in members if i.op not in (CONSTANT, PARAMETER, TUPLE))
+    ops = tuple(_name(i) for i in members if i.op not in (CONSTANT, PARAMETER, TUPLE))
     in_vectors = all(_is_in_vectors(i) for i in members)
     return Counted(ops, schedule, read, written, flops, transcendentals, wide, in_vectors)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from tracejit.attributes import PaddingDimension, Window
 from tracejit.backends.tvm import spectra
 from tracejit.backends.tvm.known import as_known, logarithm_to_base, power_of_two
+from tracejit.backends.tvm.pseudo_inverses import PSEUDO_INVERSE, pseudo_inverse
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
@@ -147,7 +148,9 @@ def _rng(instruction: Instruction) -> Instruction:
 
 @expansions.attach(CUSTOM_CALL)
 def _custom_call(instruction: Instruction) -> Instruction | None:
-    """A user's op that is made of others; those are legalised too."""
+    """A user's op that is made of others, which are legalised too; a pseudo-inverse."""
+    if instruction.attributes["custom_call_target"] == PSEUDO_INVERSE:
+        return pseudo_inverse(instruction)
     expansion = None if kernel_for(instruction) is not None else expansion_for(instruction)
     if expansion is None:
         return None

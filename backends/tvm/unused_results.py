@@ -1,6 +1,8 @@
 """Factorisations of which one result alone is used become those that make no other.
 
 without_unused_results(roots)        qr(a)[1] -> qr_r(a)
+
+Where the others are made of the same matrix anyway, that result is theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TupleShape
 from tracejit.targets import LINEAR_ALGEBRA
-from tracejit.traversal import transform
+from tracejit.traversal import in_order, transform
 
 # By target and the only result that is used: another target that makes it alone.
 _ALONE = {
@@ -31,6 +33,7 @@ _ALONE = {
 
 def without_unused_results(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, but for rounding."""
+    roots = _shared(roots)
     others = _others(roots)
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
@@ -58,3 +61,27 @@ def _others(roots: Sequence[Instruction]) -> dict[Instruction, tuple[int, str]]:
             if len(numbers) == 1 and key in _ALONE:
                 found[call] = number, _ALONE[key]
     return found
+
+
+def _shared(roots: Sequence[Instruction]) -> list[Instruction]:
+    """svdvals(a) -> svd(a)[1] where there is svd(a), and so on."""
+    order = in_order(roots)
+    calls = {
+        (i.attributes["custom_call_target"], i.operands): i
+        for i in order
+        if i.op is CUSTOM_CALL and i.attributes["custom_call_target"].startswith(LINEAR_ALGEBRA)
+    }
+    elements = [i for i in order if i.op is GET_TUPLE_ELEMENT]
+    # An element is one instruction, however many ask for it.
+    known = {(e.operands[0], e.attributes["index"]): e for e in elements}
+    instead = {}
+    for element in elements:
+        (call,) = element.operands
+        if call not in calls.values():
+            continue
+        for (target, number), alone in _ALONE.items():
+            whole = calls.get((target, call.operands))
+            if alone == call.attributes["custom_call_target"] and whole is not None:
+                made = known.get((whole, number)) or get_tuple_element(whole, number)
+                instead[element] = known[whole, number] = made
+    return transform(roots, lambda *_: None, instead) if instead else list(roots)

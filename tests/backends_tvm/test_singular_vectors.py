@@ -122,3 +122,36 @@ def test_narrow_vectors(rows: int, columns: int, dtype: str) -> None:
     made = [np.empty((3, *shape), dtype) for shape in list(shapes.values())[1:]]
     Compiled([a, u, s, v], singular_values(problem, machine), target)(given, *made)
     check(made, given)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (3, 8), (3, 2, 5, 4)])
+def test_pseudo_inverses_and_least_squares(dtype: Any, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    a: Any = rng.standard_normal(shape)
+    a = (a + 1j * a[::-1] if dtype is np.complex64 else a).astype(dtype)
+    a[..., -1] = a[..., 0]
+    bound = 500 * float(np.finfo(dtype).eps)
+    invert = tj.jit(lambda a: np.linalg.pinv(a, rcond=1e-5))
+    expected = np.linalg.pinv(a, rcond=1e-5)
+    assert invert(a).dtype == dtype
+    np.testing.assert_allclose(invert(a), expected, atol=bound * np.abs(expected).max())
+    if a.ndim > 2:
+        return
+    solve = tj.jit(lambda a, b: np.linalg.lstsq(a, b, rcond=1e-5))
+    b = a[:, :2] + 1
+    # One factorisation has it all.
+    assert (
+        sum(k.ops.count("custom-call") for k in solve.lower(a, b).compile().explain().kernels) == 1
+    )
+    for made, wanted in zip(solve(a, b)[::3], np.linalg.lstsq(a, b, rcond=1e-5)[::3], strict=True):
+        np.testing.assert_allclose(made, wanted, atol=bound * max(1, np.abs(wanted).max()))
+    assert solve(a, b)[2] == min(shape[0], shape[1] - 1)
+
+
+def test_shares_of_the_greatest_value() -> None:
+    a = np.stack([np.diag([1.0, 0.1])] * 2)
+    shares = np.array([0.01, 0.5])
+    made = tj.jit(lambda a: np.linalg.pinv(a, rcond=shares))(a)
+    np.testing.assert_allclose(made, [np.diag([1.0, 10.0]), np.diag([1.0, 0.0])], atol=1e-15)
+    assert np.isnan(tj.jit(lambda a: np.linalg.pinv(a))(np.full((3, 3), np.nan))).all()

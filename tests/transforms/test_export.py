@@ -99,6 +99,53 @@ def test_agrees_with_compiled_code(tmp_path: Path) -> None:
     agree(tmp_path, with_constants, numbers(4, 7))
 
 
+def linear_algebra(a: Any, b: Any) -> Any:
+    symmetric = a.T @ a
+    return (
+        np.linalg.det(symmetric),
+        np.linalg.slogdet(symmetric),
+        np.linalg.pinv(a),
+        np.linalg.lstsq(a, b, rcond=None),
+        np.linalg.eigh(symmetric),
+        np.linalg.svd(a, full_matrices=False),
+        np.fft.fft(b, axis=0),
+    )
+
+
+_LEAST_SQUARES = """
+#include <stdio.h>
+
+#include "fit.h"
+
+int main(void) {
+  const double a[4][2] = {{1, 0}, {1, 1}, {1, 2}, {1, 3}}, b[4] = {-1, 0.2, 0.9, 2.1};
+  double x[2], residual[1], values[2];
+  int rank;
+  int status = fit(&a[0][0], b, x, residual, &rank, values);
+  if (status) return status;
+  printf("%.9f %.9f %.9f %d %.9f", x[0], x[1], residual[0], rank, values[0]);
+  return 0;
+}
+"""
+
+
+@needs_c
+def test_linear_algebra_needs_no_python(tmp_path: Path) -> None:
+    agree(tmp_path, linear_algebra, numbers(7, 4), numbers(7, seed=1))
+    a = np.array([[1.0, 0], [1, 1], [1, 2], [1, 3]])
+    b = np.array([-1, 0.2, 0.9, 2.1])
+    compiled = tj.jit(lambda a, b: np.linalg.lstsq(a, b, rcond=None)).lower(a, b).compile()
+    compiled.export(tmp_path / "fit.so", header=tmp_path / "fit.h")
+    (tmp_path / "main.c").write_text(_LEAST_SQUARES)
+    assert COMPILER is not None
+    command = [COMPILER, "-Wall", "-Werror", "-std=c99", "main.c", "fit.so", "-Wl,-rpath,."]
+    subprocess.run([*command, "-o", "main"], cwd=tmp_path, check=True)
+    printed = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    x, residual, rank, values = np.linalg.lstsq(a, b, rcond=None)
+    found = list(map(float, printed.stdout.split()))
+    np.testing.assert_allclose(found, [*x, *residual, rank, values[0]], atol=1e-9)
+
+
 @needs_c
 def test_element_types(tmp_path: Path) -> None:
     def narrow(c: Any, h: Any, b: Any, p: Any, i: Any) -> Any:
@@ -333,6 +380,8 @@ def test_what_only_python_can_compute_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UnsupportedError, match="custom-call is computed by Python"):
         refused(halves, numbers(4))
+    with pytest.raises(UnsupportedError, match=r"linalg\.eigvals is computed by Python"):
+        refused(np.linalg.eigvals, numbers(4, 4))
     dynamic = tj.hlo.parse(
         "HloModule m\n\nENTRY e {\n  x = f32[<=5] parameter(0)\n  ROOT y = f32[<=5] negate(x)\n}\n"
     )
