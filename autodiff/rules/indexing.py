@@ -117,8 +117,9 @@ def _rule(
     if kind == "old":
         return cotangent, None
     if kind == "update":
-        kept = windows.scatter(cotangent, full_like(update, 0), _replace(update))
-        return kept, _where(_last_writers(windows), windows.gather(cotangent))
+        # Read first, so that the zeros may be written where the cotangent lies.
+        back = _where(_last_writers(windows), windows.gather(cotangent))
+        return windows.scatter(cotangent, full_like(update, 0), _replace(update)), back
     if kind in (ADD, SUB):
         back = _where(windows.inside(), windows.gather(cotangent))
         return cotangent, back if kind is ADD else neg(back)

@@ -99,6 +99,7 @@ def dynamic_slice_rule(instruction: Instruction, cotangent: Instruction) -> Cota
 @differentiate.attach(DYNAMIC_UPDATE_SLICE)
 def dynamic_update_slice_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
     _, update, *starts = instruction.operands
-    kept = dynamic_update_slice(cotangent, full_like(update, 0), starts)
+    # Read first, so that the zeros may be written where the cotangent lies.
     written = dynamic_slice(cotangent, starts, update.array_shape.dimensions)
+    kept = dynamic_update_slice(cotangent, full_like(update, 0), starts)
     return [kept, written, *[None] * len(starts)]

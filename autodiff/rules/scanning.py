@@ -2,14 +2,15 @@
 
 Each of its steps takes the slices and the carries that the forward step took, the cotangents of the
 step's outputs, and carries the cotangents of the carries. What a forward step made on the way is
-kept if a contraction, a loop or the like went into it, and computed again if not. The carries and
-what else is kept come from a Scan with more outputs, which compilers join with the first one. A
-carry that no step changes (a value from outside) is not kept at every step.
+kept if a contraction, a loop or the like went into it, or if it is a small part of a carry, and
+computed again if not. The carries and what else is kept come from a Scan with more outputs, which
+compilers join with the first one. A carry that no step changes (a value from outside) is not kept
+at every step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tracejit.autodiff.composition import pullback_through
@@ -34,6 +35,8 @@ from tracejit.ops.constants import (
 )
 from tracejit.ops.control import OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.dimensions import moved
+from tracejit.ops.indexing import GATHER, SCATTER
+from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, SLICE
 from tracejit.ops.scanning import SCAN, scan, scan_length
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order, substitute
@@ -43,6 +46,10 @@ _COSTLY = (
     *("contraction", "control", "custom", "grouped", "linalg", "reduction", "scanning"),
     *("spectra", "windows"),
 )
+# Ops that read a part of an array, and those that write into one; what a small part is.
+_READING = (DYNAMIC_SLICE, GATHER, SLICE)
+_WRITING = (DYNAMIC_UPDATE_SLICE, SCATTER)
+_SMALL = 4
 
 
 @differentiate.attach(SCAN)
@@ -250,7 +257,40 @@ def _worth_keeping(
         varying.add(instruction)
         if instruction.op.family in _COSTLY or any(o in costly for o in instruction.operands):
             costly.add(instruction)
-    return [v for v in read if v in costly and isinstance(v.shape, Shape) and not v.reaches_effect]
+    kept = [v for v in read if v in costly and isinstance(v.shape, Shape) and not v.reaches_effect]
+    return [*kept, *_small_parts(wanted, moving, forward, kept)]
+
+
+def _small_parts(
+    wanted: Sequence[Instruction],
+    moving: Sequence[Instruction],
+    forward: Collection[Instruction],
+    kept: Sequence[Instruction],
+) -> list[Instruction]:
+    """What a step reads of great arrays that it writes into: kept, so that those need not be."""
+    found: dict[Instruction, None] = {}
+    seen, stack = {*kept}, [*wanted]
+    while stack:
+        instruction = stack.pop()
+        if instruction in seen:
+            continue
+        seen.add(instruction)
+        if instruction in forward and _is_small_part(instruction, moving):
+            found[instruction] = None
+        else:
+            stack.extend(instruction.operands)
+    return list(found)
+
+
+def _is_small_part(instruction: Instruction, moving: Sequence[Instruction]) -> bool:
+    if instruction.op not in _READING:
+        return False
+    array = instruction.operands[0]
+    if instruction.array_shape.size * _SMALL > array.array_shape.size:
+        return False
+    while array.op in _WRITING:
+        array = array.operands[0]
+    return array in moving
 
 
 def _forward_loops(step: Computation, wanted: Sequence[Instruction]) -> list[Instruction]:

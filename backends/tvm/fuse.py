@@ -23,6 +23,7 @@ from tracejit.backends.tvm.cost import (
     longest_chain,
     size_of,
 )
+from tracejit.backends.tvm.early_reads import early_reads
 from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES, INDEX_VECTOR
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.own_places import Asked, asked_for, reads_elsewhere
@@ -32,8 +33,8 @@ from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
-from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, RESHAPE
@@ -134,6 +135,7 @@ class _Fusion:
         self.memory = {i for i in self.order if is_given(i)}
         self.memory.update(self.outputs)
         self.memory.update(effects)
+        self.memory.update(early_reads(self.order, self.users, self.writers))
         self.size: dict[Instruction, int] = {}
         self.chain: dict[Instruction, int] = {}
         self.cost = self._accumulated()

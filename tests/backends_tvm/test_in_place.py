@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import lax
+from tracejit import lax, ops
+from tracejit.backends.tvm.fuse import fuse
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
+from tracejit.shapes import ElementType, Shape
 
 ROWS = np.arange(12.0).reshape(4, 3)
 
@@ -179,3 +181,14 @@ def test_a_loop_that_stores_rows_copies_nothing_else() -> None:
     # The buffer of rows lies in the result from the start: no second one is needed, nor moved.
     assert program.workspace_bytes < 4 * 500 * 8
     np.testing.assert_array_equal(tj.compile(module)(np.zeros(500))[:, 0], np.arange(1000.0))
+
+
+def test_what_is_read_before_an_update_and_needed_after_it_has_memory() -> None:
+    x = ops.parameter(0, Shape(ElementType.F64, (100,)))
+    start = ops.parameter(1, Shape(ElementType.S32))
+    before = ops.dynamic_slice(x, [start], (1,))
+    update = ops.dynamic_update_slice(x, ops.full_like(before, 0), [start])
+    after = ops.dynamic_slice(update, [ops.sub(start, ops.constant(np.int32(1)))], (1,))
+    together = ops.mul(before, after)
+    assert before in fuse([update, together]).memory
+    assert before not in fuse([update, ops.neg(before)]).memory

@@ -153,6 +153,25 @@ def _scanned(
     return tree.unflatten(structure, final), tree.unflatten(ys, stacked)
 
 
+def repeated(f: Function, init: Any, count: int, title: str) -> Any:
+    """``init`` replaced ``count`` times by ``f`` of it, as one Scan without slices.
+
+    ``title`` names the function in errors. Carried Python numbers take the type that ``f`` gives
+    them. Raises `ArgumentError`, `ShapeError` or `ElementTypeError` unless it returns what it
+    takes.
+    """
+    leaves, structure = tree.flatten(init)
+    carry = [Abstract.of(leaf) for leaf in leaves]
+    body = as_carried(carried_body(f, title, carry, structure), carry)
+    captured = body.captured
+    values = [operand(v).to(kind.shape.element_type) for v, kind in zip(leaves, carry, strict=True)]
+    made = scanning.scan(
+        [], [*values, *captured], _closed(body, len(values), captured), length=count
+    )
+    final = elements_of(keep_effect(made))[: len(values)]
+    return tree.unflatten(structure, with_kinds(final, carry))
+
+
 def _closed(body: Body, carried: int, captured: Sequence[Instruction]) -> Computation:
     """From slices, carries and captured values to outputs, carries and the captured values."""
     carries, rows = body.parameters[:carried], body.parameters[carried:]

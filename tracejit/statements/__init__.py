@@ -8,8 +8,8 @@ What no traced value decides runs as Python always runs it.
 
 from __future__ import annotations
 
-from tracejit.statements.conversion import autograph, keeps_to_itself
+from tracejit.statements.conversion import autograph, called, keeps_to_itself
 from tracejit.statements.counted import REFUSALS
 from tracejit.statements.counting import counted_loops
 
-__all__ = ["REFUSALS", "autograph", "counted_loops", "keeps_to_itself"]
+__all__ = ["REFUSALS", "autograph", "called", "counted_loops", "keeps_to_itself"]

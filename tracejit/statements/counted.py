@@ -20,7 +20,7 @@ from tracejit.statements.loops import TracedRange, run_loop
 from tracejit.statements.objects import is_loud, seen_by
 from tracejit.statements.quiet import is_quiet_call
 from tracejit.statements.values import containers_in, containers_of
-from tracejit.trace.context import current_trace, running_traces
+from tracejit.trace.context import current_trace
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import ForeignWriteError, Tracer
 
@@ -73,7 +73,7 @@ def recorded_once(
     names that are read elsewhere in the function; None if the statements do more than compute.
     """
     counting = current_counting()
-    if counting is None or wanted is None or _is_differentiated():
+    if counting is None or wanted is None:
         return False
     target, is_nest, *others = wanted
     steps = _steps(iterable, counting.least_of_nests if is_nest else LEAST_STEPS)
@@ -102,15 +102,6 @@ def recorded_once(
         counting.depth -= 1
     counting.count += 1
     return True
-
-
-def _is_differentiated() -> bool:
-    """Whether a derivative is wanted of what is recorded: that of a While runs it again."""
-    return any(
-        argument.differentiated
-        for trace in running_traces()
-        for argument in trace.arguments.values()
-    )
 
 
 def _steps(iterable: Any, least: int) -> TracedRange | None:

@@ -12,7 +12,21 @@ from tracejit import tree
 from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
+from tracejit.lax.scanning import repeated
+from tracejit.ops.elementwise import POW, SELECT
+from tracejit.ops.elementwise_unary import (
+    ACOS,
+    ACOSH,
+    ASIN,
+    ATANH,
+    CBRT,
+    LOG,
+    LOG1P,
+    RSQRT,
+    SQRT,
+)
 from tracejit.ops.layout import full
+from tracejit.shapes import AnyShape, Shape
 from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.values import (
     NoValue,
@@ -29,13 +43,17 @@ from tracejit.statements.values import (
     written_back,
 )
 from tracejit.trace.body import Abstract, record_body
+from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.convert import PYTHON_SCALARS, operand
 from tracejit.trace.counters import Affine, affine, counting, is_counted, least, take_doubts
 from tracejit.trace.exact import LARGEST
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.traversal import in_order
 
 Action = Callable[..., Any]
+_STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT})
+"""Functions whose derivative is infinite somewhere."""
 COUNTER = "autograph_counter"
 FASTEST = 2**20
 """By so much may an integer of Python's grow in a step."""
@@ -135,6 +153,7 @@ class _Loop:
             else:
                 self.action(state[COUNTER])
             self._require_small(state)
+            self._require_tame()
         require_kept(self.statement, containers)
         left = self.get()
         made = {}
@@ -161,6 +180,22 @@ class _Loop:
         if self.steps is not None:
             made[COUNTER] = state[COUNTER] + self.steps.step
         return made
+
+    def _require_tame(self) -> None:
+        """Raises `ConcretizationError` where a step may choose what a step before has made, whose
+        derivative may be infinite: reverse mode sees which was chosen in single steps alone."""
+        trace = current_trace()
+        if not is_inside_counted() or trace is None or not are_differentiated():
+            return
+        values = tree.leaves([self.get()[number] for number in self.carried])
+        leaves = [leaf.instruction for leaf in values if isinstance(leaf, Tracer)]
+        own = [one for one in in_order(leaves) if trace.owns(one) and _is_inexact(one.shape)]
+        chosen = [one for one in own if one.op is SELECT and not is_counted(one.operands[0])]
+        if chosen and any(one.op in _STEEP for one in own):
+            raise ConcretizationError(
+                f"{self.statement}: chooses elements, and has steep functions, of which the "
+                f"derivative is safe only step by step"
+            )
 
     def counting_of(self, state: dict[str, Any]) -> AbstractContextManager[None]:
         """Inside, what is known of the counter and of Python's numbers is, in counted loops."""
@@ -226,6 +261,10 @@ def _grows_slowly(before: Instruction, after: Instruction) -> bool:
     by = made if made.terms.get(before) is None else made.plus(Affine(0, {before: 1}), -1)
     low, below = least(by), least(Affine().plus(by, -1))
     return low is not None and below is not None and -FASTEST <= low <= -below <= FASTEST
+
+
+def _is_inexact(shape: AnyShape) -> bool:
+    return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
 def _is_carried(value: Any) -> bool:
@@ -295,7 +334,12 @@ def run_loop(
 
     title = f"the body of {statement}"
     before = get()
-    final = loop(_Function(goes_on), _Function(made.step), init, f"the test of {statement}", title)
+    if steps is not None and steps.known is not None and test is None and are_differentiated():
+        # Its derivative keeps what every step has made; that of a While makes it again.
+        final = repeated(_Function(made.step), init, len(steps.known), title)
+    else:
+        condition = f"the test of {statement}"
+        final = loop(_Function(goes_on), _Function(made.step), init, condition, title)
     written = [name for name in names if made.in_place.get(name) and name in made.written]
     require_one_name(statement, names, before, written)
     after: list[Any] = []

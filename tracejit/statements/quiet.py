@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.sources import is_internal
 from tracejit.statements.names import arguments_of, bound
 from tracejit.trace.masked import Masked
 from tracejit.trace.recording import is_users
@@ -112,7 +113,14 @@ def is_quiet_call(function: Any) -> bool:
         return isinstance(owner, type) and owner.__module__.partition(".")[0] == "tracejit"
     if isinstance(function, np.ufunc) or (kind is not FunctionType and find(function) is not None):
         return True
-    module = getattr(function, "__module__", None) or type(function).__module__
+    if kind is FunctionType and is_internal(function.__code__):
+        # Of transformations, those are looked at that they call.
+        kind_module = function.__globals__["__name__"]
+    else:
+        kind_module = kind.__module__
+    if kind_module.startswith("tracejit.transforms."):
+        return True
+    module = getattr(function, "__module__", None) or kind.__module__
     return module.partition(".")[0] == "tracejit" and not module.startswith(_STATEFUL)
 
 

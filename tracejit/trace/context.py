@@ -182,6 +182,15 @@ def running_traces() -> list[Trace]:
     return _running.traces
 
 
+def are_differentiated() -> bool:
+    """Whether a derivative is wanted of what is recorded."""
+    return any(
+        argument.differentiated
+        for trace in _running.traces
+        for argument in trace.arguments.values()
+    )
+
+
 def find_argument(instruction: Instruction) -> tuple[Trace, Argument] | None:
     """The running trace whose argument a Parameter is, with what stands behind it."""
     for trace in reversed(_running.traces):

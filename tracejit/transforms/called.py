@@ -18,6 +18,7 @@ from tracejit.trace.body import Abstract, Body, with_kinds
 from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
+from tracejit.transforms.long_traces import as_recorded
 from tracejit.transforms.recorded import run
 from tracejit.transforms.signature import Parameters
 from tracejit.transforms.staging import Output, outputs_of
@@ -138,6 +139,7 @@ def record_on(
 def users(function: Function) -> Function:
     """A function of the user's as the running trace sees it, with recording namespaces."""
     trace = current_trace()
+    function = as_recorded(function)
     return recording(function) if trace is not None and trace.record_numpy else function
 
 

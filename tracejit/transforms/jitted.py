@@ -381,6 +381,7 @@ class JitFunction(Generic[P, R]):
             with traced.owner.resumed():
                 return self._inline(call)
         records = self._record_numpy and trace.record_numpy
-        function = recording(self._function) if records else self._function
+        function = long_traces.as_recorded(self._function)
+        function = recording(function) if records else function
         args, kwargs = call.assemble([copied(leaf) for leaf in call.leaves])
-        return function(*args, **kwargs)
+        return function(*args, **kwargs)  # type: ignore[no-any-return]

@@ -6,16 +6,22 @@ many as it has steps, each at the price of a Python call, and all of them would 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+import contextvars
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.loading import load
+from tracejit.sources import is_internal
 from tracejit.trace.context import Limit, LongTraceError
 from tracejit.transforms.staging import Staged
 from tracejit.traversal import called_computations, instructions
+
+if TYPE_CHECKING:
+    from tracejit.statements.counting import Counting
 
 LONGEST = 1024
 """Traces of so many instructions are recorded without looking for loops."""
@@ -25,9 +31,36 @@ long all the same."""
 
 Function = Callable[..., Any]
 
+_again: contextvars.ContextVar[bool] = contextvars.ContextVar("again", default=False)
+
+
+@contextmanager
+def _recorded_again(least_of_nests: int) -> Iterator[Counting]:
+    token = _again.set(True)
+    try:
+        with load("tracejit.statements").counted_loops(least_of_nests) as found:
+            yield found
+    finally:
+        _again.reset(token)
+
+
+def as_recorded(function: Function) -> Function:
+    """``function``, or the rewritten one where loops are recorded once.
+
+    For what a transformation is given, or a jitted function inside. Raises `ConcretizationError`
+    in a step that stands for many, if the function may do more than compute.
+    """
+    made: Function = load("tracejit.statements").called(function) if _again.get() else function
+    return made
+
 
 def with_loops(function: Function) -> Function | None:
-    """``function`` rewritten so that its loops may be recorded once, if its source can be read."""
+    """``function`` rewritten so that its loops may be recorded once, if its source can be read.
+
+    A transformation of one is left as it is: it asks for what is inside itself.
+    """
+    if isinstance(function, FunctionType) and is_internal(function.__code__):
+        return function
     rewritten: Function
     try:
         rewritten = load("tracejit.statements").autograph(function)
@@ -61,7 +94,7 @@ def staged(
         statements = load("tracejit.statements")
     made: Staged | None = None
     for least_of_nests in LEAST_OF_NESTS:
-        with statements.counted_loops(least_of_nests) as found, suppress(*statements.REFUSALS):
+        with _recorded_again(least_of_nests) as found, suppress(*statements.REFUSALS):
             # What goes wrong may be for want of a known number of a step: it is known below.
             made = record(others[0], None)
             if not found.count or is_short(made.module):

@@ -22,6 +22,7 @@ from tracejit.trace.evaluation import evaluate
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.arguments import abstract_of, normalised
+from tracejit.transforms.long_traces import as_recorded
 from tracejit.transforms.signature import Parameters
 from tracejit.transforms.staging import Output
 from tracejit.traversal import substitute
@@ -151,6 +152,7 @@ def run(
             inputs[number] = Input(made, abstract, known, element, axis)
             leaves[number] = Tracer(element, trace, is_weak=seen.is_weak, is_scalar=seen.is_scalar)
         new_args, new_kwargs = tree.unflatten(structure, leaves)
+        function = as_recorded(function)
         recorded = recording(function) if trace.record_numpy else function
         result = finish(recorded(*new_args, **new_kwargs))
     ran = Run(parameters.title, inputs, owners, result, trace)
