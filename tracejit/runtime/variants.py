@@ -8,6 +8,7 @@ stopwatch.times({"old": old.call, "new": others[0].call}, seconds)
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +19,15 @@ from tracejit.backends.abi import ALIGNMENT
 from tracejit.backends.tunable import Library, Tunable, Variant
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.library import runtime
+from tracejit.runtime.trials import survivors
 
 KERNEL_ULPS = 1024
 """How far the results of two variants may lie apart, in roundings of the largest number."""
+
+
+TRIAL_SECONDS = 1.0
+TRIAL_RUNS = 20
+"""A variant that takes longer than both the seconds and so many runs of the first is given up."""
 
 
 class Failed(Exception):
@@ -61,20 +68,30 @@ class Workbench:
         self._memory = [allocate(array.nbytes, 1) for array in contents]
         self._wanted: list[np.ndarray] | None = None
         self._once = False
+        self._patience = TRIAL_SECONDS
         self._fill()
 
     def load(self, library: Library) -> list[Run]:
-        """The library's variants, without those that fail or make other results.
+        """The library's variants, without those that fail, crash, hang or make other results.
 
-        The first variant of all, the kernel as it was, says what is right.
+        The first variant of all, the kernel as it was, says what is right; the others are run in a
+        copy of the process before they are run here.
         """
         if not library.variants:
             return []
+        runs = self.runs(library)
+        if self._wanted is not None:
+            self._fill()
+            came_back = survivors([run.call for run in runs], self._patience)
+            runs = [run for run, back in zip(runs, came_back, strict=True) if back]
+        return [run for run in runs if self._is_right(run)]
+
+    def runs(self, library: Library) -> list[Run]:
+        """All of the library's variants."""
         for variant in library.variants:
             require(variant.callbacks)
         functions = runtime().load_library(library.path)
-        runs = [Run(v, self._caller(functions, v)) for v in library.variants]
-        return [run for run in runs if self._is_right(run)]
+        return [Run(v, self._caller(functions, v)) for v in library.variants]
 
     def _caller(self, functions: ctypes.CDLL, variant: Variant) -> Callable[[], None]:
         function = functions[variant.function]
@@ -110,13 +127,16 @@ class Workbench:
 
     def _is_right(self, run: Run) -> bool:
         self._fill()
+        begin = time.perf_counter()
         try:
             run.call()
         except Failed:
             return False
+        took = time.perf_counter() - begin
         made = self._results()
         if self._wanted is None:
             self._wanted = made
+            self._patience = max(TRIAL_SECONDS, TRIAL_RUNS * took)
             run.call()
             # What updates memory in place finds it changed, unless it is filled before each run.
             self._once = not all(map(same_bits, made, self._results()))
