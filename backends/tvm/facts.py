@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.explanation import Change
 from tracejit.backends.tvm.cost import cost_of
+from tracejit.backends.tvm.extremes import extreme
 from tracejit.backends.tvm.known import (
     BOUNDED_DOT,
     FOURIER,
@@ -17,7 +18,7 @@ from tracejit.backends.tvm.known import (
 )
 from tracejit.backends.work import work_of
 from tracejit.graph import Instruction
-from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
@@ -35,7 +36,7 @@ from tracejit.ops.layout import (
     TRANSPOSE,
 )
 from tracejit.ops.linalg import CHOLESKY
-from tracejit.ops.reduction import REDUCE
+from tracejit.ops.reduction import REDUCE, TOP_K
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.targets import LINEAR_ALGEBRA
@@ -65,7 +66,9 @@ _IN_VECTORS = {
     CHOLESKY,
     CONV_GENERAL_DILATED,
     DOT_GENERAL,
+    IOTA,
     REDUCE,
+    TOP_K,
     *_MOVING,
 } - {REV}
 _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
@@ -79,11 +82,9 @@ _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
 # is read or written, where copying counts.
 _FEW_PRODUCTS = 128
 _ALWAYS_HOT = (
-    {"iota", "reduce"},  # where an extreme is
     {"reduce-window"},
     {"select-and-scatter"},
     {"sort"},
-    {"topk"},
 )
 
 
@@ -178,10 +179,14 @@ def _is_in_vectors(instruction: Instruction) -> bool:
         return True
     if op.family not in _POINTWISE and op not in _IN_VECTORS:
         return False
-    arrays = [instruction, *instruction.operands]
-    if not all(isinstance(array.shape, Shape) for array in arrays):
+    if op is REDUCE and isinstance(instruction.shape, TupleShape):
+        # Where an extreme is; of others nothing is known.
+        if extreme(instruction.attributes["to_apply"]) is None:
+            return False
+    elif op is not TOP_K and not isinstance(instruction.shape, Shape):
         return False
-    return all(array.array_shape.element_type in _IN_LANES for array in arrays)
+    shapes = [s for each in (instruction, *instruction.operands) for s in each.element_shapes]
+    return all(isinstance(s, Shape) and s.element_type in _IN_LANES for s in shapes)
 
 
 def moved(shape: Shape) -> Counted:

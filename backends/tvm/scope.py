@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tvm import sym
+
 from tracejit.backends.tvm.affine import (
     Affine,
     Index,
@@ -19,6 +21,7 @@ from tracejit.backends.tvm.affine import (
     linear,
     split_row_major,
 )
+from tracejit.backends.tvm.mathematics import offset
 from tracejit.backends.tvm.narrow import decode, encode, only_widened, rounded
 from tracejit.backends.tvm.repeats import repeats
 from tracejit.backends.tvm.tir import (
@@ -439,8 +442,20 @@ class Emitter:
             flat = tirx.truncdiv(flat, const(size, self.index_dtype))
         return self.value(instruction, new[::-1])
 
+    def _in_lanes(self, position: Expr) -> Expr:
+        """An index that is a value: of a vector, one number and the lanes' distances from it.
+
+        Of a sum of both TVM would make the lanes' numbers one by one.
+        """
+        if self.lanes == 1 or not isinstance(self.lane, tirx.Var):
+            return position
+        terms = sym.detect_linear_equation(position, [self.lane])
+        if not terms or not isinstance(terms[0], tirx.IntImm) or not int(terms[0]):
+            return position
+        return offset(terms[1], self.lane * terms[0], str(position.ty))
+
     def number(self, index: Index, element_type: ElementType) -> Value:
-        position = self.expression(index)
+        position = self._in_lanes(self.expression(index))
         if element_type.is_complex:
             part = memory_dtype(element_type)
             return Complex(tirx.Cast(part, position), real(0, part))

@@ -76,6 +76,7 @@ clz = unary("clz", bits.clz)
 opaque = unary("opaque", bits.opaque)
 kept = unary("kept", bits.kept)
 once = unary("once", bits.once)
+offset = binary("offset", bits.offset)
 threefry = operation("threefry", generators.threefry, arity=4, returns="uint64")
 philox_low = operation("philox_low", generators.philox_low, arity=6, returns="uint64")
 philox_high = operation("philox_high", generators.philox_high, arity=6, returns="uint64")
@@ -113,6 +114,7 @@ __all__ = [
     "maximum_of_rank",
     "min",
     "minimum_of_rank",
+    "offset",
     "once",
     "opaque",
     "philox_high",

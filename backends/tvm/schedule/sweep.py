@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tvm.ir import TensorLoad
+
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Index, LoopVariable
 from tracejit.backends.tvm.choices import counts
@@ -73,6 +75,10 @@ SHORT = 1 << 14
 RANKED = 8
 
 
+# Types whose registers compare as they do.
+_AS_HELD = frozenset({ElementType.F32, ElementType.F64, ElementType.S32, ElementType.S64})
+
+
 class Accumulators:
     """Local buffers, one per operand, of ``width`` partial results each."""
 
@@ -127,6 +133,7 @@ class Sweep(ABC):
         self.reduced = reduced
         self.positions = positions
         self.extreme = self._extreme_by_rank()
+        self._finds = self._found()
 
     @abstractmethod
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
@@ -154,9 +161,39 @@ class Sweep(ABC):
     def _applied(
         self, computation: Computation, emitter: Emitter, values: Sequence[Value], once: bool
     ) -> list[Value]:
+        if self._finds is not None:
+            return self._better(emitter, values, computation is not self.reducer.combine)
         if len(self.reducer.operands) > 1:
             return list(emitter.accumulate(computation, values))
         return [emitter.accumulate(computation, values, once)]
+
+    # Where an extreme is: one mask for two choices, and nothing held in between
+
+    def _found(self) -> str | None:
+        """What `extreme` says, of types whose registers compare as they do."""
+        types = self.reducer.element_types
+        return extreme(self.reducer.combine) if _AS_HELD.issuperset(types) else None
+
+    def _better(self, emitter: Emitter, values: Sequence[Value], is_later: bool) -> list[Value]:
+        """As `ops.reduction.arg_computation`, or as `extremes.in_order` if ``is_later``."""
+        types = self.reducer.element_types
+        best, best_index, value, index = (
+            each if isinstance(each, TensorLoad) else emitter.hold(each, t)
+            for each, t in zip(values, (*types, *types), strict=True)
+        )
+        better = value > best if self._finds == "argmax" else value < best
+        if is_later:
+            worse = value <= best if self._finds == "argmax" else value >= best
+            take = tirx.And(tirx.Not(worse), best == best) if types[0].is_floating else better
+        else:
+            equal = value == best
+            if types[0].is_floating:
+                is_nan, was_nan = tirx.Not(value == value), tirx.Not(best == best)
+                better = tirx.Or(better, tirx.And(is_nan, tirx.Not(was_nan)))
+                equal = tirx.Or(equal, tirx.And(is_nan, was_nan))
+            take = tirx.Or(better, tirx.And(equal, index < best_index))
+        chosen = [tirx.Select(take, value, best), tirx.Select(take, index, best_index)]
+        return [emitter.hold(each, t) for each, t in zip(chosen, types, strict=True)]
 
     def initial(self, emitter: Emitter) -> list[Value]:
         return self._ranked([emitter.value(initial, ()) for initial in self.reducer.initial])
