@@ -21,6 +21,7 @@ from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.lifetimes import lifetimes
 from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.program import Kernel
+from tracejit.backends.tvm.strided import strided
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
     BufferStore,
@@ -113,6 +114,9 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
 _WRAP = tvm.transform.module_pass(
     lambda module, context: wrapping(module), opt_level=0, name="tracejit.Wrap"
 )
+_READ_WHOLE_VECTORS = tvm.transform.module_pass(
+    lambda module, context: strided(module), opt_level=0, name="tracejit.ReadWholeVectors"
+)
 _SAY_LIFETIMES = tvm.transform.module_pass(
     lambda module, context: lifetimes(module), opt_level=0, name="tracejit.SayLifetimes"
 )
@@ -199,6 +203,7 @@ def compile_kernels(
         t.BindTarget(target.tvm),
         t.FlattenBuffer(),
         t.VectorizeLoop(True),
+        _READ_WHOLE_VECTORS,
         t.UnrollLoop(),
         _WRAP,
         _SAY_LIFETIMES,

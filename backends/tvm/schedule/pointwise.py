@@ -21,6 +21,12 @@ from tracejit.graph import Instruction
 # Whether what is read across memory goes through registers, tile by tile.
 TURNING = either(True, "in tiles", "number by number")
 
+# The last axis may be so long, and its elements cost so much together, for a vector to have
+# elements of the axis before, which is at least `LONG`.
+MOST_GROUPED = 4
+GROUPED_COST = 128
+LONG = 64
+
 Address = Callable[[Sequence[Index]], Affine]
 """Where in the output the element with the given indices goes."""
 
@@ -93,11 +99,11 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     lanes = frame.lanes(widest, inner.extent) if inner else 1
     counts = [_count(axis, positions) for axis in axes[:-1]]
 
-    def element(
-        lane: Expr | None,
-        lanes: int = lanes,
-        tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None = None,
-    ) -> tuple[Emitter, list[Stmt]]:
+    group: Axis | None = None
+
+    def one(
+        lane: Expr | None, lanes: int, tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None
+    ) -> tuple[Emitter, list[list[Stmt]]]:
         emitter = Emitter(
             visible,
             positions,
@@ -109,23 +115,42 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         )
         for each, (tile, place) in (tiles or {}).items():
             emitter.given[each] = emitter.load(tile, place, each.array_shape.element_type)
-        written: list[Stmt] = []
+        written: list[list[Stmt]] = []
         for s in stores:
             value = s.ask(emitter, space.indices)
             address = emitter.expression(s.address(space.indices))
             if s.offset is not None:
                 address = address + s.offset(emitter)
             made = emitter.store(s.target, address, value, s.value.array_shape.element_type)
-            written.extend(made if isinstance(made, list) else [made])
-        return emitter, [*emitter.statements, *written]
+            written.append(made if isinstance(made, list) else [made])
+        return emitter, written
+
+    def element(
+        lane: Expr | None,
+        lanes: int,
+        tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None = None,
+    ) -> tuple[list[Stmt], list[Stmt]]:
+        """Allocations; then all that computes and stores an element, or the few of a group."""
+        allocations: list[Stmt] = []
+        statements: list[Stmt] = []
+        results: list[list[Stmt]] = [[] for _ in stores]
+        for number in range(group.extent if group else 1):
+            if group:
+                positions[group.last] = const(number, frame.index_dtype)
+            emitter, written = one(lane, lanes, tiles)
+            allocations += emitter.allocations
+            statements += emitter.statements
+            for result, more in zip(results, written, strict=True):
+                result += more
+        return allocations, [*statements, *(each for result in results for each in result)]
 
     tile = turned(accesses.loads, axes, work // max(cost, 1))
     if tile is not None and not frame.choices.of("transposition", TURNING):
         tile = None
 
     def scalar() -> list[Stmt]:
-        emitter, statements = element(None, 1)
-        return [*emitter.allocations, *statements]
+        allocations, statements = element(None, 1)
+        return [*allocations, *statements]
 
     if tile is not None:
         main = in_tiles(
@@ -140,6 +165,13 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             return main
         return seq(main, *_strips(frame, tile, axes, positions, scalar))
 
+    places = [store.address(space.indices) for store in stores]
+    if inner is not None and _is_group(frame, axes, places, stores, cost):
+        group = inner
+        axes, counts = axes[:-1], counts[:-1]
+        inner = axes[-1]
+        lanes = frame.lanes(widest, inner.extent)
+
     if inner is None or lanes == 1:
         if inner is not None:
             counts.append(_count(inner, positions))
@@ -153,8 +185,8 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         def lanes_body(lane: Expr) -> Stmt:
             index = lane if frame.index_dtype == "int32" else tirx.Cast(frame.index_dtype, lane)
             positions[inner.last] = start[0] + index
-            emitter, statements = element(lane, width)
-            allocations.extend(emitter.allocations)
+            needed, statements = element(lane, width)
+            allocations.extend(needed)
             return seq(*statements)
 
         body = loop(width, lanes_body, VECTORIZED)
@@ -192,6 +224,27 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     counts.append(Count(blocks, place))
     outermost = parallel if outer > 1 else 1
     return seq(nest(counts, vector, parallel=outermost, dtype=frame.index_dtype), *rest)
+
+
+def _is_group(
+    frame: Frame,
+    axes: Sequence[Axis],
+    places: Sequence[Affine],
+    stores: Sequence[Store],
+    cost: int,
+) -> bool:
+    """Whether the last axis is so short that vectors run along the one before, such as points."""
+    if len(axes) < 2 or axes[-1].extent > MOST_GROUPED or cost * axes[-1].extent > GROUPED_COST:
+        return False
+    *_, outer, inner = axes
+    is_whole = all(
+        not store.value.array_shape.element_type.is_complex
+        and place.coefficient(inner.last) == 1
+        and place.coefficient(outer.last) == inner.extent
+        for store, place in zip(stores, places, strict=True)
+    )
+    ways = either(True, "many short ones", "one")
+    return is_whole and outer.extent >= LONG and frame.choices.of("vector over", ways)
 
 
 def _strips(

@@ -44,9 +44,11 @@ MOST = 3
 # Elements below which everything stays in the first cache anyway.
 LEAST = 1 << 12
 
-Make = Callable[[int, Expr, Mapping[Instruction, tuple[Buffer, Expr]]], tuple[Emitter, list[Stmt]]]
-"""``make(lanes, lane, turned)`` writes a vector of results at the positions as they stand;
-``turned`` says where loads find their items.
+Make = Callable[
+    [int, Expr, Mapping[Instruction, tuple[Buffer, Expr]]], tuple[list[Stmt], list[Stmt]]
+]
+"""``make(lanes, lane, turned)`` writes a vector of results at the positions as they stand, first
+what has to be allocated for it; ``turned`` says where loads find their items.
 """
 
 
@@ -211,8 +213,8 @@ def in_tiles(
                 positions[what.inner.last] = begin[what.inner] + offset
                 where = place(block, tirx.truncmod(at, number(side)), lane)
                 places = {key: (local, where) for key, local in held.items()}
-                emitter, made = make(side, lane, places)
-                allocations.extend(emitter.allocations)
+                needed, made = make(side, lane, places)
+                allocations.extend(needed)
                 return seq(*made)
 
             return loop(side, vector, VECTORIZED)
@@ -284,8 +286,8 @@ def in_tiles(
                 line = down * number(side) + number(row)
                 positions[what.across.last] = begin[what.across] + line
                 places = {key: (vectors[row], lane) for key, vectors in held.items()}
-                emitter, made = make(side, lane, places)
-                allocations.extend(emitter.allocations)
+                needed, made = make(side, lane, places)
+                allocations.extend(needed)
                 return seq(*made)
 
             body = loop(side, vector, VECTORIZED)
