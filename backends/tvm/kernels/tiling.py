@@ -40,6 +40,9 @@ _MANY_TILES = 32
 """Row tiles for which a copy of the right operand pays even where that is in cache: its lines are
 whole vectors."""
 
+_SHORT_LINE = 256
+"""Rows of so many bytes lie close enough to each other to be read one after the other."""
+
 _ALIASING = 4096
 """Rows this many bytes apart (or a multiple) compete for the same few lines of the L1 cache."""
 
@@ -201,15 +204,26 @@ def _tile_and_packing(
     """The register tile, and whether tiles read copies of the left operand."""
     arithmetic = problem.arithmetic
     sizes = tile_sizes(problem.m, problem.n, arithmetic, machine)
-    in_place = problem.left_access.plain and problem.left_access.walks(2)
+    in_place = _reads_left_in_place(problem)
     pack_left = not in_place or ceil_div(problem.n, sizes[0].columns) >= 32
     row_step = problem.left_access.step(1) * arithmetic.itemsize
-    if not pack_left and row_step % _ALIASING == 0 and sizes[0].rows > 8:
+    is_aliasing = problem.left_access.walks(2) and row_step % _ALIASING == 0
+    if not pack_left and is_aliasing and sizes[0].rows > 8:
         sizes = [*tile_sizes(problem.m, problem.n, arithmetic, machine, 8)[:1], *sizes]
     tile = choices.of("tile", ((str(size), size) for size in sizes))
     if in_place:
         pack_left = choices.of("left operand", either(pack_left, "packed", "in place"))
     return tile, pack_left
+
+
+def _reads_left_in_place(problem: Contraction) -> bool:
+    """Whether the left operand lies as tiles read it: along the contraction, or in short lines of
+    which each step takes one."""
+    left = problem.left_access
+    if not left.plain:
+        return False
+    itemsize = problem.arithmetic.itemsize
+    return left.walks(2) or (left.walks(1) and left.step(2) * itemsize <= _SHORT_LINE)
 
 
 def _packs_right(
@@ -229,7 +243,10 @@ def _has_to_pack_right(problem: Contraction, tile: TileSize) -> bool:
 
 def _pays_to_pack_right(problem: Contraction, row_tiles: int, machine: Machine) -> bool:
     """Whether so many tiles of rows make up for the copy, by reading whole lines of one stream."""
-    nbytes = problem.k * problem.n * problem.arithmetic.itemsize
+    itemsize = problem.arithmetic.itemsize
+    if problem.right_access.step(1) * itemsize <= _SHORT_LINE:
+        return False
+    nbytes = problem.k * problem.n * itemsize
     return row_tiles > (2 if nbytes >= machine.l2 // 2 else _MANY_TILES)
 
 
@@ -256,11 +273,12 @@ def tiled_cycles(problem: Contraction, machine: Machine) -> float:
     """The cost of a matrix product by register tiles."""
     tile = tile_sizes(problem.m, problem.n, problem.arithmetic, machine)[0]
     rows = ceil_div(problem.m, tile.rows)
-    left, right = problem.left_access, problem.right_access
+    right = problem.right_access
     steps = _tiles(problem.m, problem.n, tile) * problem.k * problem.arithmetic.parts**2
     cost = steps * tile.cycles
-    if not (left.plain and left.walks(2)):
-        cost += _copying(left, 1, problem.m * problem.k, problem.arithmetic, machine)
+    if not _reads_left_in_place(problem):
+        copied = problem.m * problem.k
+        cost += _copying(problem.left_access, 1, copied, problem.arithmetic, machine)
     if _has_to_pack_right(problem, tile) or _pays_to_pack_right(problem, rows, machine):
         cost += _copying(right, 2, problem.k * problem.n, problem.arithmetic, machine)
     elif problem.k * problem.n * problem.arithmetic.itemsize > machine.l2:

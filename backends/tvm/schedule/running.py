@@ -1,6 +1,7 @@
 """Cumulative reductions: one accumulator walks along an axis and stores at every step.
 
-Where the axis is not the innermost one, a vector of accumulators walks, one for each neighbour.
+Where the axis is not the innermost one, a vector of accumulators walks, one for each neighbour. Of
+an innermost axis several rows are walked side by side, since each step waits for the one before.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from tracejit.backends.tvm.tir import (
     tirx,
 )
 from tracejit.graph import Computation, Instruction
+
+# Rows that are walked side by side: a step may take ten cycles, and does four things.
+ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -62,16 +66,24 @@ class _Walk:
         outer = [d for d in self.others if d != last]
         counts = [Count(self.sizes[d], self._placing(d)) for d in outer]
         lanes = 1
+        rows = None
+        if last is None and outer and self._is_side_by_side(self.sizes[outer[-1]]):
+            rows = outer[-1]
+            counts[-1] = self._blocks(rows, ROWS)
         if last is not None:
             lanes = self.frame.lanes(self.shape.element_type, self.sizes[last])
             counts.append(self._blocks(last, lanes))
         parallel = self.frame.pieces(self.shape.size)
         return nest(
             counts,
-            lambda: self._walk(last, lanes),
+            lambda: self._walk(last, lanes) if rows is None else self._walk_rows(rows),
             parallel=parallel,
             dtype=self.dtype,
         )
+
+    def _is_side_by_side(self, rows: int) -> bool:
+        """Whether rows are walked together; the last of them twice where they do not divide."""
+        return rows >= ROWS and (rows % ROWS == 0 or not self.frame.apart)
 
     def _placing(self, dimension: int) -> Callable[[Expr], None]:
         def place(number: Expr) -> None:
@@ -101,14 +113,7 @@ class _Walk:
                 if along is not None:
                     offset = lane if self.dtype == "int32" else tirx.Cast(self.dtype, lane)
                     self.at[along] = start + offset
-                emitter = Emitter(
-                    self.frame.inputs,
-                    {},
-                    lanes=lanes,
-                    lane=lane,
-                    uses=self.frame.uses,
-                    index_dtype=self.dtype,
-                )
+                emitter = self._emitter(lanes, lane)
                 statements = body(emitter, lane)
                 allocations.extend(emitter.allocations)
                 return seq(*emitter.statements, *statements)
@@ -117,8 +122,7 @@ class _Walk:
             return [*allocations, statement]
 
         def step(number: Expr) -> list[Stmt]:
-            end = const(self.sizes[self.work.axis] - 1, self.dtype)
-            self.at[self.work.axis] = end - number if self.work.backwards else number
+            self._stand_at(number)
             return vector(lambda emitter, lane: self._step(emitter, into, lane))
 
         return [
@@ -126,6 +130,44 @@ class _Walk:
             *vector(lambda e, lane: into.write(e, lane, [e.value(self.work.initial, ())])),
             loop(self.sizes[self.work.axis], step, dtype=self.dtype),
         ]
+
+    def _emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
+        return Emitter(
+            self.frame.inputs,
+            {},
+            lanes=lanes,
+            lane=lane,
+            uses=self.frame.uses,
+            index_dtype=self.dtype,
+        )
+
+    def _walk_rows(self, dimension: int) -> list[Stmt]:
+        into = Accumulators([self.shape.element_type], ROWS)
+        first = self.at[dimension]
+
+        def each(body: Callable[[Emitter, Expr], list[Stmt]]) -> list[Stmt]:
+            emitters = [self._emitter() for _ in range(ROWS)]
+            statements = []
+            for number, emitter in enumerate(emitters):
+                self.at[dimension] = first + const(number, self.dtype)
+                made = body(emitter, i32(number))
+                statements += [*emitter.statements, *made]
+            self.at[dimension] = first
+            return [*(a for emitter in emitters for a in emitter.allocations), *statements]
+
+        def step(number: Expr) -> list[Stmt]:
+            self._stand_at(number)
+            return each(lambda emitter, row: self._step(emitter, into, row))
+
+        return [
+            *into.allocations,
+            *each(lambda e, row: into.write(e, row, [e.value(self.work.initial, ())])),
+            loop(self.sizes[self.work.axis], step, dtype=self.dtype),
+        ]
+
+    def _stand_at(self, number: Expr) -> None:
+        end = const(self.sizes[self.work.axis] - 1, self.dtype)
+        self.at[self.work.axis] = end - number if self.work.backwards else number
 
     def _step(self, emitter: Emitter, into: Accumulators, lane: Expr) -> list[Stmt]:
         where: list[Index] = [

@@ -333,8 +333,11 @@ class Sweep(ABC):
         op = monoid(self.reducer.combine)
         waits = op in (MAX, MIN) or extreme(self.reducer.combine) is not None
         waits = waits or (op is ADD and extent <= SHORT)
-        floats = self.reducer.element_types[0].is_floating and self.frame.cost <= CHEAP
-        pick = GROUP if waits and floats and extent >= 2 * GROUP * lanes else 1
+        element_type = self.reducer.element_types[0]
+        waits = waits and element_type.is_floating
+        # Truth goes through masks and back.
+        waits = (waits or element_type is ElementType.PRED) and self.frame.cost <= CHEAP
+        pick = GROUP if waits and extent >= 2 * GROUP * lanes else 1
         others = [n for n in (1, 2, GROUP, 2 * GROUP) if extent >= 2 * n * lanes]
         return self.frame.choices.of("accumulators", counts(pick, others, "vectors"))
 

@@ -1,0 +1,45 @@
+"""Cumulative sums, products and extremes along rows, several of which are walked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+TYPES = [np.float32, np.float16, np.int8, np.int64, np.complex64]
+PEERS: dict[str, Callable[..., Any]] = {
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "cummax": np.maximum.accumulate,
+    "cummin": np.minimum.accumulate,
+}
+
+
+@pytest.mark.parametrize("rows", [7, 8, 13])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", PEERS)
+def test_rows_side_by_side(name: str, reverse: bool, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    for kind in TYPES:
+        x: np.ndarray = rng.integers(-2, 3, (rows, 11)).astype(kind)
+        if kind is np.float32 and name in ("cummax", "cummin"):
+            x[3, 4] = x[0, 0] = np.nan
+        found = tj.jit(lambda x, name=name: getattr(tj.lax, name)(x, 1, reverse=reverse))(x)
+        step = -1 if reverse else 1
+        with np.errstate(all="ignore"):
+            expected = PEERS[name](x[:, ::step], 1, dtype=kind)[:, ::step]
+        assert np.array_equal(found, expected, equal_nan=True)
+
+
+def test_rows_in_place() -> None:
+    def function(x: Any) -> Any:
+        return np.cumsum(x, 1) * 2
+
+    for rows in (16, 19):
+        x = np.arange(rows * 9.0).reshape(rows, 9)
+        expected = function(x)
+        assert np.array_equal(tj.jit(function, donate_argnums=0)(x.copy()), expected)
