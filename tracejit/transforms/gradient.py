@@ -25,6 +25,7 @@ from tracejit.ops.constants import constant
 from tracejit.ops.layout import full
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.tracer import Tracer
+from tracejit.transforms.of_jitted import as_compiled
 from tracejit.transforms.recorded import Input, Run, run
 from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
 from tracejit.transforms.staging import Output, outputs_of
@@ -103,7 +104,7 @@ def value_and_grad(
             (gradient,) = gradient
         return ((value, aux.refilled(rest[len(gradients) :])) if has_aux else value), gradient
 
-    return cast(Transformed[P, tuple[R, Any]], value_and_gradient)
+    return cast(Transformed[P, tuple[R, Any]], as_compiled(function, value_and_gradient))
 
 
 @overload

@@ -23,6 +23,7 @@ from tracejit.trace.body import Abstract
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.forward import jvp, linearize
 from tracejit.transforms.gradient import grad, positions_of, vjp
+from tracejit.transforms.of_jitted import as_compiled
 from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
 from tracejit.transforms.vmap import vmap
 
@@ -155,7 +156,7 @@ def _jacobian(
         result = tree.unflatten(tree.structure(value), made)
         return (result, aux) if has_aux else result
 
-    return jacobian
+    return as_compiled(function, jacobian)
 
 
 def _by_rows(

@@ -159,6 +159,17 @@ class JitFunction(Generic[P, R]):
             self.__wrapped__,
         )
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether every call is interpreted, and looked at."""
+        return self._check
+
+    def like_it(self, function: Callable[..., Any]) -> JitFunction[..., Any]:
+        """Another function of the same arguments, jitted in the same way; none is given away."""
+        own: dict[str, Any] = {"donate_argnums": None, "donate_argnames": None}
+        own |= {"autograph": False, "tune": None}
+        return JitFunction(function, **(self._options | own))
+
     def cache_report(self) -> CacheReport:
         """How often the function was compiled, and what was new each time; print it."""
         records = tuple(

@@ -21,6 +21,7 @@ from tracejit.batching.batch import Batched, batch
 from tracejit.errors import ArgumentError, ShapeError
 from tracejit.ops.dimensions import moved
 from tracejit.trace.tracer import Tracer
+from tracejit.transforms.of_jitted import as_compiled
 from tracejit.transforms.recorded import Run, run
 from tracejit.transforms.signature import Parameters, title_of
 from tracejit.transforms.staging import Output, outputs_of
@@ -61,7 +62,7 @@ def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | No
         )
         return _batched(ran, size, out_axes)
 
-    return cast(F, mapped)
+    return cast(F, as_compiled(function, mapped))
 
 
 def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
