@@ -13,8 +13,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import partial, reduce
 from itertools import compress
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def build(
         jobs = [*_kernel_jobs(program, held, target, c_function), entry]
         files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
-        _on_threads(writers, target.threads, progress)
+        # One module of kernels, and the entry's: another thread would cost what it saves.
+        _on_threads(writers, target.threads if len(jobs) > 2 else 1, progress)
         return pack(_linked(linker, files), artifact)
 
 
@@ -122,7 +124,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
         quick = _is_quick(kernel, inside)
         try:
             function = kernel_function(kernel, inside, c_function)
-            made = compile_kernels([function], target, bool(inside.callbacks), quick)
+            made = compile_kernels([function], target, inside, quick)
         except CompilationError:
             return False
         made.write_to_file(str(objects[number]), "o")
@@ -148,17 +150,27 @@ def _kernel_jobs(
     Kernels that call back need a pass that slows others down, and have a module of their own; so
     have, unless ``thorough``, those that are not worth LLVM's slowest passes.
     """
-    groups: dict[tuple[bool, bool], list[tuple[Any, float]]] = {}
+    groups: dict[tuple[bool, bool], list[tuple[str, float]]] = {}
+    functions = {}
     for kernel in program.kernels:
         inside = held[kernel.name]
-        function = kernel_function(kernel, inside, make)
+        functions[kernel.name] = kernel_function(kernel, inside, make)
         quick = _is_quick(kernel, inside, thorough)
         how = bool(inside.callbacks), quick
         cost = cost_to_compile(kernel.body) * (1 if quick else _SLOW_PASSES)
-        groups.setdefault(how, []).append((function, cost))
-    pieces = [(how, c) for how, each in groups.items() for c in chunks(each, target.threads)]
+        groups.setdefault(how, []).append((kernel.name, cost))
+    pieces = [(how[1], c) for how, each in groups.items() for c in chunks(each, target.threads)]
     pieces.sort(key=lambda piece: -piece[1].cost)
-    return [partial(compile_kernels, chunk.items, target, *how) for how, chunk in pieces]
+    return [
+        partial(
+            compile_kernels,
+            [functions[name] for name in chunk.items],
+            target,
+            reduce(or_, [held[name] for name in chunk.items]),
+            quick,
+        )
+        for quick, chunk in pieces
+    ]
 
 
 def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
@@ -174,7 +186,14 @@ def _write(job: Callable[[], Any], file: Path) -> None:
 def _on_threads(
     jobs: Sequence[Callable[[], Any]], threads: int, progress: Progress | None
 ) -> list[Any]:
-    """What each job returns; the first error ends them all."""
+    """What each job returns; the first error ends them all. One thread is the caller's own."""
+    if threads == 1:
+        results = []
+        for done, job in enumerate(jobs, 1):
+            results.append(job())
+            if progress is not None:
+                progress(done, len(jobs))
+        return results
     with ThreadPoolExecutor(threads, "tracejit-build") as pool:
         pending = [pool.submit(job) for job in jobs]
         try:

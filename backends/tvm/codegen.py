@@ -13,7 +13,7 @@ from typing import Any
 
 import tvm
 from tvm import tirx
-from tvm.ir import GlobalVar, PointerType, PrimType
+from tvm.ir import GlobalVar, PointerType, PrimType, TensorLoad
 from tvm_ffi import structural_walk
 
 from tracejit.backends.abi import ENTRY
@@ -39,6 +39,10 @@ from tracejit.errors import CompilationError
 STACK_LIMIT = 256 << 10
 """Bytes that one kernel may allocate: threads have 8 MiB of stack, some 512 KiB elsewhere."""
 
+_NO_PRODUCTS = (
+    *(tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod),
+    *(tirx.Min, tirx.Max, tirx.Select),
+)
 _PACKED_CALL = tvm.ir.Op.get("tirx.tvm_call_packed")
 _BUILD = tvm.get_global_func("target.build.llvm")
 _LOAD_TEXT = tvm.get_global_func("ffi.Module.load_from_file.ll")
@@ -50,12 +54,26 @@ class Contents:
 
     With ``guards_narrow_stores`` it stores numbers of less than four bytes under a condition. LLVM
     must not make vectors of such loops: of a masked store of one narrow number it makes a store
-    of four bytes, which overwrites the next one.
+    of four bytes, which overwrites the next one. If it ``has_integers``, some do not come from the
+    variables of loops alone. If it ``is_flat``, buffers have one dimension, and indices are sums of
+    products.
     """
 
     stack_bytes: int
     callbacks: tuple[str, ...]
     guards_narrow_stores: bool
+    has_integers: bool
+    is_flat: bool
+
+    def __or__(self, other: Contents) -> Contents:
+        """What two bodies hold together."""
+        return Contents(
+            self.stack_bytes + other.stack_bytes,
+            tuple(dict.fromkeys((*self.callbacks, *other.callbacks))),
+            self.guards_narrow_stores or other.guards_narrow_stores,
+            self.has_integers or other.has_integers,
+            self.is_flat and other.is_flat,
+        )
 
 
 def contents(body: Stmt) -> Contents:
@@ -64,10 +82,26 @@ def contents(body: Stmt) -> Contents:
     names: dict[str, None] = {}
     own: set[str] = set()
     guarded: set[str] = set()
+    ranks: set[int] = set()
+    types: set[str] = set()
 
     def allocation(node: Any) -> None:
         sizes.append(nbytes(node.buffer))
         own.add(str(node.buffer.name))
+
+    def store(node: Any) -> None:
+        ranks.add(len(node.indices))
+
+    def load(node: Any) -> None:
+        ranks.add(len(node.indices))
+        types.add(str(node.ty))
+
+    def cast(node: Any) -> None:
+        if not isinstance(node.value, tirx.IntImm):
+            types.add(str(node.ty))
+
+    def other(node: Any) -> None:
+        ranks.add(0)
 
     def branch(node: Any) -> None:
         structural_walk(node, [(BufferStore, guard)])
@@ -77,11 +111,29 @@ def contents(body: Stmt) -> Contents:
             guarded.add(str(node.buffer.name))
 
     def call(node: Any) -> None:
+        types.add(str(node.ty))
         if _PACKED_CALL.same_as(node.op):
             names[str(node.args[0].value)] = None
 
-    structural_walk(body, [(AllocBuffer, allocation), (tvm.ir.Call, call), (IfThenElse, branch)])
-    return Contents(sum(sizes), tuple(names), bool(guarded - own))
+    structural_walk(
+        body,
+        [
+            (AllocBuffer, allocation),
+            (BufferStore, store),
+            (TensorLoad, load),
+            (tirx.Cast, cast),
+            (tvm.ir.Call, call),
+            (IfThenElse, branch),
+            (_NO_PRODUCTS, other),
+        ],
+    )
+    return Contents(
+        sum(sizes),
+        tuple(names),
+        bool(guarded - own),
+        any(kind.startswith(("int", "uint")) for kind in types),
+        ranks <= {1},
+    )
 
 
 def c_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFunc:
@@ -182,11 +234,11 @@ def pointers_and_body(kernel: Kernel) -> tuple[list[Expr], Stmt]:
 
 
 def compile_kernels(
-    functions: Sequence[tirx.PrimFunc], target: CpuTarget, callbacks: bool, quick: bool = False
+    functions: Sequence[tirx.PrimFunc], target: CpuTarget, held: Contents, quick: bool = False
 ) -> Any:
     """Machine code of some kernels, as a TVM module.
 
-    ``callbacks`` if any of them calls back; ``quick`` if time to build counts more than the last
+    ``held`` is what all of them hold together; ``quick`` if time to build counts more than the last
     tenth of speed, or where LLVM's slowest passes are wrong.
 
     Python's lock is free most of the time, so modules compile side by side on threads. Raises
@@ -201,14 +253,14 @@ def compile_kernels(
     t = tirx.transform
     passes = [
         t.BindTarget(target.tvm),
-        t.FlattenBuffer(),
+        *([] if held.is_flat else [t.FlattenBuffer()]),
         t.VectorizeLoop(True),
         _READ_WHOLE_VECTORS,
         t.UnrollLoop(),
-        _WRAP,
+        *([_WRAP] if held.has_integers else []),
         _SAY_LIFETIMES,
         _LINK_MATHEMATICS[target.fast_math],
-        *([t.LowerTVMBuiltin()] if callbacks else []),
+        *([t.LowerTVMBuiltin()] if held.callbacks else []),
         t.LowerIntrin(),
         *([_DROP_CONVERSIONS] if target.converts_halves else []),
     ]

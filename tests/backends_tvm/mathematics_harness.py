@@ -91,8 +91,8 @@ def module_of(
             size // lanes, lambda i: loop(lanes, lambda lane: element(i * lanes + lane), VECTORIZED)
         )
     kernel = Kernel("kernel", [*inputs, output], body)
-    function = kernel_function(kernel, contents(body), packed_function)
-    return compile_kernels([function], target, callbacks=False)
+    held = contents(body)
+    return compile_kernels([kernel_function(kernel, held, packed_function)], target, held)
 
 
 def _compiled(*arguments: Any) -> Callable[..., None]:

@@ -30,7 +30,7 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tracejit.backends.tvm import build as building
     from tracejit.backends.tvm import in_process
-    from tracejit.backends.tvm.codegen import STACK_LIMIT
+    from tracejit.backends.tvm.codegen import STACK_LIMIT, contents
     from tracejit.backends.tvm.cpu import host_target
     from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Node, Program
     from tracejit.backends.tvm.tir import (
@@ -491,3 +491,28 @@ def test_serial_and_vectorised_remainders() -> None:
         at_offset = memory[offset : offset + 4 * size].view(np.float32)
         at_offset[:] = random(size)
         np.testing.assert_array_equal(run([at_offset])[0], -random(size))
+
+
+def test_what_bodies_hold() -> None:
+    """Integers that are data, and buffers or indices that TVM has to flatten, are found."""
+    x, n = buffer("x", (4, 4), "float32"), buffer("n", (16,), "int32")
+    y = buffer("y", (16,), "float32")
+    zero = const(0, "int32")
+
+    def of(*statements: Any) -> tuple[bool, bool]:
+        held = contents(seq(*statements))
+        return held.has_integers, held.is_flat
+
+    assert of(store(y, 0, y[1] * const(2, "float32"))) == (False, True)
+    assert of(loop(4, lambda i: store(y, i * 3 + 1, y[i]))) == (False, True)
+    assert of(loop(4, lambda i: store(y, i // 2, y[i]))) == (False, False)
+    assert of(loop(4, lambda i: store(y, tirx.min(i, const(2, "int32")), y[i]))) == (False, False)
+    assert of(store(x, [zero, zero], y[0])) == (False, False)
+    assert of(store(y, 0, x[zero, zero])) == (False, False)
+    assert of(store(y, n[0], y[0])) == (True, True)
+    assert of(store(n, 0, tirx.Cast("int32", y[0]))) == (True, True)
+    assert of(store(n, 0, tirx.reinterpret("int32", y[0]))) == (True, True)
+    wide = buffer("wide", (16,), "int64")
+    assert of(loop(4, lambda i: store(wide, i, tirx.Cast("int64", i)))) == (True, True)
+    both = contents(store(y, n[0], y[0])) | contents(store(x, [zero, zero], y[0]))
+    assert (both.has_integers, both.is_flat) == (True, False)
