@@ -39,10 +39,8 @@ from tracejit.errors import CompilationError
 STACK_LIMIT = 256 << 10
 """Bytes that one kernel may allocate: threads have 8 MiB of stack, some 512 KiB elsewhere."""
 
-_NO_PRODUCTS = (
-    *(tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod),
-    *(tirx.Min, tirx.Max, tirx.Select),
-)
+_DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
+_CHOICES = (tirx.Min, tirx.Max, tirx.Select)
 _PACKED_CALL = tvm.ir.Op.get("tirx.tvm_call_packed")
 _BUILD = tvm.get_global_func("target.build.llvm")
 _LOAD_TEXT = tvm.get_global_func("ffi.Module.load_from_file.ll")
@@ -54,9 +52,9 @@ class Contents:
 
     With ``guards_narrow_stores`` it stores numbers of less than four bytes under a condition. LLVM
     must not make vectors of such loops: of a masked store of one narrow number it makes a store
-    of four bytes, which overwrites the next one. If it ``has_integers``, some do not come from the
-    variables of loops alone. If it ``is_flat``, buffers have one dimension, and indices are sums of
-    products.
+    of four bytes, which overwrites the next one. If it ``has_integers``, some are more than sums
+    and products of the variables of loops. If it ``is_flat``, buffers have one dimension, and
+    indices are sums of products.
     """
 
     stack_bytes: int
@@ -100,8 +98,12 @@ def contents(body: Stmt) -> Contents:
         if not isinstance(node.value, tirx.IntImm):
             types.add(str(node.ty))
 
-    def other(node: Any) -> None:
+    def division(node: Any) -> None:
         ranks.add(0)
+
+    def choice(node: Any) -> None:
+        ranks.add(0)
+        types.add(str(node.ty))
 
     def branch(node: Any) -> None:
         structural_walk(node, [(BufferStore, guard)])
@@ -124,7 +126,8 @@ def contents(body: Stmt) -> Contents:
             (tirx.Cast, cast),
             (tvm.ir.Call, call),
             (IfThenElse, branch),
-            (_NO_PRODUCTS, other),
+            (_DIVISIONS, division),
+            (_CHOICES, choice),
         ],
     )
     return Contents(
