@@ -131,10 +131,22 @@ class Module:
     input_output_alias: tuple[OutputAlias, ...] = ()
     formatter: ClassVar[Callable[[Module], str] | None] = None
     """What makes the text; `tracejit.hlo`, which knows how, sets it when it is imported."""
+    reader: ClassVar[Callable[[str], Module] | None] = None
+    """What makes a module of the text, set likewise."""
 
     def __str__(self) -> str:
         formatter = Module.formatter
         return repr(self) if formatter is None else formatter(self)
+
+    def __copy__(self) -> Module:
+        return self
+
+    def __deepcopy__(self, memory: dict[int, object]) -> Module:
+        return self
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickled as its text."""
+        return super().__reduce__() if Module.reader is None else (Module.reader, (str(self),))
 
 
 OPS: dict[str, Op] = {}

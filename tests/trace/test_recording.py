@@ -215,6 +215,9 @@ def test_random_numbers_and_clocks_warn() -> None:
     with pytest.warns(FrozenValueWarning, match=r"np\.random\..*rand is called while tracing") as w:
         tj.jit(lambda x: x + np.random.rand(4))(X)
     assert w[0].filename == __file__
+    with pytest.warns(FrozenValueWarning) as repeated:
+        tj.jit(lambda x: x + sum(np.random.rand() for _ in range(9)) + np.random.randn())(X)
+    assert len(repeated) == 2
     with pytest.warns(FrozenValueWarning, match=r"time.* its value is frozen"):
         tj.jit(lambda x: x + helpers.now())(X)
     with warnings.catch_warnings():

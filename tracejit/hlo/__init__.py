@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracejit.graph import Module
 from tracejit.hlo.printer import to_text
-from tracejit.loading import on_first_use
+from tracejit.loading import load, on_first_use
 
 if TYPE_CHECKING:
     from tracejit.hlo.parser import parse
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["parse", "to_stablehlo", "to_text"]
 
+
+def _read(text: str) -> Module:
+    """What unpickles a module."""
+    read: Module = load("tracejit.hlo.parser").parse(text)
+    return read
+
+
 Module.formatter = to_text
+Module.reader = _read
 __getattr__ = on_first_use(
     __name__,
     members={"parse": "tracejit.hlo.parser", "to_stablehlo": "tracejit.hlo.stablehlo"},

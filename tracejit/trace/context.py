@@ -75,6 +75,7 @@ class Trace:
         "record_numpy",
         "start",
         "values",
+        "warned",
     )
 
     def __init__(
@@ -93,6 +94,7 @@ class Trace:
         self.arguments: dict[Instruction, Argument] = {}
         self.values: dict[Instruction, Any] = {}
         self.effects: list[Instruction] = []
+        self.warned: set[object] = set()
         self.start = 0
         self.limit = limit
         self.end = math.inf

@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.loading import load
-from tracejit.sources import is_internal
+from tracejit.sources import is_internal, user_source
 from tracejit.trace.array_class import ArrayClass
+from tracejit.trace.context import running_traces
 from tracejit.trace.indexable import indexable
 from tracejit.trace.scalar_class import scalar_class
 from tracejit.trace.table import find, function_name
@@ -181,12 +182,18 @@ def _call_and_warn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> A
     if args and getattr(function, "__name__", None) == "default_rng":
         # Seeded: the same at each call.
         return function(*args, **kwargs)
-    warnings.warn(
-        f"{function_name(function)} is called while tracing: its value is frozen into the compiled "
-        f"function; pass the value as an argument",
-        FrozenValueWarning,
-        stacklevel=2,
-    )
+    name = function_name(function)
+    # Once for each place of a function that is traced, however often a loop comes by.
+    warned = next((trace.warned for trace in running_traces()), set())
+    place = (name, user_source())
+    if place not in warned:
+        warned.add(place)
+        warnings.warn(
+            f"{name} is called while tracing: its value is frozen into the compiled function; "
+            f"pass the value as an argument",
+            FrozenValueWarning,
+            stacklevel=2,
+        )
     return function(*args, **kwargs)
 
 
