@@ -278,11 +278,64 @@ def test_real_numbers_there_and_back(kind: ElementType, sizes: tuple[int, ...]) 
     assert library_calls(there, x) == library_calls(back, found) == 0
 
 
-def test_what_is_left_to_the_library() -> None:
-    for x, axes in (((3, 34), (1,)), ((2, 37), (0, 1)), ((0, 32), (1,)), ((3, 1), (1,))):
+def test_nothing_and_single_numbers() -> None:
+    for x, axes in (((0, 32), (1,)), ((3, 1), (1,)), ((1, 4, 1), (0, 1, 2))):
         a = numbers(ElementType.C64, *x) if 0 not in x else np.zeros(x, np.complex64)
         found = tj.jit(lambda a, axes=axes: np.fft.fftn(a, axes=axes))(a)
         np.testing.assert_allclose(found, np.fft.fftn(a, axes=axes), rtol=1e-5, atol=1e-4)
+
+
+# Primes and products of them: of few rows, by chirps; of many, by sums and in parts.
+LARGE_PRIMES = [(17,), (97,), (1009,), (2 * 3 * 17 * 19,), (20014,), (3, 17), (40, 23), (40, 34)]
+LARGE_PRIMES += [(20, 57 * 19), (12, 101), (9, 6 * 67)]
+
+
+@pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
+@pytest.mark.parametrize("sizes", LARGE_PRIMES)
+def test_large_prime_factors(kind: ElementType, sizes: tuple[int, ...]) -> None:
+    x = numbers(kind, *sizes)
+
+    def there(a: np.ndarray) -> np.ndarray:
+        return np.fft.fft(a)
+
+    def back(a: np.ndarray) -> np.ndarray:
+        return np.fft.ifft(a)
+
+    expected = there(x.astype(np.complex128))
+    found = tj.jit(there)(x)
+    assert found.dtype == x.dtype
+    assert np.abs(found - expected).max() <= 2 * EXACTNESS[kind] * np.abs(expected).max()
+    assert np.abs(tj.jit(back)(found) - x).max() <= 8 * EXACTNESS[kind] * np.abs(x).max()
+    assert library_calls(there, x) == library_calls(back, found) == 0
+
+
+@pytest.mark.parametrize("sizes", [(17, 19), (34, 3, 23), (9, 2, 17)])
+def test_large_prime_factors_along_several_axes(sizes: tuple[int, ...]) -> None:
+    x = numbers(ElementType.C128, *sizes)
+    there, back = tj.jit(lambda a: np.fft.fftn(a)), tj.jit(lambda a: np.fft.ifftn(a))
+    expected = np.fft.fftn(x)
+    assert np.abs(there(x) - expected).max() <= 4e-15 * np.abs(expected).max()
+    assert np.abs(back(expected) - x).max() <= 2e-14 * np.abs(x).max()
+
+
+@pytest.mark.parametrize("kind", list(EXACTNESS), ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [(1,), (2,), (3,), (15,), (34,), (101,), (20, 9), (40, 17), (30, 255), (10, 62), (5, 51, 99)],
+)
+def test_real_numbers_of_any_length(kind: ElementType, sizes: tuple[int, ...]) -> None:
+    x = numbers(kind, *sizes).real
+    axes = tuple(range(-min(len(sizes), 2), 0))
+    expected = np.fft.rfftn(x.astype(np.float64), axes=axes)
+    there = tj.jit(lambda a: np.fft.rfftn(a, axes=axes))
+    back = tj.jit(lambda a: np.fft.irfftn(a, [sizes[axis] for axis in axes], axes))
+    found = there(x)
+    assert found.dtype == kind.dtype
+    assert np.abs(found - expected).max() <= 2 * EXACTNESS[kind] * np.abs(expected).max()
+    # What must be real is taken to be real.
+    found[..., 0] += 1j * (len(sizes) == 1)
+    assert np.abs(back(found) - x).max() <= 8 * EXACTNESS[kind] * np.abs(x).max()
+    assert library_calls(there, x) == library_calls(back, found) == 0
 
 
 def test_transforms_of_constants() -> None:

@@ -81,10 +81,10 @@ class Column:
         return frozenset(self.stages)
 
 
-def smooth(length: int) -> bool:
-    """Whether a length has no other prime factors than those that are radices."""
+def smooth(length: int, greatest: int = 13) -> bool:
+    """Whether a length has no prime factors above ``greatest``; all up to 13 are radices."""
     for prime in (2, 3, 5, 7, 11, 13):
-        while length % prime == 0:
+        while prime <= greatest and length % prime == 0:
             length //= prime
     return length == 1
 
