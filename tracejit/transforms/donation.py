@@ -12,8 +12,9 @@ from dataclasses import replace
 from tracejit.attributes import OutputAlias
 from tracejit.graph import Instruction, Module
 from tracejit.ops.constants import elements_of
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TupleShape, part_of
-from tracejit.traversal import in_order
+from tracejit.traversal import called_computations, in_order, instructions
 
 _POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwise_unary"})
 
@@ -66,6 +67,24 @@ def donating(module: Module, donated: Sequence[int], describe: Callable[[int], s
         for number in sorted(chosen)
     )
     return replace(module, input_output_alias=aliases)
+
+
+def written_over(module: Module, mutated: Sequence[int]) -> Module:
+    """The module with an alias for each of the parameters whose new values are its last results.
+
+    They stay as they are where running it may fail half-way: in what calls Python.
+    """
+    root = module.entry.root
+    results = len(root.shape.elements) if isinstance(root.shape, TupleShape) else 1
+    called = [i for c in called_computations(module) for i in instructions(c)]
+    if any(i.op is CUSTOM_CALL or i.has_effect for i in called):
+        return module
+    pairs = zip(range(results - len(mutated), results), mutated, strict=True)
+    aliases = tuple(
+        OutputAlias((number,) if isinstance(root.shape, TupleShape) else (), given, (), "may-alias")
+        for number, given in pairs
+    )
+    return kept_aliases(replace(module, input_output_alias=(*module.input_output_alias, *aliases)))
 
 
 def kept_aliases(module: Module) -> Module:

@@ -9,7 +9,7 @@ def power(x, depth): ...
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tracejit.loading import load
@@ -149,7 +149,9 @@ def jit(
     """
 
     def compiled(
-        function: Callable[P, R], rewritten: Callable[[], Callable[P, R] | None] | None = None
+        function: Callable[P, R],
+        rewritten: Callable[[], Callable[P, R] | None] | None = None,
+        mutated: tuple[Collection[int], Collection[str]] = ((), ()),
     ) -> JitFunction[P, R]:
         return JitFunction(
             function,
@@ -165,6 +167,7 @@ def jit(
             tiered,
             tune,
             rewritten,
+            mutated,
         )
 
     def decorate(function: Callable[P, R]) -> Any:

@@ -6,7 +6,7 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MethodType
@@ -85,11 +85,14 @@ class JitFunction(Generic[P, R]):
         tiered: bool,
         tune: float | None,
         rewritten: Callable[[], Callable[P, R] | None] | None = None,
+        mutated: tuple[Collection[int], Collection[str]] = ((), ()),
     ) -> None:
         if not callable(function):
             raise ArgumentError(f"jit: a function is needed, not {type(function).__name__}")
         functools.update_wrapper(self, function)
         self._function = load("tracejit.statements").autograph(function) if autograph else function
+        # The last results are the new values of these arguments, which are written over.
+        self._mutated = ((), ()) if check or tiered or tune is not None else mutated
         self._rewritten = rewritten or partial(long_traces.with_loops, self._function)
         self._title = title_of(function)
         self._parameters = Parameters(function, self._title)
@@ -333,15 +336,20 @@ class JitFunction(Generic[P, R]):
             within_budget = load("tracejit.transforms.rematerialise").within_budget
             planned = partial(planned_bytes, target=self._target)
             module = within_budget(module, self._memory_budget, planned)
-        donated = self._donated_leaves(call, leaves)
+        donated = self._leaves_of(self._donated, call, leaves)
         if donated:
             describe = partial(self._parameters.describe, call.structure, positions=call.positions)
             module = load("tracejit.transforms.donation").donating(module, donated, describe)
         return replace(staged, module=module)
 
-    def _donated_leaves(self, call: Call, leaves: Sequence[Any]) -> list[int]:
-        """The numbers of the arrays among the leaves that the caller gives away."""
-        numbers, names = self._donated
+    def _leaves_of(
+        self,
+        arguments: tuple[Collection[int], Collection[str]],
+        call: Call,
+        leaves: Sequence[Any],
+    ) -> list[int]:
+        """The numbers of the arrays among the leaves that are in these arguments."""
+        numbers, names = arguments
         if not numbers and not names:
             return []
         positional, keywords = call.structure.children()
@@ -356,7 +364,11 @@ class JitFunction(Generic[P, R]):
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
         staged = self._stage(call, leaves)
         orders = [order_of_argument(leaf) for leaf in leaves]
-        module = in_memory_order(staged.module, orders)
+        module = staged.module
+        mutated = self._leaves_of(self._mutated, call, leaves)
+        if mutated:
+            module = load("tracejit.transforms.donation").written_over(module, mutated)
+        module = in_memory_order(module, orders)
         if module.input_output_alias and any(orders):
             module = load("tracejit.transforms.donation").kept_aliases(module)
         describe = partial(self._parameters.describe, call.structure, positions=call.positions)
@@ -366,7 +378,7 @@ class JitFunction(Generic[P, R]):
             return Version(staged, executable, call, leaves, orders, describe, improvement=improve)
         if not self._tiered:
             executable = compile_module(module, self._target, self._check)
-            return Version(staged, executable, call, leaves, orders, describe)
+            return Version(staged, executable, call, leaves, orders, describe, mutated=mutated)
         pending = begin_compiling(module, self._target)
         found = pending.poll()
         if found is not None:

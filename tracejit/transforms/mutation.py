@@ -1,13 +1,13 @@
 """Functions that write to their arguments: `jit(f, mutates="x")`.
 
-The compiled function returns the new values beside its result, and they are written back to the
-caller's arrays.
+The compiled function returns the new values beside its result. It writes them over the caller's
+arrays, or they are written back there.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,9 @@ class MutatingFunction:
         self,
         function: Function,
         mutates: Mutated,
-        jit: Callable[[Function, Callable[[], Function | None]], Any],
+        jit: Callable[
+            [Function, Callable[[], Function | None], tuple[Collection[int], Collection[str]]], Any
+        ],
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
@@ -49,7 +51,7 @@ class MutatingFunction:
             [one for one in given if isinstance(one, str)],
         )
 
-        self._jitted = jit(self._returning(function), self._rewritten)
+        self._jitted = jit(self._returning(function), self._rewritten, (self._places, self._names))
 
     def _returning(self, function: Function) -> Function:
         """The function with the new values beside its result."""
@@ -90,7 +92,8 @@ class MutatingFunction:
         for array, value in zip(arrays, new, strict=True):
             if array.shape != np.shape(value):
                 raise ArgumentError(f"{self._title}: a mutated argument changed its shape")
-            np.copyto(array, value)
+            if value is not array:
+                np.copyto(array, value)
         return result
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:

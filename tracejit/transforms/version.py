@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,8 @@ class Version:
     """A function compiled for one kind of arguments.
 
     Where the program is ``pending``, ``executable`` answers until it is there. ``improvement``
-    makes a better one of it, given arrays to measure both on.
+    makes a better one of it, given arrays to measure both on. The leaves ``mutated`` are written
+    over where that can be; copies of them, which are among the results, where not.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class Version:
         describe: Callable[[int], str],
         pending: Pending | None = None,
         improvement: Callable[..., Executable] | None = None,
+        mutated: Collection[int] = (),
     ) -> None:
         self._staged = staged
         self._describe = describe
         self._pending = pending
         self._improvement = improvement
+        self._mutated = frozenset(mutated)
         self.tier = Tier("machine code" if pending is None else "interpreter")
         dtypes = [p.array_shape.dtype for p in staged.module.entry.parameters]
         self._numbers = [
@@ -114,8 +117,9 @@ class Version:
         """The function's result for leaves of the kind it is compiled for."""
         leaves = self._arrays(leaves)
         executable = self._executable
-        if executable.donated:
-            require_donatable(leaves, executable.donated, self._describe)
+        donated = [number for number in executable.donated if number not in self._mutated]
+        if donated:
+            require_donatable(leaves, donated, self._describe)
         return self._finish(executable(leaves))
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
