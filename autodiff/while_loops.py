@@ -10,7 +10,8 @@ With two times K states in memory, each step is computed three times (forward, t
 differentiate) as long as N <= K * K / 2; beyond that a step back runs about N / K**2 steps again.
 K follows from the memory budget.
 
-Of a state of few numbers the Jacobian is carried along instead; see `small_loops`.
+Of a state of few numbers the Jacobian is carried along instead; see `small_loops`. Where the number
+of steps is known, and all states fit into the budget, they are kept; see `counted_loops`.
 """
 
 from __future__ import annotations
@@ -66,12 +67,19 @@ def memory_budget(nbytes: int | None) -> Iterator[None]:
         _budget.reset(token)
 
 
-def while_cotangent(instruction: Instruction, cotangent: Nested) -> Nested:
-    """The cotangent of the loop's operand."""
-    return _Reversed(instruction).cotangent(cotangent)
-
-
 Values = Sequence[Instruction]
+Kept = Callable[[Sequence[Cotangent], int], Sequence[Cotangent] | None]
+
+
+def while_cotangent(instruction: Instruction, cotangent: Nested, kept: Kept) -> Nested:
+    """The cotangent of the loop's operand.
+
+    ``kept(cotangents of the state at last, bytes)`` makes those of the state at first where all
+    states can be kept in so many bytes, and None elsewhere.
+    """
+    return _Reversed(instruction).cotangent(cotangent, kept)
+
+
 _OneBack = Callable[[Values, Values, Values], list[Instruction]]
 """From varying parts, fixed parts and cotangents after a step to the cotangents before it."""
 
@@ -154,13 +162,16 @@ class _Reversed:
         fitting = _budget.get() // (2 * max(nbytes, 1))
         return max(2, min(fitting, MOST_SLOTS) // 2 * 2)
 
-    def cotangent(self, cotangent: Nested) -> Nested:
+    def cotangent(self, cotangent: Nested, kept: Kept) -> Nested:
         arriving = flat(self.shape, cotangent)
         active = self._active(arriving)
         if not any(active):
             return None
         carried = self._carried(active)
-        found = carried.cotangents(arriving) if carried else self._way_back(arriving, active)
+        found: Sequence[Cotangent] | None
+        found = carried.cotangents(arriving) if carried else kept(arriving, _budget.get())
+        if found is None:
+            found = self._way_back(arriving, active)
         return nested(self.shape, iter(found))
 
     def _carried(self, active: Sequence[bool]) -> Carried | None:

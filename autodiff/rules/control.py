@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from tracejit.autodiff.composition import pullback_through
+from tracejit.autodiff.counted_loops import as_scan
 from tracejit.autodiff.leaves import assembled, flat, leaves, nested, refilled, wanted_leaves
 from tracejit.autodiff.reverse import (
     Cotangent,
@@ -15,6 +17,7 @@ from tracejit.autodiff.reverse import (
     pullback,
     zero_cotangent,
 )
+from tracejit.autodiff.rules.scanning import scan_rule
 from tracejit.autodiff.while_loops import while_cotangent
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
@@ -146,4 +149,12 @@ def map_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 
 @differentiate.attach(WHILE)
 def while_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
-    return [while_cotangent(instruction, cotangent)]
+    def kept(arriving: Sequence[Cotangent], nbytes: int) -> Sequence[Cotangent] | None:
+        made = as_scan(instruction, nbytes)
+        if made is None:
+            return None
+        found = cast(Cotangents, scan_rule(made, arriving))
+        # In front is what tells a Scan how many steps there are.
+        return found[len(found) - len(arriving) :]
+
+    return [while_cotangent(instruction, cotangent, kept)]
