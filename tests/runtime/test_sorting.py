@@ -39,6 +39,16 @@ def test_large_sorts_in_threads(
         assert sort(x).tobytes() == expected
 
 
+@pytest.mark.parametrize("shape", [(600, 500), (3, 400, 301)], ids=str)
+def test_large_sorts_of_columns(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = values("float32", shape)
+    sort = tj.jit(lambda x: tj.numpy.sort(x, axis=-2))
+    expected = np.sort(x, axis=-2, kind="stable").tobytes()
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(sorting, "thread_count", lambda count=threads: count)
+        assert sort(x).tobytes() == expected
+
+
 def test_equal_numbers_and_sorted_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     sort = tj.jit(tj.numpy.sort)
     ordered = np.arange(SIZE, dtype=np.float32)

@@ -3,8 +3,8 @@
 NumPy's fast sorts are not stable. Of integers nobody can tell; of floats, zeros of both signs and
 NaN come out in any order, and are put back into the order that they had.
 
-NumPy sorts in one thread. What is large is therefore cut into parts that do not meet: rows, or what
-a partition puts before and behind some places of a single row.
+NumPy sorts in one thread. What is large is therefore cut into parts that do not meet: rows, or
+columns, or what a partition puts before and behind some places of a single row.
 """
 
 from __future__ import annotations
@@ -53,13 +53,15 @@ def _sort_values(
 def _sort(given: np.ndarray, made: np.ndarray) -> None:
     """Sorts the middle dimension into ``made``, in as many threads as compiled code uses."""
     outer, length, inner = made.shape
-    threads = min(thread_count(), outer if outer > 1 else length)
-    if threads == 1 or inner > 1 or made.size < (_SHARED_FROM if outer == 1 else _ROWS_FROM):
+    several = max(outer, inner)
+    threads = min(thread_count(), several if several > 1 else length)
+    if threads == 1 or made.size < (_SHARED_FROM if several == 1 else _ROWS_FROM):
         _sort_rows(given, made)
         return
-    if outer > 1:
-        cuts = [outer * number // threads for number in range(1, threads)]
-        pairs = zip(np.split(given, cuts), np.split(made, cuts), strict=True)
+    if several > 1:
+        axis = 0 if outer == several else 2
+        cuts = [several * number // threads for number in range(1, threads)]
+        pairs = zip(np.split(given, cuts, axis), np.split(made, cuts, axis), strict=True)
         _in_threads([functools.partial(_sort_rows, *pair) for pair in pairs])
         return
     row = made[0, :, 0]
