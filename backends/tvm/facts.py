@@ -66,6 +66,7 @@ _IN_VECTORS = {
     CHOLESKY,
     CONV_GENERAL_DILATED,
     DOT_GENERAL,
+    GATHER,
     IOTA,
     REDUCE,
     TOP_K,
