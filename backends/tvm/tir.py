@@ -153,6 +153,7 @@ __all__ = [
     "DeclBuffer",
     "Evaluate",
     "Expr",
+    "For",
     "IfThenElse",
     "SeqStmt",
     "Stmt",

@@ -12,6 +12,7 @@ from tests.backends_tvm.compiled import compiled, computation
 from tests.runtime.processes import python
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
+from tracejit.runtime.explaining import explain
 from tracejit.shapes import ElementType, Shape
 
 F32 = ElementType.F32
@@ -78,3 +79,26 @@ def test_callers_at_once(callers: int) -> None:
     for thread in started:
         thread.join()
     assert not wrong
+
+
+def test_parts_of_a_concatenate_share_one_parallel_loop() -> None:
+    """Where they have as many rows; the others have loops of their own."""
+
+    def build(x: Instruction, y: Instruction, z: Instruction) -> Instruction:
+        rows = ops.concatenate([x, y, x], 1)
+        return ops.tuple_([rows, ops.concatenate([x, z], 0)])
+
+    shapes = [Shape(F32, (1000, 200)), Shape(F32, (1000, 150)), Shape(F32, (3, 200))]
+    run = compiled(computation(build, *shapes))
+    report = explain(run)
+    loops = [
+        sum(nest.kind == "parallel" for nest in kernel.loops)
+        for kernel in report.kernels
+        if "concatenate" in kernel.name
+    ]
+    assert loops[0] == 1
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.normal(size=s.dimensions).astype(np.float32) for s in shapes)
+    one, other = run([x, y, z])
+    np.testing.assert_array_equal(one, np.concatenate([x, y, x], 1))
+    np.testing.assert_array_equal(other, np.concatenate([x, z], 0))

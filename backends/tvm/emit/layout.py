@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.affine import Index, moved
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.loops import together
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise, strided
 from tracejit.backends.tvm.scope import Emitter, Scope, Value, indexed
 from tracejit.backends.tvm.tir import Expr, Stmt, seq
@@ -128,7 +129,7 @@ def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stm
             stored = Store(operand, target, address, compute=False)
             statements.append(pointwise(frame, operand.array_shape.dimensions, [stored], 1))
         offsets[along] += operand.array_shape.dimensions[along]
-    return seq(*statements)
+    return together(statements)
 
 
 @rooted.attach(DYNAMIC_UPDATE_SLICE)

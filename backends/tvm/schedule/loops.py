@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tvm_ffi import structural_map
+
 from tracejit.backends.tvm.affine import Affine, LoopVariable
 from tracejit.backends.tvm.scope import Accesses
-from tracejit.backends.tvm.tir import PARALLEL, Expr, Stmt, const, loop, seq, tirx
+from tracejit.backends.tvm.tir import PARALLEL, Expr, For, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 
 
@@ -156,3 +158,30 @@ def nest(
         return serial(fused)
 
     return loop(product, inside, PARALLEL, dtype=dtype)
+
+
+def together(statements: Sequence[Stmt]) -> Stmt:
+    """Statements that do not depend on each other; parallel loops that run as often become one.
+
+    Threads are woken once, and LLVM has one function to compile.
+    """
+    made: list[Stmt] = []
+    for statement in statements:
+        before = made[-1] if made else None
+        made[-1:] = [statement] if before is None else _merged(before, statement)
+    return seq(made)
+
+
+def _merged(first: Stmt, second: Stmt) -> list[Stmt]:
+    if not (_is_parallel(first) and _is_parallel(second)):
+        return [first, second]
+    if int(first.extent) != int(second.extent) or str(first.min.ty) != str(second.min.ty):
+        return [first, second]
+    old, new = second.loop_var, first.loop_var
+    body = structural_map(second.body, (tirx.Var, lambda v: new if v.same_as(old) else v))
+    return [For(new, first.min, first.extent, PARALLEL, seq(first.body, body))]
+
+
+def _is_parallel(statement: Stmt) -> bool:
+    is_loop = isinstance(statement, For) and int(statement.kind) == int(PARALLEL)
+    return is_loop and isinstance(statement.extent, tirx.IntImm)
