@@ -21,6 +21,7 @@ from tracejit.backends.tvm.in_place import updates_last
 from tracejit.backends.tvm.index_vectors import with_index_vectors
 from tracejit.backends.tvm.kernel_steps import KernelSteps
 from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.known_values import with_known_values
 from tracejit.backends.tvm.leaves import Leaves, flattened
 from tracejit.backends.tvm.legalise import legalise
 from tracejit.backends.tvm.loop_constants import with_loop_constants
@@ -61,7 +62,7 @@ def lower(
     parameters, root, effects = flat(for_one_device(computation))
     outputs = flattened(root)
     if not effects:
-        outputs = rolled(with_vector_steps(outputs))
+        outputs = rolled(with_vector_steps(with_known_values(outputs)))
     fragment = lower_fragment(
         parameters, outputs, effects, machine, decisions, constants, "", donated=aliases
     )
