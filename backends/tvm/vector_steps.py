@@ -176,6 +176,9 @@ class _Steps:
         if any(_has_loop(instruction) for instruction in self._order):
             # What is no step might never come to its end.
             raise RefusedError("a loop inside")
+        shapes = [shape for i in self._order for shape in i.element_shapes]
+        if any(isinstance(shape, Shape) and shape.is_dynamic for shape in shapes):
+            raise RefusedError("arrays of unknown size")
         self._uses = user_counts([root])
         self._own = OwnSlices(loop, lanes, in_order([root]))
         self._sums = {

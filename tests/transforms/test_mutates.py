@@ -123,6 +123,21 @@ def test_nothing_is_written_where_a_callback_fails() -> None:
     np.testing.assert_array_equal(x, np.ones(5))
 
 
+@pytest.mark.filterwarnings("ignore:.*no result has the shape")
+def test_beside_donated_arguments() -> None:
+    def program(x: Any, y: Any) -> Any:
+        x += y
+        return x * 2, y - 1
+
+    for donated in (0, 1, (0, 1)):
+        expected, given = plain(), plain()
+        results = program(*expected)
+        found = tj.jit(program, mutates="x", donate_argnums=donated)(*given)
+        np.testing.assert_array_equal(given[0], expected[0])
+        for right, ours in zip(results, found, strict=True):
+            np.testing.assert_array_equal(ours, right)
+
+
 def test_trees_and_keywords() -> None:
     def program(state: Any, rate: Any, *, moments: Any) -> None:
         for name in state:

@@ -79,12 +79,19 @@ def written_over(module: Module, mutated: Sequence[int]) -> Module:
     called = [i for c in called_computations(module) for i in instructions(c)]
     if any(i.op is CUSTOM_CALL or i.has_effect for i in called):
         return module
-    pairs = zip(range(results - len(mutated), results), mutated, strict=True)
-    aliases = tuple(
-        OutputAlias((number,) if isinstance(root.shape, TupleShape) else (), given, (), "may-alias")
-        for number, given in pairs
-    )
-    return kept_aliases(replace(module, input_output_alias=(*module.input_output_alias, *aliases)))
+    places = [(n,) if isinstance(root.shape, TupleShape) else () for n in range(results)]
+    taken = places[results - len(mutated) :]
+    # Another argument that is given away gets none of these.
+    others = [
+        alias
+        for alias in module.input_output_alias
+        if alias.output_index not in taken and alias.operand not in mutated
+    ]
+    aliases = [
+        OutputAlias(place, given, (), "may-alias")
+        for place, given in zip(taken, mutated, strict=True)
+    ]
+    return kept_aliases(replace(module, input_output_alias=(*others, *aliases)))
 
 
 def kept_aliases(module: Module) -> Module:
