@@ -12,12 +12,9 @@ from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.known import BOUNDED_DOT
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
-from tracejit.backends.tvm.schedule.pointwise import identity
-from tracejit.backends.tvm.scope import Accesses, Emitter, Value
-from tracejit.backends.tvm.tir import Expr, Stmt, const, real, seq, tirx
-from tracejit.backends.tvm.types import memory_dtype, register_dtype
-from tracejit.backends.tvm.values import Complex
+from tracejit.backends.tvm.scope import Emitter
+from tracejit.backends.tvm.tir import Stmt, const, seq, tirx
+from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Instruction
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.shapes import ElementType
