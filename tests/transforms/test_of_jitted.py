@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -127,3 +128,46 @@ def test_inside_of_traces_it_is_recorded() -> None:
     assert " tanh(" in str(tj.jit(slope).lower(X).module)
     second = tj.grad(lambda x: slope(x).sum())
     np.testing.assert_allclose(second(X), tj.grad(lambda x: tj.grad(energy)(x).sum())(X), 1e-12)
+
+
+def test_every_transformation_alike_finds_the_program() -> None:
+    seen: list[int] = []
+
+    @tj.jit
+    def noted(x: Any) -> Any:
+        seen.append(0)
+        return energy(x)
+
+    for transform, function in ((tj.grad, energy), (tj.hessian, energy)):
+        seen.clear()
+        for _ in range(5):
+            np.testing.assert_allclose(transform(noted)(X), transform(function)(X), 1e-12, 1e-14)
+        assert len(seen) == 2
+    negated = tj.grad(lambda x: -noted(x))
+    np.testing.assert_allclose(negated(X), -tj.grad(energy)(X), 1e-12)
+
+
+def test_programs_of_different_transformations_are_apart() -> None:
+    product = tj.jit(lambda x, y: np.sum(x * y * y))
+    for _ in range(2):
+        np.testing.assert_array_equal(tj.grad(product)(X, X), X * X)
+        np.testing.assert_allclose(tj.grad(product, 1)(X, X), 2 * X * X)
+        assert len(tj.grad(product, (0, 1))(X, X)) == 2
+    rows = tj.jit(lambda x, y: x + y)
+    for _ in range(2):
+        assert tj.vmap(rows)(X, X).shape == (5,)
+        assert tj.vmap(rows, in_axes=(0, None))(X, X).shape == (5, 5)
+        assert tj.vmap(rows, in_axes=[None, 0], out_axes=1)(X[:2], X).shape == (2, 5)
+
+
+def test_a_wrapper_of_a_users_is_no_transformation() -> None:
+    slope = tj.grad(tj.jit(energy))
+
+    @functools.wraps(slope)
+    def doubled(a: Any, b: Any) -> Any:
+        return np.sum(slope(a * b))
+
+    for _ in range(3):
+        made = tj.grad(doubled, 1)(X, X + 2)
+        right = tj.grad(lambda a, b: np.sum(tj.grad(energy)(a * b)), 1)(X, X + 2)
+        np.testing.assert_allclose(made, right, 1e-12)

@@ -6,6 +6,7 @@ dot_general(a, b, DotDimensionNumbers((2,), (1,), (0,), (0,)))           a batch
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,7 +72,8 @@ def require_preferred(function: str, operand: Shape, preferred: ElementType) -> 
         )
 
 
-def _dot_sizes(lhs: AnyShape, rhs: AnyShape, numbers: DotDimensionNumbers) -> list[int]:
+@functools.lru_cache(maxsize=1024)
+def _dot_sizes(lhs: AnyShape, rhs: AnyShape, numbers: DotDimensionNumbers) -> tuple[int, ...]:
     """The result's dimensions: batch, then what is left of ``lhs``, then of ``rhs``."""
     left = require_array("dot_general", "lhs", lhs)
     right = require_array("dot_general", "rhs", rhs)
@@ -105,11 +107,11 @@ def _dot_sizes(lhs: AnyShape, rhs: AnyShape, numbers: DotDimensionNumbers) -> li
                     f"{i} is {left.dimensions[i]}, rhs {right} dimension {j} is "
                     f"{right.dimensions[j]}"
                 )
-    return [
+    return (
         *[left.dimensions[d] for d in lhs_batch],
         *[s for d, s in enumerate(left.dimensions) if d not in lhs_batch + lhs_contracting],
         *[s for d, s in enumerate(right.dimensions) if d not in rhs_batch + rhs_contracting],
-    ]
+    )
 
 
 @define(
@@ -139,7 +141,7 @@ def DOT_GENERAL(
     sizes = _dot_sizes(lhs, rhs, numbers)
     require_precisions("dot_general", operand_precision)
     require_preferred("dot_general", require_array("dot_general", "lhs", lhs), shape.element_type)
-    if list(shape.dimensions) != sizes:
+    if shape.dimensions != sizes:
         raise ShapeError(
             f"dot_general: the result of lhs {lhs} and rhs {rhs} has dimensions {sizes}, "
             f"not {shape}"

@@ -104,7 +104,9 @@ def value_and_grad(
             (gradient,) = gradient
         return ((value, aux.refilled(rest[len(gradients) :])) if has_aux else value), gradient
 
-    return cast(Transformed[P, tuple[R, Any]], as_compiled(function, value_and_gradient))
+    chosen = argnums if isinstance(argnums, int) else numbers
+    key = ("grad", chosen, has_aux, holomorphic, allow_int, memory_budget, nan_safe)
+    return cast(Transformed[P, tuple[R, Any]], as_compiled(function, value_and_gradient, key))
 
 
 @overload

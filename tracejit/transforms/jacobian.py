@@ -156,7 +156,9 @@ def _jacobian(
         result = tree.unflatten(tree.structure(value), made)
         return (result, aux) if has_aux else result
 
-    return as_compiled(function, jacobian)
+    chosen = argnums if isinstance(argnums, int) else numbers
+    key = (derivative.__name__, chosen, has_aux, holomorphic, allow_int)
+    return as_compiled(function, jacobian, key)
 
 
 def _by_rows(

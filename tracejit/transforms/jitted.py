@@ -119,6 +119,8 @@ class JitFunction(Generic[P, R]):
         self._tiered = tiered and not check
         self._lock = ProcessLock()
         self._versions: dict[Hashable, Version] = {}
+        self.derived: dict[Hashable, Any] = {}
+        """What `of_jitted` keeps of transformations of the function."""
         self._latest: Shortcut | None = None
         self._compilations: tuple[tuple[Compilation, Tier], ...] = ()
         self._count = 0
@@ -199,6 +201,7 @@ class JitFunction(Generic[P, R]):
         """Forgets every compiled version. What is on disk stays."""
         with self._lock:
             self._versions.clear()
+            self.derived.clear()
             self._latest = None
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:

@@ -62,7 +62,8 @@ def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | No
         )
         return _batched(ran, size, out_axes)
 
-    return cast(F, as_compiled(function, mapped))
+    key = ("vmap", repr((in_axes, out_axes, axis_size)))
+    return cast(F, as_compiled(function, mapped, key))
 
 
 def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
