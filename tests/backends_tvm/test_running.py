@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -43,3 +44,33 @@ def test_rows_in_place() -> None:
         x = np.arange(rows * 9.0).reshape(rows, 9)
         expected = function(x)
         assert np.array_equal(tj.jit(function, donate_argnums=0)(x.copy()), expected)
+
+
+@pytest.mark.parametrize("shape", [(8192,), (8223, 1), (2, 140_001)], ids=str)
+@pytest.mark.parametrize("name", PEERS)
+def test_long_rows_in_parts(name: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    axis = len(shape) - 1 - (shape[-1] == 1)
+    for kind in (np.float64, np.int32):
+        x: np.ndarray = rng.integers(-9, 10, shape).astype(kind)
+        if name == "cumprod":
+            x = np.where(x < 0, -1, 1).astype(kind)
+        if kind is np.float64 and name in ("cummax", "cummin"):
+            x[5000:5001] = np.nan
+        for reverse in (False, True):
+            run = functools.partial(getattr(tj.lax, name), axis=axis, reverse=reverse)
+            found = tj.jit(run)(x)
+            turned = np.flip(x, axis) if reverse else x
+            with np.errstate(all="ignore"):
+                expected = PEERS[name](turned, axis, dtype=kind)
+            expected = np.flip(expected, axis) if reverse else expected
+            assert np.array_equal(found, expected, equal_nan=True)
+
+
+def test_a_long_row_in_place() -> None:
+    def function(x: Any) -> Any:
+        return np.cumsum(x + 1)
+
+    x = np.arange(9001.0)
+    expected = function(x)
+    assert np.array_equal(tj.jit(function, donate_argnums=0)(x.copy()), expected)

@@ -1,7 +1,8 @@
 """Cumulative reductions: one accumulator walks along an axis and stores at every step.
 
 Where the axis is not the innermost one, a vector of accumulators walks, one for each neighbour. Of
-an innermost axis several rows are walked side by side, since each step waits for the one before.
+an innermost axis several rows are walked side by side, since each step waits for the one before. Of
+few long rows that are parts of one row, which then get what the parts before them come to.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import Affine, Index, Opaque, row_major_strides
-from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.kernels.tile import vector_loop
+from tracejit.backends.tvm.reducers import identities
+from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
-from tracejit.backends.tvm.schedule.sweep import Accumulators
-from tracejit.backends.tvm.scope import Emitter
+from tracejit.backends.tvm.schedule.sweep import Accumulators, held
+from tracejit.backends.tvm.scope import Emitter, literal
 from tracejit.backends.tvm.tir import (
+    PARALLEL,
+    SERIAL,
     VECTORIZED,
     Buffer,
     Expr,
@@ -26,9 +32,13 @@ from tracejit.backends.tvm.tir import (
     tirx,
 )
 from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import constant
 
 # Rows that are walked side by side: a step may take ten cycles, and does four things.
 ROWS = 8
+# A row is cut into so many groups of parts, from so many elements on.
+GROUPS = 4
+CUT_FROM = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,8 @@ class _Walk:
         if last is not None:
             lanes = self.frame.lanes(self.shape.element_type, self.sizes[last])
             counts.append(self._blocks(last, lanes))
+        if last is None and rows is None and self._is_cut():
+            return nest(counts, self._in_parts, dtype=self.dtype)
         parallel = self.frame.pieces(self.shape.size)
         return nest(
             counts,
@@ -145,25 +157,128 @@ class _Walk:
         into = Accumulators([self.shape.element_type], ROWS)
         first = self.at[dimension]
 
-        def each(body: Callable[[Emitter, Expr], list[Stmt]]) -> list[Stmt]:
-            emitters = [self._emitter() for _ in range(ROWS)]
-            statements = []
-            for number, emitter in enumerate(emitters):
-                self.at[dimension] = first + const(number, self.dtype)
-                made = body(emitter, i32(number))
-                statements += [*emitter.statements, *made]
-            self.at[dimension] = first
-            return [*(a for emitter in emitters for a in emitter.allocations), *statements]
-
         def step(number: Expr) -> list[Stmt]:
-            self._stand_at(number)
-            return each(lambda emitter, row: self._step(emitter, into, row))
+            def row(emitter: Emitter, row: int) -> list[Stmt]:
+                self.at[dimension] = first + const(row, self.dtype)
+                self._stand_at(number)
+                return self._step(emitter, into, i32(row))
 
+            return self._each(row)
+
+        def begin(emitter: Emitter, row: int) -> list[Stmt]:
+            return into.write(emitter, i32(row), [emitter.value(self.work.initial, ())])
+
+        walk = loop(self.sizes[self.work.axis], step, dtype=self.dtype)
+        return [*into.allocations, *self._each(begin), walk]
+
+    def _each(self, body: Callable[[Emitter, int], list[Stmt]]) -> list[Stmt]:
+        """``body`` of all rows that are walked side by side."""
+        statements: list[Stmt] = []
+        allocations: list[Stmt] = []
+        for row in range(ROWS):
+            emitter = self._emitter()
+            made = body(emitter, row)
+            allocations += emitter.allocations
+            statements += [*emitter.statements, *made]
+        return [*allocations, *statements]
+
+    def _is_cut(self) -> bool:
+        """Whether rows are cut into parts, which is decided by shapes alone."""
+        element_type = self.shape.element_type
+        can_be = (
+            identities(self.work.combine) is not None
+            and held(element_type) is element_type
+            and not element_type.is_complex
+            and element_type.bits >= 8
+        )
+        # A step of integers takes one cycle: parts are for threads alone.
+        quick = not element_type.is_floating and self.shape.size < PARALLEL_WORK
+        pick = self.sizes[self.work.axis] >= CUT_FROM and not quick
+        return can_be and self.frame.choices.of("rows", either(pick, "in parts", "whole"))
+
+    def _in_parts(self) -> list[Stmt]:
+        """One row: each part on its own, then what comes before each combined with it."""
+        element_type, combine = self.shape.element_type, self.work.combine
+        size = self.sizes[self.work.axis] // (ROWS * GROUPS)
+        rest = self.sizes[self.work.axis] - size * ROWS * GROUPS
+        before = Accumulators([element_type], ROWS * GROUPS)
+        total = Accumulators([element_type], 1)
+        values = identities(combine)
+        assert values is not None
+        identity = literal(constant(values[0], element_type))
+
+        def group(g: Expr) -> Stmt:
+            into = Accumulators([element_type], ROWS)
+            first = self._number(g) * self._number(ROWS)
+
+            def step(number: Expr) -> list[Stmt]:
+                def part(emitter: Emitter, row: int) -> list[Stmt]:
+                    self._stand_at((first + self._number(row)) * self._number(size) + number)
+                    return self._step(emitter, into, i32(row))
+
+                return self._each(part)
+
+            def end(emitter: Emitter, row: int) -> list[Stmt]:
+                made = into.read(emitter, i32(row))
+                return before.write(emitter, first + self._number(row), made)
+
+            return seq(
+                *into.allocations,
+                *self._each(lambda e, row: into.write(e, i32(row), [identity])),
+                loop(size, step, dtype=self.dtype),
+                *self._each(end),
+            )
+
+        def shift(part: Expr) -> list[Stmt]:
+            """What comes before a part takes the place of what it comes to."""
+            emitter = self._emitter()
+            (own,), (known,) = before.read(emitter, part), total.read(emitter, i32(0))
+            own, known = emitter.hold(own, element_type), emitter.hold(known, element_type)
+            made = emitter.accumulate(combine, [known, own])
+            written = [*before.write(emitter, part, [known]), *total.write(emitter, i32(0), [made])]
+            return [*emitter.allocations, *emitter.statements, *written]
+
+        def add(part: Expr) -> Stmt:
+            start = self._number(part) * self._number(size)
+            if self.work.backwards:
+                start = self._number(self.sizes[self.work.axis] - size) - start
+
+            def element(i: Expr) -> Stmt:
+                emitter = Emitter({}, {}, index_dtype=self.dtype, holding=False)
+                self.at[self.work.axis] = start + (i if self.dtype == "int32" else self._number(i))
+                address = self._address()
+                old = emitter.load(self.work.target, address, element_type)
+                (known,) = before.read(emitter, part)
+                made = emitter.accumulate(combine, [known, old])
+                return emitter.store(self.work.target, address, made, element_type)
+
+            return vector_loop(size, self.frame.lanes(element_type, size), element)
+
+        def last(number: Expr) -> list[Stmt]:
+            self._stand_at(number + self._number(size * ROWS * GROUPS))
+            emitter = self._emitter()
+            made = self._step(emitter, total, i32(0))
+            return [*emitter.allocations, *emitter.statements, *made]
+
+        kind = PARALLEL if self.frame.is_shared(2 * self.shape.size) else SERIAL
+        emitter = self._emitter()
+        begin = total.write(emitter, i32(0), [emitter.value(self.work.initial, ())])
         return [
-            *into.allocations,
-            *each(lambda e, row: into.write(e, row, [e.value(self.work.initial, ())])),
-            loop(self.sizes[self.work.axis], step, dtype=self.dtype),
+            *before.allocations,
+            *total.allocations,
+            *emitter.allocations,
+            loop(GROUPS, group, kind),
+            *emitter.statements,
+            *begin,
+            loop(ROWS * GROUPS, shift),
+            loop(ROWS * GROUPS, add, kind),
+            loop(rest, last, dtype=self.dtype),
         ]
+
+    def _number(self, value: int | Expr) -> Expr:
+        if isinstance(value, int):
+            return const(value, self.dtype)
+        return value if self.dtype == "int32" else tirx.Cast(self.dtype, value)
 
     def _stand_at(self, number: Expr) -> None:
         end = const(self.sizes[self.work.axis] - 1, self.dtype)
@@ -178,10 +293,15 @@ class _Walk:
         (old,) = into.read(emitter, lane)
         value = emitter.accumulate(self.work.combine, [old, element])
         element_type = self.shape.element_type
-        address = const(0, self.dtype)
-        for number, stride in zip(self.at, row_major_strides(self.sizes), strict=True):
-            address = address + number * const(stride, self.dtype)
+        address = self._address()
         settled = emitter.hold(emitter.settled(value, element_type), element_type)
         made = emitter.store(self.work.target, address, settled, element_type)
         written = made if isinstance(made, list) else [made]
         return [*into.write(emitter, lane, [value]), *written]
+
+    def _address(self) -> Expr:
+        """Where in the target the element lies that is stood at."""
+        address = const(0, self.dtype)
+        for number, stride in zip(self.at, row_major_strides(self.sizes), strict=True):
+            address = address + number * const(stride, self.dtype)
+        return address
