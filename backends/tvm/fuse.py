@@ -37,7 +37,13 @@ from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER, SCATTER
-from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, RESHAPE
+from tracejit.ops.layout import (
+    BROADCAST_IN_DIM,
+    CONCATENATE,
+    DYNAMIC_UPDATE_SLICE,
+    PAD,
+    RESHAPE,
+)
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import SELECT_AND_SCATTER
@@ -240,6 +246,9 @@ class _Fusion:
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
             return False
+        if user.op in (CONCATENATE, PAD) and operand.array_shape.rank:
+            # Every part is computed while it is written to its place.
+            return not self._fit_together(user)
         if user.op is SCATTER and _is_scattered(user, operand):
             return cost > SHARED_COST
         is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
@@ -258,6 +267,10 @@ class _Fusion:
         # To store it first costs less than to copy all that is not updated.
         small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
         return cost > 0 or small or not _is_view(value)
+
+    def _fit_together(self, joined: Instruction) -> bool:
+        """Whether one kernel can hold what computes all operands."""
+        return sum(self.size[operand] for operand in joined.operands) <= SIZE_LIMIT
 
     def _grows_long(self, operand: Instruction) -> bool:
         """Whether one expression for all that computes ``operand`` would be a long one.

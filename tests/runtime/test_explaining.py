@@ -72,6 +72,38 @@ def test_elementwise_chain_is_one_kernel() -> None:
     assert (kernel.bytes_read, kernel.bytes_written) == (2 * PIECE.nbytes, PIECE.nbytes)
 
 
+@pytest.mark.parametrize(
+    ("function", "written"),
+    [
+        (lambda x: np.concatenate([np.sin(x), x * 2], 1), 2),
+        (lambda x: np.concatenate([(x + 1).T, np.exp(x).T, x.T]), 3),
+        (lambda x: np.stack([x + 1, x * 2, np.tanh(x)], -1), 3),
+    ],
+)
+def test_what_is_joined_is_computed_in_place(function: Callable[..., Any], written: int) -> None:
+    (kernel,) = report(function, PIECE).kernels
+    assert kernel.bytes_read == PIECE.nbytes
+    assert kernel.bytes_written == written * PIECE.nbytes
+
+
+def test_padding_is_written_once() -> None:
+    (kernel,) = report(lambda x: np.pad(np.exp(x), 1), PIECE).kernels
+    assert kernel.bytes_written == 66 * 50 * 4
+
+
+def test_too_many_parts_are_computed_before() -> None:
+    def joined(x: Any) -> Any:
+        parts = []
+        for number in range(30):
+            part = x
+            for _ in range(20):
+                part = np.sin(part) * number + 1
+            parts.append(part)
+        return np.concatenate(parts)
+
+    assert len(report(joined, PIECE[:4]).kernels) > 1
+
+
 def test_softmax_is_one_kernel() -> None:
     def softmax(x: np.ndarray) -> Any:
         e = np.exp(x - x.max(1, keepdims=True))

@@ -111,7 +111,8 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
             strided(dimensions, factors, offsets),
             compute=inside is not operand,
         )
-        statements.append(pointwise(frame, inside.array_shape.dimensions, [stored], 1))
+        cost = max(1, frame.cost)
+        statements.append(pointwise(frame, inside.array_shape.dimensions, [stored], cost))
     return seq(*statements)
 
 
@@ -127,7 +128,8 @@ def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stm
         if operand.array_shape.size:
             address = strided(dimensions, [1] * len(dimensions), list(offsets))
             stored = Store(operand, target, address, compute=False)
-            statements.append(pointwise(frame, operand.array_shape.dimensions, [stored], 1))
+            cost = max(1, frame.cost)
+            statements.append(pointwise(frame, operand.array_shape.dimensions, [stored], cost))
         offsets[along] += operand.array_shape.dimensions[along]
     return together(statements)
 
