@@ -24,8 +24,11 @@ def cholesky(instruction: Instruction, a: np.ndarray) -> Value:
         for index in np.ndindex(*a.shape[:-2]):
             factors[index] = _cholesky_or_nan(matrices[index], upper)
     # As XLA, which spoils a matrix as a whole; LAPACK lets a NaN pass.
-    factors[np.isnan(factors).any((-2, -1))] = np.nan
-    return factors.astype(a.dtype)
+    with np.errstate(all="ignore"):
+        is_spoilt = np.isnan(factors.sum())
+    if is_spoilt:
+        factors[np.isnan(factors).any((-2, -1))] = np.nan
+    return factors.astype(a.dtype, copy=False)
 
 
 def _cholesky_or_nan(matrix: np.ndarray, upper: bool) -> np.ndarray:
