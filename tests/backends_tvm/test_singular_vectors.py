@@ -36,7 +36,7 @@ def check(found: Any, a: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "shape",
-    [(1, 1), (1, 9), (9, 1), (2, 2), (33, 20), (20, 33), (100, 100), (2, 3, 5, 4), (50, 4, 6)],
+    [(1, 1), (1, 9), (9, 1), (2, 2), (33, 20), (20, 33), (120, 115), (2, 3, 5, 4), (50, 4, 6)],
 )
 def test_shapes(dtype: Any, shape: tuple[int, ...]) -> None:
     a = np.random.default_rng(0).standard_normal(shape).astype(dtype)

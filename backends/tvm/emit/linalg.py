@@ -46,7 +46,7 @@ LARGEST_GENERAL = 48
 LARGEST_EIGENVALUES = 512
 MOST_SINGULAR_VALUES = 1 << 20
 # Where there is no LAPACK: so many that a matrix, or a few, are counted in 32 bits.
-LARGEST_ANYWAY = 1 << 14
+LARGEST_ANYWAY = 1 << 13
 
 
 def has_kernel(instruction: Instruction) -> bool:

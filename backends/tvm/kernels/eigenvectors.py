@@ -14,7 +14,7 @@ from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.mixing import Record, Rows
 from tracejit.backends.tvm.kernels.powers import Powers
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.sweeps import LEAST, RECORDED, Sweeps, in_squares
+from tracejit.backends.tvm.kernels.sweeps import LEAST, RECORDED, Sweeps, in_squares, workers_for
 from tracejit.backends.tvm.kernels.triangular import Store
 from tracejit.backends.tvm.kernels.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.kernels.work import Work
@@ -28,9 +28,6 @@ from tracejit.backends.tvm.tir import (
     store,
     tirx,
 )
-
-_SHARED = 200_000
-"""Multiplications from which on several matrices, or the strips of one, are given to threads."""
 
 
 def eigenvectors(
@@ -47,9 +44,7 @@ def eigenvectors(
     ``put_value(b, i, value)`` takes the eigenvalues, ascending, and ``put_vector(b, i, j, value)``
     element i of eigenvector j. All is NaN for a matrix that is not finite.
     """
-    is_large = batch * size**3 >= _SHARED
-    outer = min(machine.threads, batch) if is_large and batch >= 2 * machine.threads else 1
-    inner = machine.threads if is_large and outer == 1 else 1
+    outer, inner = workers_for(batch, size**3, machine)
     made = _Vectors(size, dtype, machine, outer, inner)
 
     def worker(w: Expr) -> Stmt:

@@ -15,7 +15,7 @@ from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.mixing import Record, Rows
 from tracejit.backends.tvm.kernels.powers import Powers
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.sweeps import LEAST, RECORDED, Sweeps, in_squares
+from tracejit.backends.tvm.kernels.sweeps import LEAST, RECORDED, Sweeps, in_squares, workers_for
 from tracejit.backends.tvm.kernels.triangular import Store
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import (
@@ -28,9 +28,6 @@ from tracejit.backends.tvm.tir import (
     store,
     tirx,
 )
-
-_SHARED = 100_000
-"""Multiplications from which on several matrices, or the strips of one, are given to threads."""
 
 Put = Callable[[Expr, Expr, Expr], Stmt]
 
@@ -52,9 +49,7 @@ def singular_vectors(
     and ``put_right(b, i, j, value)`` element i of the vectors j. All is NaN for a matrix that is
     not finite.
     """
-    is_large = batch * rows * columns**2 >= _SHARED
-    outer = min(machine.threads, batch) if is_large and batch >= 2 * machine.threads else 1
-    inner = machine.threads if is_large and outer == 1 else 1
+    outer, inner = workers_for(batch, rows * columns**2, machine)
     made = _Vectors(rows, columns, dtype, machine, outer, inner)
 
     def worker(w: Expr) -> Stmt:

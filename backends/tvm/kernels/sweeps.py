@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.mixing import Record
 from tracejit.backends.tvm.kernels.reduction import Reduction
 from tracejit.backends.tvm.kernels.spectrum import SQUARE
@@ -36,7 +37,23 @@ LEAST = {"float32": 1e-35, "float64": 1e-290}
 RECORDED = 32
 """Sweeps of a whole matrix that are recorded before they are done to the vectors."""
 
+_PARALLEL = 200_000
+"""Multiplications from which on several matrices are given to several threads."""
+
+_SHARED = 1_500_000
+"""Multiplications from which on threads share what is done to the vectors of one matrix."""
+
 _FIRST, _LAST, _TRIES, _FAILS, _RANK = range(5)
+
+
+def workers_for(batch: int, cost: int, machine: Machine) -> tuple[int, int]:
+    """Threads among which matrices are shared, and those that share the vectors of one.
+
+    ``cost`` is the number of multiplications for one.
+    """
+    if batch >= 2 * machine.threads:
+        return (min(machine.threads, batch) if batch * cost >= _PARALLEL else 1), 1
+    return 1, machine.threads if cost >= _SHARED else 1
 
 
 class Sweeps:
