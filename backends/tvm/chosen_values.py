@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.graph import Instruction
-from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE, elements_of, tuple_
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, PARAMETER, TUPLE, elements_of, tuple_
 from tracejit.ops.control import CONDITIONAL, WHILE
-from tracejit.ops.elementwise import select
+from tracejit.ops.elementwise import ATAN2, DIV, POW, REM, select
 from tracejit.ops.layout import (
     DYNAMIC_UPDATE_SLICE,
     broadcast_in_dim,
@@ -23,6 +23,13 @@ from tracejit.ops.layout import (
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order, inline, transform
 
+FEW = 8
+"""So many operations on numbers are few."""
+
+_TAKING_APART = frozenset({PARAMETER, GET_TUPLE_ELEMENT, TUPLE})
+_CHEAP = frozenset({"comparison", "constants", "element_types", "elementwise"})
+_SLOW = frozenset({ATAN2, DIV, POW, REM})
+
 
 def with_choices(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` without the branches on truth values that neither loop nor do anything."""
@@ -30,18 +37,39 @@ def with_choices(roots: Sequence[Instruction]) -> list[Instruction]:
         return list(roots)
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
-        if instruction.op is not CONDITIONAL or instruction.has_effect:
-            return None
-        branches = instruction.computations
-        if instruction.attributes["branch_computations"] or any(
-            inner.op is WHILE for branch in branches for inner in in_order([branch.root])
-        ):
-            return None
-        predicate, *arguments = operands
-        values = [inline(b, [a]) for b, a in zip(branches, arguments, strict=True)]
-        return _chosen(predicate, *with_choices([_flat(value) for value in values]))
+        return choice(instruction, operands) if instruction.op is CONDITIONAL else None
 
     return transform(roots, visit)
+
+
+def choice(conditional: Instruction, operands: Sequence[Instruction]) -> Instruction | None:
+    """What a Conditional makes, without it; None if it goes by a number, or holds a loop."""
+    branches = conditional.computations
+    inside = [inner for branch in branches for inner in in_order([branch.root])]
+    if conditional.has_effect or conditional.attributes["branch_computations"]:
+        return None
+    if any(inner.op is WHILE for inner in inside):
+        return None
+    predicate, *arguments = operands
+    values = [inline(b, [a]) for b, a in zip(branches, arguments, strict=True)]
+    return _chosen(predicate, *with_choices([_flat(value) for value in values]))
+
+
+def is_trifling(conditional: Instruction) -> bool:
+    """Whether the branches do nothing but compute with a few numbers, which is less than a jump."""
+    for branch in conditional.computations:
+        made = [i for i in in_order([branch.root]) if i.op not in _TAKING_APART]
+        if len(made) > FEW or not all(map(_is_cheap, made)):
+            return False
+        if not all(isinstance(s, Shape) and not s.rank for s in branch.root.element_shapes):
+            return False
+    return True
+
+
+def _is_cheap(instruction: Instruction) -> bool:
+    if instruction.op.family not in _CHEAP or instruction.op in _SLOW:
+        return False
+    return instruction.shape == Shape(instruction.array_shape.element_type)
 
 
 def _flat(value: Instruction) -> Instruction:

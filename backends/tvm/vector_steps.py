@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from tracejit.backends.tvm.chosen_values import with_choices
+from tracejit.backends.tvm.chosen_values import choice, is_trifling, with_choices
 from tracejit.backends.tvm.counted_loops import CountedLoop, counted
 from tracejit.backends.tvm.own_slices import OwnSlices
 from tracejit.backends.tvm.products_of_steps import with_products_before
@@ -55,15 +55,19 @@ _SUMS: dict[Op, str] = {
 
 
 def with_vector_steps(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, but for the order of sums, without the loops that can be vectors."""
-    if not any(instruction.op is WHILE for instruction in in_order(roots)):
+    """Equal ``roots``, but for the order of sums, without the loops that can be vectors.
+
+    Nor are there branches that do less than a jump takes.
+    """
+    if not any(instruction.op in (CONDITIONAL, WHILE) for instruction in in_order(roots)):
         return list(roots)
     return transform(roots, _visit)
 
 
 def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
     if instruction.op is CONDITIONAL and not instruction.has_effect:
-        return _with_computations(instruction, operands)
+        made = _with_computations(instruction, operands)
+        return (choice(made, operands) if is_trifling(made) else None) or made
     if instruction.op is not WHILE or instruction.has_effect:
         return None
     names = ("condition", "body")
@@ -76,13 +80,13 @@ def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instr
         inner = with_vector_steps([loop.body.root])
         chosen = with_choices(inner)
     found = (_with_roots(simple, operands, [roots[0], *simplify(body)]) for body in (chosen, inner))
-    made = counted(next(found), operands)
-    vectors = None if made is None else _as_vectors(made)
+    batched = counted(next(found), operands)
+    vectors = None if batched is None else _as_vectors(batched)
     if vectors is not None:
         return vectors
     simple = next(found)
-    made = counted(simple, operands)
-    shorter = None if made is None else _with_products_before(made, simple)
+    kept = counted(simple, operands)
+    shorter = None if kept is None else _with_products_before(kept, simple)
     return shorter or simple
 
 
@@ -92,9 +96,7 @@ def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instru
     return None
 
 
-def _with_computations(
-    instruction: Instruction, operands: tuple[Instruction, ...]
-) -> Instruction | None:
+def _with_computations(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
     """A loop or a branch with such loops inside."""
     old = [computation.root for computation in instruction.computations]
     new = [with_vector_steps([root])[0] for root in old]

@@ -17,7 +17,7 @@ from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.contraction import DOT_GENERAL
-from tracejit.ops.control import WHILE
+from tracejit.ops.control import CONDITIONAL, WHILE
 from tracejit.statements import counted, counted_loops, counting
 from tracejit.traversal import in_order
 
@@ -217,6 +217,29 @@ def test_products_that_no_step_has_a_part_in_come_before_the_loop() -> None:
     found = tj.interpret(module, *given)
     for right, ours in zip(expected, found[3:], strict=True):
         np.testing.assert_allclose(ours, right, 1e-12, 1e-13)
+
+
+BRANCHES = {
+    "s = s * 2 if x[0] > 1 else s - k": 0,
+    "k = (k ^ 3 if k & 1 else k >> 1) if s > 0 else 7": 0,
+    "s = np.sin(s) if x[0] > 1 else s": 1,
+    "s = s / k if x[0] > 1 else s": 1,
+    "x = x + 1 if x[0] > 1 else x": 1,
+}
+
+
+@pytest.mark.parametrize("line", BRANCHES)
+def test_branches_that_do_little_are_choices(line: str) -> None:
+    for seed in range(4):
+        given = arrays(seed)
+        lines = ["s = s + y[0]", "k = z[0]", line, "t = x.sum()"]
+        before = recorded(lines, given)
+        after = vectorised(before)
+        expected, found = (tj.interpret(module, *given) for module in (before, after))
+        for right, ours in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(ours, right)
+        branches = [i for i in in_order([after.entry.root]) if i.op is CONDITIONAL]
+        assert len(branches) == BRANCHES[line]
 
 
 def test_loops_of_users() -> None:
