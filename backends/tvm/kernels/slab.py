@@ -16,7 +16,7 @@ from tracejit.backends.tvm.kernels.blocks import Part, Place, Unit
 from tracejit.backends.tvm.kernels.correlation import Axis, Correlation
 from tracejit.backends.tvm.kernels.direct_plan import Across, Dimension, DirectPlan, Role, positions
 from tracejit.backends.tvm.kernels.planes import Planes, in_planes
-from tracejit.backends.tvm.kernels.tile import rolled, vector, vector_loop
+from tracejit.backends.tvm.kernels.tile import not_repeated, rolled, vector, vector_loop
 from tracejit.backends.tvm.tir import (
     Buffer,
     Expr,
@@ -226,7 +226,9 @@ class Slab:
 
             if depth < len(self._order) - 1:
                 is_known = isinstance(source.count, int) and source.count
-                return (rolled if is_known else loop)(source.count, body)
+                # Of loops of unknown length around others LLVM would write every step down, and
+                # search for addresses in each.
+                return (rolled if is_known else not_repeated)(source.count, body)
             if self._planes is None:
                 return _run(source.count, self._plan.lanes, body)
             planes = self._planes
