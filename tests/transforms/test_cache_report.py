@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tracejit as tj
 
@@ -45,6 +47,18 @@ def test_pickled_and_copied_by_name() -> None:
     assert pickle.loads(pickle.dumps(scaled)) is scaled
     assert copy.deepcopy(scaled) is scaled
     assert copy.copy(scaled) is scaled
+
+
+def test_pickled_for_processes_without_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As joblib does: the frame that pickles is one of cloudpickle's."""
+    made = tj.jit(np.linalg.norm)
+    made.__module__, made.__qualname__ = "__main__", "norm_of_a_script"
+    monkeypatch.setattr(sys.modules["__main__"], "norm_of_a_script", made, raising=False)
+    assert made.__reduce__() == "norm_of_a_script"
+    other: dict[str, Any] = {"__name__": "joblib.externals.cloudpickle.cloudpickle"}
+    exec("def reduced(value): return value.__reduce__()", other)
+    make, given = other["reduced"](made)
+    assert make(*given)(np.array([3.0, 4.0])) == 5
 
 
 def test_pickled_by_what_it_wraps() -> None:

@@ -154,11 +154,17 @@ class JitFunction(Generic[P, R]):
         return f"<jit of {self._title}>"
 
     def __reduce__(self) -> Any:
-        """Pickled by name, where the name leads to it, as functions are; else by what it wraps."""
+        """Pickled by name, where the name leads to it, as functions are; else by what it wraps.
+
+        So is a script's or a notebook's for joblib, Dask and others that pickle by cloudpickle:
+        their processes do not have the script.
+        """
         found: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
             found = getattr(found, name, None)
-        if found is self:
+        by = str(sys._getframe(1).f_globals.get("__name__"))
+        is_elsewhere = self.__module__ == "__main__" and by.endswith("cloudpickle")
+        if found is self and not is_elsewhere:
             return self.__qualname__
         return functools.partial(load("tracejit.transforms.jit").jit, **self._options), (
             self.__wrapped__,
