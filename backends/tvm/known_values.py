@@ -52,7 +52,7 @@ def with_known_values(roots: Sequence[Instruction]) -> list[Instruction]:
         values[instruction] = np.asarray(evaluate_instruction(instruction, operands))
         if instruction in wanted and total + values[instruction].nbytes <= MOST_BYTES_IN_ALL:
             total += values[instruction].nbytes
-            literal = np.ascontiguousarray(values[instruction])
+            literal = np.asarray(values[instruction], order="C")
             made[instruction] = constant(literal, instruction.array_shape.element_type)
     return transform(roots, lambda instruction, operands: None, made)
 

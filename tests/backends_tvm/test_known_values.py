@@ -70,3 +70,15 @@ def test_nan_and_division_by_zero_are_values() -> None:
         expected = function(np.ones(4))
     for right, ours in zip(expected, tj.jit(function)(np.ones(4)), strict=True):
         np.testing.assert_allclose(ours, right, 1e-15)
+
+
+def test_numbers_stay_numbers() -> None:
+    """One element of a table is of rank 0, and begins a sum."""
+
+    def shifted(x: Any) -> Any:
+        return tj.lax.reduce(x, np.exp(np.arange(3.0))[1], tj.lax.add, (0,))
+
+    x = np.linspace(1, 2, 25)
+    before, after = roots(shifted, x)
+    assert [i.array_shape for i in after] == [i.array_shape for i in before]
+    np.testing.assert_allclose(tj.jit(shifted)(x), np.sum(x) + np.e, 1e-14)
