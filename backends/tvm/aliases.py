@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tracejit.backends.tvm.fuse import is_given
+from tracejit.backends.tvm.fused import is_given
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.graph import Instruction, Module
 from tracejit.shapes import AnyShape, Shape, TupleShape

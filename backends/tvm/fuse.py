@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.cost import (
     AMPLIFIED_COST,
@@ -24,26 +23,22 @@ from tracejit.backends.tvm.cost import (
     size_of,
 )
 from tracejit.backends.tvm.early_reads import early_reads
+from tracejit.backends.tvm.fused import Kernel, Plan, gathered, is_given, is_heart
 from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES, INDEX_VECTOR
 from tracejit.backends.tvm.library import is_library_call
-from tracejit.backends.tvm.own_places import Asked, asked_for, reads_elsewhere
+from tracejit.backends.tvm.merging import are_scalars, merged, size_limit
+from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
-from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.indexing import GATHER, SCATTER
-from tracejit.ops.layout import (
-    BROADCAST_IN_DIM,
-    CONCATENATE,
-    DYNAMIC_UPDATE_SLICE,
-    PAD,
-    RESHAPE,
-)
+from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, PAD, RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import SELECT_AND_SCATTER
@@ -52,72 +47,12 @@ from tracejit.traversal import in_order
 
 # Ops whose kernels read their operands many times, or as they lie.
 _BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, FOURIER, FOURIER_HALVES)
-
-
-@dataclass
-class Kernel:
-    """What one kernel makes.
-
-    ``results`` get memory and share ``dimensions``. ``heart`` is the one instruction that needs a
-    schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the heart
-    is not itself a result, the results are its epilogue. ``size`` counts a pointwise kernel's ops,
-    ``chains`` those before each result that wait for each other.
-    """
-
-    results: list[Instruction]
-    heart: Instruction | None = None
-    size: int = 0
-    chains: dict[Instruction, int] = field(default_factory=dict)
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Of the space that a pointwise kernel runs over: each result's, or none if gathered."""
-        first = self.results[0]
-        return () if gathered(first) else first.array_shape.dimensions
-
-
-@dataclass
-class Plan:
-    """Kernels in the order they run, and every instruction that has memory."""
-
-    kernels: list[Kernel]
-    memory: set[Instruction]
-    uses: dict[Instruction, int] = field(default_factory=dict)
-
-
-def is_heart(instruction: Instruction) -> bool:
-    """Whether an instruction needs a schedule of its own."""
-    return (
-        pointwise.get(instruction.op) is None
-        and indexed.get(instruction.op) is None
-        and instruction.op not in (PARAMETER, CONSTANT, GET_TUPLE_ELEMENT, TUPLE)
-        and not gathered(instruction)
-    )
-
-
-def gathered(instruction: Instruction) -> list[Instruction]:
-    """The scalars that a short vector is made of, one after the other; nothing for all others.
-
-    The kernel that computes the scalars stores them where the vector is to be.
-    """
-    parts = instruction.operands
-    if instruction.op is not CONCATENATE or len(parts) > MOST_GATHERED:
-        return []
-    scalars = [part.operands[0] for part in parts if part.op is RESHAPE]
-    all_scalars = len(scalars) == len(parts) and not any(s.array_shape.rank for s in scalars)
-    return scalars if all_scalars else []
-
-
-def read_by(instruction: Instruction) -> Sequence[Instruction]:
-    """What computing an instruction asks for."""
-    return gathered(instruction) or instruction.operands
-
-
-def is_given(instruction: Instruction) -> bool:
-    """Whether memory for the instruction exists before anything runs."""
-    if instruction.op is CONSTANT:
-        return instruction.array_shape.rank > 0
-    return instruction.op is PARAMETER
+# Updates of at most such a part of an array that are made of other elements of it are stored first.
+SMALL_UPDATE = 4
+# How many instructions are asked whether one needs another, and which of how many writers do.
+NEAR = 256
+FEW_WRITERS = 4
+EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})
 
 
 def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> Plan:
@@ -178,8 +113,8 @@ class _Fusion:
             size = sum(map(sizes.__getitem__, members))
             chain = max((self.chain[o] for o in below), default=0) + (costs[instruction] > 0)
             nested[instruction] = max((nested[o] for o in below), default=0) + 1
-            too_large = size > _size_limit(instruction) or nested[instruction] > NESTED
-            if too_large or (not _are_scalars([instruction]) and chain > longest_chain(size)):
+            too_large = size > size_limit(instruction) or nested[instruction] > NESTED
+            if too_large or (not are_scalars([instruction]) and chain > longest_chain(size)):
                 self.memory.add(instruction)
             inside[instruction] = frozenset(members)
             cost[instruction] = sum(map(costs.__getitem__, members))
@@ -190,7 +125,7 @@ class _Fusion:
         for instruction in reversed(self.order):
             self._place(instruction)
         kernels = self._kernels()
-        kernels = _merged(kernels, self.memory)
+        kernels = merged(kernels, self.memory)
         uses = {i: len(u) + (i in self.outputs) for i, u in self.users.items()}
         return Plan(kernels, self.memory, uses)
 
@@ -215,7 +150,7 @@ class _Fusion:
             return False
         if any(self._wants_memory(user, instruction) for user in self.users[instruction]):
             return True
-        if _are_scalars((instruction, *homes)):
+        if are_scalars((instruction, *homes)):
             # They come together in one kernel, which holds what several of them need.
             return False
         return len(homes) > 1 and self.cost[instruction] >= SHARED_COST
@@ -425,162 +360,3 @@ def _reads_once(dot: Instruction, operand: Instruction) -> bool:
 def _is_view(instruction: Instruction) -> bool:
     """Whether an instruction only says where in memory an element lies."""
     return indexed.get(instruction.op) is not None and instruction.op is not GATHER
-
-
-def _merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
-    """Pointwise kernels over one space joined, where no kernel between depends on the first."""
-    merged: list[Kernel] = []
-    for kernel in kernels:
-        found = _with_host(kernel, merged, memory)
-        if found is None:
-            merged.append(kernel)
-        else:
-            place, joined = found
-            merged[place] = joined
-    return merged
-
-
-def _with_host(
-    kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]
-) -> tuple[int, Kernel] | None:
-    """Which of the kernels before it can make a kernel's results, and what that is then."""
-    if kernel.heart is not None:
-        return None
-    needed = inputs_of(kernel, memory)
-    for place in reversed(range(len(earlier))):
-        other = earlier[place]
-        if (
-            other.heart is None
-            and other.dimensions == kernel.dimensions
-            and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
-        ):
-            joined = _joined(other, kernel, memory)
-            if joined and reads_at_own_element(kernel, set(other.results), memory):
-                return place, joined
-        depends = any(result in needed for result in other.results)
-        if depends or any(tuple_of(i) in other.results for i in needed):
-            return None
-    return None
-
-
-def _joined(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> Kernel | None:
-    """Both kernels as one; None where too many ops come together or wait for each other."""
-    size = _joint_size(host, kernel, memory)
-    if size > _size_limit(kernel.results[0]):
-        return None
-    results = [*host.results, *kernel.results]
-    if not kernel.dimensions:  # scalars wait for each other anyway
-        return Kernel(results, None, size)
-    chains = _joint_chains(host, kernel, memory)
-    if max(chains.values()) > longest_chain(size):
-        return None
-    return Kernel(results, None, size, host.chains | chains)
-
-
-def _joint_chains(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> dict[Instruction, int]:
-    """How many ops before each of the kernel's results wait for each other, joined to ``host``."""
-    found = dict(host.chains)
-    stack = list(kernel.results)
-    while stack:
-        instruction = stack[-1]
-        within = [o for o in instruction.operands if o not in memory or o in found]
-        waiting = [o for o in within if o not in found]
-        stack.extend(waiting)
-        if not waiting:
-            own = cost_of(instruction) > 0
-            found[instruction] = max((found[o] for o in within), default=0) + own
-            stack.pop()
-    return {result: found[result] for result in kernel.results}
-
-
-MERGE_LIMIT = 32
-# Scalars stay in registers.
-SCALAR_MERGE_LIMIT = 32
-SCALAR_SIZE_LIMIT = 500
-# Updates of at most such a part of an array that are made of other elements of it are stored first.
-SMALL_UPDATE = 4
-# How many instructions are asked whether one needs another, and which of how many writers do.
-NEAR = 256
-FEW_WRITERS = 4
-# Longer vectors have a kernel of their own.
-MOST_GATHERED = 8
-
-
-def _are_scalars(instructions: Iterable[Instruction]) -> bool:
-    """Whether all are scalars that are computed, with nothing that needs a schedule of its own."""
-    return all(
-        isinstance(i.shape, Shape) and (not i.shape.rank or gathered(i)) and not is_heart(i)
-        for i in instructions
-    )
-
-
-def _size_limit(instruction: Instruction) -> int:
-    """How many ops may come together in a kernel that makes ``instruction``."""
-    is_part = instruction.op is RESHAPE and not instruction.operands[0].array_shape.rank
-    return SCALAR_SIZE_LIMIT if is_part or _are_scalars([instruction]) else SIZE_LIMIT
-
-
-def _joint_size(one: Kernel, other: Kernel, memory: set[Instruction]) -> int:
-    """How many ops two kernels hold together; of scalars those that both need are counted once."""
-    if one.dimensions:
-        return one.size + other.size
-    inside: set[Instruction] = set()
-    results = [*one.results, *other.results]
-    stack = list(results)
-    while stack:
-        instruction = stack.pop()
-        if instruction not in inside:
-            inside.add(instruction)
-            stack.extend(o for o in read_by(instruction) if o not in memory)
-    return len(inside)
-
-
-def tuple_of(instruction: Instruction) -> Instruction:
-    """What GetTupleElements, one inside the other, take apart; any other instruction itself."""
-    while instruction.op is GET_TUPLE_ELEMENT:
-        (instruction,) = instruction.operands
-    return instruction
-
-
-def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
-    """What a kernel loads."""
-    return loaded([o for result in kernel.results for o in read_by(result)], memory)
-
-
-def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instruction]:
-    """What is loaded to compute ``values``: they themselves, where they have memory."""
-    found: set[Instruction] = set()
-    stack = list(values)
-    seen: set[Instruction] = set()
-    while stack:
-        instruction = stack.pop()
-        if instruction in seen:
-            continue
-        seen.add(instruction)
-        if instruction in memory:
-            found.add(instruction)
-        else:
-            stack.extend(instruction.operands)
-    return found
-
-
-def _keeps_places(instruction: Instruction) -> bool:
-    """Whether an element of the instruction is made of the same element of each operand."""
-    is_scalar = instruction.op is RESHAPE and not instruction.operands[0].array_shape.rank
-    return pointwise.get(instruction.op) is not None or is_scalar or bool(gathered(instruction))
-
-
-def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
-    """Whether a kernel reads the hosts' results only at the element it computes."""
-
-    def reads(instruction: Instruction, straight: bool) -> list[Asked]:
-        if instruction in memory and instruction not in kernel.results:
-            return []
-        keeps = straight and _keeps_places(instruction)
-        return [(operand, keeps) for operand in read_by(instruction)]
-
-    wanted = [(result, True) for result in kernel.results]
-    return all(straight or i not in hosts for i, straight in asked_for(wanted, reads))
-
-
-EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.fuse import Kernel, is_given, loaded, reads_at_own_element
+from tracejit.backends.tvm.fused import Kernel, is_given, loaded, reads_at_own_element
 from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.rows import RowKernel, inputs_of_all

@@ -12,8 +12,8 @@ from tracejit.backends.tvm.control import leaf_shapes
 from tracejit.backends.tvm.cost import cost_of
 from tracejit.backends.tvm.decisions import Decisions
 from tracejit.backends.tvm.facts import counted, is_soon_built, moved
-from tracejit.backends.tvm.fuse import Kernel as Fused
-from tracejit.backends.tvm.fuse import Plan, gathered, read_by
+from tracejit.backends.tvm.fused import Kernel as Fused
+from tracejit.backends.tvm.fused import Plan, gathered, read_by
 from tracejit.backends.tvm.kernel_text import text_of
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.places import Places

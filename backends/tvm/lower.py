@@ -15,8 +15,8 @@ from tracejit.backends.tvm.control import flat
 from tracejit.backends.tvm.control_steps import ControlSteps
 from tracejit.backends.tvm.dead_state import without_dead_state
 from tracejit.backends.tvm.decisions import MODELLED, Decisions
-from tracejit.backends.tvm.fuse import Kernel as Fused
 from tracejit.backends.tvm.fuse import fuse
+from tracejit.backends.tvm.fused import Kernel as Fused
 from tracejit.backends.tvm.in_place import updates_last
 from tracejit.backends.tvm.index_vectors import with_index_vectors
 from tracejit.backends.tvm.kernel_steps import KernelSteps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracejit.backends.tvm.control import flat
-from tracejit.backends.tvm.fuse import Kernel, is_given
+from tracejit.backends.tvm.fused import Kernel, is_given
 from tracejit.backends.tvm.in_place import State, TakenOver
 from tracejit.backends.tvm.leaves import Leaves, arrays_of, flattened
 from tracejit.backends.tvm.memory import Lifetime, pack

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 import tracejit as tj
-from tests.transforms.test_counted_loops import arrays, function_of, loop
+from tests.transforms.counted import arrays, function_of
+from tests.transforms.test_counted_loops import loop
 from tracejit.errors import TracejitError
 from tracejit.statements import counted, counting
 from tracejit.transforms import long_traces

@@ -17,7 +17,7 @@ from tracejit.backends.tvm.affine import (
     linear,
     split_row_major,
 )
-from tracejit.backends.tvm.fuse import Kernel
+from tracejit.backends.tvm.fused import Kernel
 from tracejit.backends.tvm.rows import RowKernel, Rows, ask_phase
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, merge, nest, settle
