@@ -1,6 +1,6 @@
 """Kernels, as `fuse` plans them: what each makes, and what it reads.
 
-    inputs_of(kernel, memory)       what a kernel loads
+inputs_of(kernel, memory)       what a kernel loads
 """
 
 from __future__ import annotations
