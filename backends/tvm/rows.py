@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Affine, Index, split_row_major
 from tracejit.backends.tvm.fused import Kernel, gathered, inputs_of, tuple_of
 from tracejit.backends.tvm.reducers import monoid
 from tracejit.backends.tvm.schedule.loops import Space, settle
-from tracejit.backends.tvm.scope import Accesses
 from tracejit.graph import Instruction
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape

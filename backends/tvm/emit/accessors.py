@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.roots import Results
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
-from tracejit.backends.tvm.scope import Accesses, Emitter, Value
+from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import Expr, Stmt, const, real, seq, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex

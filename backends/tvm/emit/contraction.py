@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.affine import Index
 from tracejit.backends.tvm.emit.accessors import Accessors, Group
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.kernels.bounded import bounded
 from tracejit.backends.tvm.kernels.contraction import Contraction
 from tracejit.backends.tvm.kernels.gemm import gemm
 from tracejit.backends.tvm.known import BOUNDED_DOT
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import Stmt, const, seq, tirx
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Instruction

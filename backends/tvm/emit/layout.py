@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Index, moved
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import together
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise, strided
-from tracejit.backends.tvm.scope import Emitter, Scope, Value, indexed
+from tracejit.backends.tvm.scope import Scope, Value, indexed
 from tracejit.backends.tvm.tir import Expr, Stmt, seq
 from tracejit.graph import Instruction
 from tracejit.ops.layout import (

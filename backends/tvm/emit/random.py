@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Affine
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.known import THREEFRY
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.generating import Generate, Layout, generating
-from tracejit.backends.tvm.scope import Emitter, pointwise
+from tracejit.backends.tvm.scope import pointwise
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, reinterpret, seq, store, tirx
 from tracejit.backends.tvm.types import memory_dtype
 from tracejit.graph import Instruction

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from tracejit.attributes import Window
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, Opaque, row_major_strides
 from tracejit.backends.tvm.emit.reduction import hearts_of
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
@@ -15,7 +16,6 @@ from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.reduction import reduction
 from tracejit.backends.tvm.schedule.running import Running, running
 from tracejit.backends.tvm.schedule.sweep import Reducer
-from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
     Expr,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     VECTORIZED,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tvm_ffi import structural_map
 
+from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Affine, LoopVariable
-from tracejit.backends.tvm.scope import Accesses
 from tracejit.backends.tvm.tir import PARALLEL, Expr, For, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 

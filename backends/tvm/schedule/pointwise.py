@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.kernels.tile import pieces
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.transposing import Turned, in_tiles, turned
-from tracejit.backends.tvm.scope import Accesses, Emitter
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 

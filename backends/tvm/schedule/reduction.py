@@ -11,22 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.reducers import identities
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range, Reducer, Sweep
-from tracejit.backends.tvm.scope import Accesses, Emitter, Value
-from tracejit.backends.tvm.tir import (
-    Expr,
-    Stmt,
-    const,
-    i32,
-    loop,
-    seq,
-    tirx,
-)
+from tracejit.backends.tvm.scope import Value
+from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq, tirx
 from tracejit.graph import Instruction
 
 # A reduction of at least this many elements to few results is cut into parts that run in parallel.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tracejit.backends.tvm.accesses import Accesses, Load
 from tracejit.backends.tvm.affine import (
     Affine,
     Index,
@@ -17,13 +18,14 @@ from tracejit.backends.tvm.affine import (
     linear,
     split_row_major,
 )
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.fused import Kernel
 from tracejit.backends.tvm.rows import RowKernel, Rows, ask_phase
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, merge, nest, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range, Reducer, Sweep
-from tracejit.backends.tvm.scope import Accesses, Emitter, Load, Value
+from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
     AllocBuffer,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import Affine, Index, Opaque, row_major_strides
 from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.emitter import Emitter, literal
 from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.reducers import identities
 from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.sweep import Accumulators, held
-from tracejit.backends.tvm.scope import Emitter, literal
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,

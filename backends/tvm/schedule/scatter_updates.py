@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, row_major_strides
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
     Buffer,

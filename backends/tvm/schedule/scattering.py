@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.emitter import Emitter, literal
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.reducers import identities, monoid
@@ -18,7 +19,6 @@ from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame, memory_bu
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.scatter_updates import Scattering, Target, Updates
 from tracejit.backends.tvm.schedule.sweep import held
-from tracejit.backends.tvm.scope import Emitter, literal
 from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq, tirx
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
-from tracejit.backends.tvm.scope import Emitter, Value
+from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
     Buffer,

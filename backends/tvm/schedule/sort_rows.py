@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import row_major_strides
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
-from tracejit.backends.tvm.scope import Emitter, Value
+from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, loop, seq, store, tirx
 from tracejit.graph import Computation, Instruction
 

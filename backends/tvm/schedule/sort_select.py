@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.sort_keys import Order
 from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
-from tracejit.backends.tvm.scope import Emitter
 from tracejit.backends.tvm.tir import (
     SERIAL,
     VECTORIZED,

@@ -16,11 +16,12 @@ from tvm.ir import TensorLoad
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Index, LoopVariable
 from tracejit.backends.tvm.choices import counts
+from tracejit.backends.tvm.emitter import Emitter, literal
 from tracejit.backends.tvm.extremes import extreme
 from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space
-from tracejit.backends.tvm.scope import Emitter, Value, literal
+from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
     AllocBuffer,

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.accesses import Load
 from tracejit.backends.tvm.affine import LoopVariable
 from tracejit.backends.tvm.choices import either
+from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
-from tracejit.backends.tvm.scope import Emitter, Load
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
     AllocBuffer,
