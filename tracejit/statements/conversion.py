@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import inspect
 import linecache
+import pickle
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,8 +46,8 @@ _made: set[tuple[str, CodeType]] = set()
 """All rewritten code, and that of the functions inside."""
 _before: dict[tuple[str, CodeType], CodeType] = {}
 """What other code than `_converted` was made of."""
-_quiet: set[CodeType] = set()
-"""What of it writes to nothing but its own variables."""
+_origins: dict[CodeType, CodeType] = {}
+"""The code of a user's own function that rewritten code was made of, or code inside of it."""
 
 
 def autograph(function: Callable[P, R]) -> Callable[P, R]:
@@ -153,7 +153,7 @@ def called(function: Any) -> Any:
     if kind is FunctionType:
         if is_users(function.__code__) and find(function) is None:
             made = convert(function) or function
-            if is_inside_counted() and made.__code__ not in _quiet:
+            if is_inside_counted() and not _is_quiet(_origins.get(made.__code__)):
                 raise ConcretizationError(
                     f"{function.__qualname__}: may do more than compute a value"
                 )
@@ -197,7 +197,6 @@ def _rewritten(code: CodeType, qualname: str, rewrite: Rewrite) -> Converted | N
             argument.annotation = None
     definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
     definition.args.kw_defaults = [d and ast.Constant(None) for d in definition.args.kw_defaults]
-    is_quiet = is_quiet_function(definition)
     owner, _, _ = qualname.rpartition(".")
     owner = owner.rpartition(".")[2]
     new = rewrite(definition, None if owner == "<locals>" or not owner else owner)
@@ -211,7 +210,7 @@ def _rewritten(code: CodeType, qualname: str, rewrite: Rewrite) -> Converted | N
     compiled = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
     inner = _code_inside(_code_inside(compiled, _INSIDE), new.name)
     inner = inner.replace(co_name=code.co_name)
-    _remember(inner, is_quiet)
+    _remember(inner, code)
     return Converted(inner, inner.co_freevars)
 
 
@@ -223,24 +222,34 @@ def _code_inside(code: CodeType, name: str) -> CodeType:
     return found
 
 
-def _remember(code: CodeType, is_quiet: bool) -> None:
-    if is_quiet:
-        _quiet.add(code)
-    _made.add((code.co_filename, code))
-    for constant in code.co_consts:
+def _remember(made: CodeType, origin: CodeType) -> None:
+    _origins[made] = origin
+    _made.add((made.co_filename, made))
+    for constant in made.co_consts:
         if isinstance(constant, CodeType):
-            _remember(constant, is_quiet)
+            _remember(constant, origin)
+
+
+@functools.cache
+def _is_quiet(code: CodeType | None) -> bool:
+    """Whether the function of this code does nothing but compute, as far as its text tells."""
+    node = None if code is None else _found(code)
+    return node is not None and is_quiet_function(node)
 
 
 def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """The definition in the source, a new tree; None when it is not there for certain."""
+    # A third of the time that copy.deepcopy takes.
+    node: ast.FunctionDef | ast.Lambda | None = pickle.loads(pickle.dumps(_found(code)))
+    return node
+
+
+def _found(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """The definition, as it is kept for all who ask."""
     linecache.checkcache(code.co_filename)
-    found = [
-        node
-        for node in _definitions("".join(linecache.getlines(code.co_filename)))
-        if _may_be(node, code)
-    ]
-    return copy.deepcopy(found[0]) if len(found) == 1 else None
+    text = "".join(linecache.getlines(code.co_filename))
+    found = [node for node in _definitions(text) if _may_be(node, code)]
+    return found[0] if len(found) == 1 else None
 
 
 @functools.lru_cache(maxsize=16)
