@@ -42,12 +42,10 @@ class Converted(NamedTuple):
 Known = dict[tuple[str, CodeType], Converted]
 Rewrite = Callable[[ast.FunctionDef, str | None], ast.FunctionDef]
 _converted: Known = {}
-_made: set[tuple[str, CodeType]] = set()
-"""All rewritten code, and that of the functions inside."""
+_origins: dict[tuple[str, CodeType], CodeType] = {}
+"""All rewritten code, and that of the functions inside, with the user's own that it was made of."""
 _before: dict[tuple[str, CodeType], CodeType] = {}
 """What other code than `_converted` was made of."""
-_origins: dict[CodeType, CodeType] = {}
-"""The code of a user's own function that rewritten code was made of, or code inside of it."""
 
 
 def autograph(function: Callable[P, R]) -> Callable[P, R]:
@@ -124,7 +122,7 @@ def rewritten(
         # What was rewritten for another end is, here, what it was before.
         code = _before.get((code.co_filename, code), code)
     key = (code.co_filename, code)
-    if key in _made:
+    if key in _origins:
         return function
     known = known_code.get(key)
     if known is None:
@@ -153,7 +151,8 @@ def called(function: Any) -> Any:
     if kind is FunctionType:
         if is_users(function.__code__) and find(function) is None:
             made = convert(function) or function
-            if is_inside_counted() and not _is_quiet(_origins.get(made.__code__)):
+            code = made.__code__
+            if is_inside_counted() and not _is_quiet(_origins.get((code.co_filename, code))):
                 raise ConcretizationError(
                     f"{function.__qualname__}: may do more than compute a value"
                 )
@@ -223,8 +222,7 @@ def _code_inside(code: CodeType, name: str) -> CodeType:
 
 
 def _remember(made: CodeType, origin: CodeType) -> None:
-    _origins[made] = origin
-    _made.add((made.co_filename, made))
+    _origins[made.co_filename, made] = origin
     for constant in made.co_consts:
         if isinstance(constant, CodeType):
             _remember(constant, origin)
