@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, guarded
+from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, Pair, guarded
 from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
 from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
 from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
@@ -25,9 +25,14 @@ from tracejit.backends.tvm.kernels.blocked_systems import (
 from tracejit.backends.tvm.kernels.bounded import bounded
 from tracejit.backends.tvm.kernels.contraction import Contraction
 from tracejit.backends.tvm.kernels.convolution import convolution
-from tracejit.backends.tvm.kernels.elimination import General
+from tracejit.backends.tvm.kernels.elimination import General, general_systems
 from tracejit.backends.tvm.kernels.gemm import gemm
-from tracejit.backends.tvm.kernels.triangular import Factors, Systems
+from tracejit.backends.tvm.kernels.triangular import (
+    Factors,
+    Systems,
+    cholesky_factors,
+    triangular_systems,
+)
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import i32, loop
 
@@ -123,6 +128,33 @@ def by_blocks() -> Iterator[Case]:
         yield f"general {size}x{columns}", [square, sides, made], general
 
 
+def of_complex_numbers() -> Iterator[Case]:
+    for size, columns in ((5, 1), (19, 13)):
+        square, factor = (Operand(name, (2, size, size), "complex64") for name in "af")
+        sides, made = (Operand(name, (2, size, columns), "complex64") for name in "bx")
+
+        def factors(size: int = size, a: Operand = square, f: Operand = factor) -> Work:
+            return cholesky_factors(Factors(2, size, "float32", a.load, f.store, Pair), MACHINE)
+
+        def triangular(
+            size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
+            x: Operand = made,
+        ) -> Work:  # fmt: skip
+            systems = Systems(2, size, m, "float32", False, a.load, b.load, x.store, Pair)
+            return triangular_systems(systems, MACHINE)
+
+        def general(
+            size: int = size, m: int = columns, a: Operand = square, b: Operand = sides,
+            x: Operand = made,
+        ) -> Work:  # fmt: skip
+            systems = General(2, size, m, "float32", a.load, b.load, x.store, pair=Pair)
+            return general_systems(systems, MACHINE)
+
+        yield f"complex factors {size}", [square, factor], factors
+        yield f"complex triangular {size}x{columns}", [square, sides, made], triangular
+        yield f"complex general {size}x{columns}", [square, sides, made], general
+
+
 def planted() -> Iterator[Case]:
     x, z = Operand("x", (100,), "float32"), Operand("z", (101,), "float32")
     yield "planted", [x, z], lambda: Work(loop(101, lambda i: z.store(i, x.load(i))))
@@ -147,7 +179,7 @@ def run(operands: list[Operand], work: Work) -> None:
 
 
 def main() -> None:
-    kinds = (products, products_within_bounds, convolutions, by_blocks)
+    kinds = (products, products_within_bounds, convolutions, by_blocks, of_complex_numbers)
     chosen = (planted,) if "--planted" in sys.argv else kinds
     cases = [case for kind in chosen for case in kind()]
     for name, operands, made in cases:

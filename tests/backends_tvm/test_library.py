@@ -17,11 +17,13 @@ from tracejit.shapes import ElementType, Shape, TupleShape
 
 with importing_tvm():
     from tracejit.backends.tvm.compiler import compile_for_host
+    from tracejit.backends.tvm.emit.linalg import LARGEST_COMPLEX_FACTOR
 
-# Complex matrices are the interpreter's, whatever their size.
-MATRIX = Shape(ElementType.C64, (3, 3))
+# The factors of large complex matrices are LAPACK's.
+SIZE = LARGEST_COMPLEX_FACTOR + 1
+MATRIX = Shape(ElementType.C64, (SIZE, SIZE))
 COUNT = Shape(ElementType.S32)
-A = np.array([[4, 1, 2], [1, 5, 3], [2, 3, 6]], np.complex64)
+A = (np.diag(np.arange(SIZE) + SIZE) + 1).astype(np.complex64)
 
 
 def factor(a: Instruction) -> Instruction:
@@ -35,11 +37,11 @@ def test_between_other_kernels() -> None:
 
 def test_operands_of_all_kinds() -> None:
     """A parameter, a constant, a view, the same operand twice, a part of a tuple."""
-    stacked = Shape(ElementType.C64, (2, 3, 3))
+    stacked = Shape(ElementType.C64, (2, SIZE, SIZE))
 
     def build(a: Instruction, both: Instruction) -> Instruction:
-        fixed = ops.constant(np.eye(3, dtype=np.complex64) * 2)
-        first = ops.reshape(ops.slice_in_dim(both, 1, 2, 1, 0), (3, 3))
+        fixed = ops.constant(np.eye(SIZE, dtype=np.complex64) * 2)
+        first = ops.reshape(ops.slice_in_dim(both, 1, 2, 1, 0), (SIZE, SIZE))
         solved = ops.triangular_solve(a, a)
         return ops.tuple_(
             [factor(a), factor(fixed), solved, ops.triangular_solve(fixed, first), factor(first)]
@@ -120,7 +122,7 @@ import numpy as np
 from tracejit.runtime import DiskCache
 
 executable = DiskCache(Path(sys.argv[1])).find("program")
-a = np.array([[4, 1, 2], [1, 5, 3], [2, 3, 6]], np.complex64)
+a = np.load(sys.argv[2])
 assert "tvm" not in sys.modules
 print(executable([a])[0].tolist())
 """
@@ -129,4 +131,5 @@ print(executable([a])[0].tolist())
 def test_from_the_disk_cache_in_a_new_process(tmp_path: Path) -> None:
     built = compile_for_host(Module("test", computation(factor, MATRIX)))
     expected = DiskCache(tmp_path).add("program", built)([A])[0]
-    assert python(FROM_CACHE, str(tmp_path)) == str(expected.tolist())
+    np.save(tmp_path / "a.npy", A)
+    assert python(FROM_CACHE, str(tmp_path), str(tmp_path / "a.npy")) == str(expected.tolist())

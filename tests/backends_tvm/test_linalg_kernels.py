@@ -180,7 +180,72 @@ def test_a_singular_complex_matrix_gives_nan_as_a_whole() -> None:
     np.testing.assert_allclose(found[1], np.linalg.solve(a[1], np.ones((2, 1))), rtol=1e-15)
 
 
-def test_factors_of_complex_matrices_are_left_to_lapack() -> None:
+def hermitian(size: int, dtype: Any, *batch: int) -> np.ndarray:
+    rng = np.random.default_rng(size)
+    shape = (*batch, size, size)
+    x = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    return np.asarray((x @ np.swapaxes(x, -1, -2).conj() + np.eye(size)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("size", [1, 3, 16, 33, 96])
+@pytest.mark.parametrize("upper", [False, True])
+def test_factors_of_complex_matrices(dtype: Any, size: int, upper: bool) -> None:
+    a = hermitian(size, dtype, 2)
+    # Neither the other triangle nor the diagonal's imaginary parts are read.
+    read = np.triu(a) if upper else np.tril(a)
+    factor = tj.jit(lambda a: np.linalg.cholesky(a, upper=upper))(
+        (read + 1j * np.eye(size)).astype(dtype)
+    )
+    assert factor.dtype == dtype
+    adjoint = np.swapaxes(factor, 1, 2).conj()
+    epsilon = np.finfo(dtype).eps
+    made = adjoint @ factor if upper else factor @ adjoint
+    np.testing.assert_allclose(made, a, atol=16 * epsilon * np.max(np.abs(a)))
+    assert not np.any(np.tril(factor, -1) if upper else np.triu(factor, 1))
+    assert not np.any(np.diagonal(factor, axis1=1, axis2=2).imag)
+
+
+def test_a_complex_matrix_that_is_not_positive_is_nan_as_a_whole() -> None:
+    a = hermitian(9, np.complex128, 2)
+    a[1, 4, 4] = -1
+    factors = tj.jit(np.linalg.cholesky)(a)
+    assert np.isfinite(factors[0]).all()
+    assert np.isnan(factors[1]).all()
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 50])
+@pytest.mark.parametrize("left_side", [True, False])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
+def test_triangular_systems_of_complex_numbers(
+    columns: int, left_side: bool, lower: bool, transpose: str
+) -> None:
+    size, unit = 70 if columns == 3 else 19, columns % 2 == 0
+    rng = np.random.default_rng(columns)
+    a = rng.uniform(-1, 1, (2, size, size)) + 1j * rng.uniform(-1, 1, (2, size, size))
+    a = a / size + (2 + 1j) * np.eye(size)
+    b = rng.standard_normal((2, size, columns) if left_side else (2, columns, size)) + 1j
+    found = solving(left_side, lower, unit, transpose)(a, b)
+    triangle = np.tril(a) if lower else np.triu(a)
+    if unit:
+        triangle = triangle - np.eye(size) * triangle + np.eye(size)
+    if transpose != "NO_TRANSPOSE":
+        triangle = np.swapaxes(triangle, 1, 2)
+    if transpose == "ADJOINT":
+        triangle = triangle.conj()
+    np.testing.assert_allclose(triangle @ found if left_side else found @ triangle, b, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_complex_pivots_neither_overflow_nor_vanish(scale: float) -> None:
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((7, 7)) + 1j * rng.standard_normal((7, 7))
+    found = tj.jit(lambda a, b: np.linalg.solve(a, b))(a * scale, a[:, :3])
+    np.testing.assert_allclose(found * scale, np.eye(7)[:, :3], atol=1e-12)
+
+
+def test_factors_of_large_complex_matrices_are_left_to_lapack() -> None:
     a, b = positive(200, np.complex128), np.ones(200, np.complex128)
     found = tj.jit(lambda a, b: (np.linalg.cholesky(a), np.linalg.solve(a, b)))(a, b)
     np.testing.assert_allclose(found[0], np.linalg.cholesky(a), atol=1e-12)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from tracejit.backends.tvm.kernels.arithmetic import Value
 from tracejit.backends.tvm.kernels.blocked import BLOCK
 from tracejit.backends.tvm.kernels.blocked_systems import (
     cholesky_factors_by_blocks,
@@ -35,6 +36,7 @@ from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, seq, store, tirx
 from tracejit.backends.tvm.types import memory_dtype
+from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType, Shape
@@ -42,6 +44,8 @@ from tracejit.shapes import ElementType, Shape
 # Up to these sizes kernels that take a matrix as a whole are as fast as blocks, or faster.
 LARGEST = 64
 LARGEST_GENERAL = 48
+# Of complex numbers, which have no blocks: beyond it LAPACK factorises in less time.
+LARGEST_COMPLEX_FACTOR = 96
 # Beyond this LAPACK, which takes blocks together, makes a matrix tridiagonal in less time.
 LARGEST_EIGENVALUES = 512
 MOST_SINGULAR_VALUES = 1 << 20
@@ -49,10 +53,15 @@ MOST_SINGULAR_VALUES = 1 << 20
 LARGEST_ANYWAY = 1 << 13
 
 
+_REAL = (ElementType.F32, ElementType.F64)
+
+
 def has_kernel(instruction: Instruction) -> bool:
     """Whether there is a kernel for a system or a factorisation, by its operands."""
     a, b = instruction.operands[0].array_shape, instruction.operands[-1].array_shape
-    return a.element_type in (ElementType.F32, ElementType.F64) and _fits(a, b)
+    if a.element_type.is_complex:
+        return a.element_type.real in _REAL and _fits(a, b, 2)
+    return a.element_type in _REAL and _fits(a, b)
 
 
 def _fits(a: Shape, b: Shape, parts: int = 1) -> bool:
@@ -73,17 +82,25 @@ class Matrices:
         *batch, self.rows, self.columns = shape.dimensions
         self.batch = math.prod(batch)
         self.dtype = dtype
+        self.pair = Complex if shape.element_type.is_complex else None
 
     def place(self, b: Expr, i: Expr, j: Expr) -> Expr:
         rows, columns = const(self.rows, self.dtype), const(self.columns, self.dtype)
         matrix = b.astype(self.dtype) * rows + i.astype(self.dtype)
         return matrix * columns + j.astype(self.dtype)
 
-    def __call__(self, b: Expr, i: Expr, j: Expr) -> Expr:
-        return self.memory[self.place(b, i, j)]
+    def __call__(self, b: Expr, i: Expr, j: Expr) -> Value:
+        place = self.place(b, i, j)
+        if self.pair is None:
+            return self.memory[place]
+        return self.pair(self.memory[place * 2], self.memory[place * 2 + 1])
 
-    def store(self, b: Expr, i: Expr, j: Expr, value: Expr) -> Stmt:
-        return store(self.memory, self.place(b, i, j), value)
+    def store(self, b: Expr, i: Expr, j: Expr, value: Value) -> Stmt:
+        place = self.place(b, i, j)
+        if self.pair is None:
+            return store(self.memory, place, value)
+        parts = enumerate(value)
+        return seq([store(self.memory, place * 2 + part, number) for part, number in parts])
 
 
 def _finished(frame: Frame, work: Work) -> Stmt:
@@ -100,19 +117,29 @@ def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     given = Matrices(frame.inputs[operand], shape, dtype)
     made = Matrices(results[0][1], shape, dtype)
     lower = instruction.attributes["lower"]
-    # The lower factor is the transpose of the upper one.
-    by = cholesky_factors if _size(instruction) <= LARGEST else cholesky_factors_by_blocks
+    is_whole = given.pair is not None or made.rows <= LARGEST
+    if given.pair is not None and made.rows > LARGEST_COMPLEX_FACTOR and frame.machine.python:
+        return library_call(frame, instruction, results)
+    by = cholesky_factors if is_whole else cholesky_factors_by_blocks
+    # The lower factor is the adjoint of the upper one.
     work = by(
         Factors(
             made.batch,
             made.rows,
             memory_dtype(shape.element_type),
-            matrix=lambda b, i, j: given(b, j, i) if lower else given(b, i, j),
-            store=lambda b, i, j, v: made.store(b, j, i, v) if lower else made.store(b, i, j, v),
+            matrix=lambda b, i, j: _conjugate(given(b, j, i)) if lower else given(b, i, j),
+            store=lambda b, i, j, v: (
+                made.store(b, j, i, _conjugate(v)) if lower else made.store(b, i, j, v)
+            ),
+            pair=given.pair,
         ),
         frame.machine,
     )
     return _finished(frame, work)
+
+
+def _conjugate(value: Value) -> Value:
+    return Complex(value.re, -value.im) if isinstance(value, Complex) else value
 
 
 @rooted.attach(TRIANGULAR_SOLVE)
@@ -134,10 +161,12 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
         """An upper triangular system is a lower one from the last row to the first."""
         return i if is_lower else last - i
 
-    def element(n: Expr, i: Expr, p: Expr) -> Expr:
-        return matrix(n, row(p), row(i)) if turned else matrix(n, row(i), row(p))
+    def element(n: Expr, i: Expr, p: Expr) -> Value:
+        value = matrix(n, row(p), row(i)) if turned else matrix(n, row(i), row(p))
+        return _conjugate(value) if attributes["transpose_a"] == "ADJOINT" else value
 
-    by = triangular_systems if _size(instruction) <= LARGEST else triangular_systems_by_blocks
+    is_whole = matrix.pair is not None or _size(instruction) <= LARGEST
+    by = triangular_systems if is_whole else triangular_systems_by_blocks
     work = by(
         Systems(
             made.batch,
@@ -150,6 +179,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
             store=lambda n, i, j, v: (
                 made.store(n, row(i), j, v) if left else made.store(n, j, row(i), v)
             ),
+            pair=matrix.pair,
         ),
         frame.machine,
     )
@@ -159,9 +189,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
 def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The kernel of `numpy.linalg.solve`'s custom call."""
     a, b = instruction.operands
-    is_complex = a.array_shape.element_type.is_complex
-    fits = _fits(a.array_shape, b.array_shape, 2) if is_complex else has_kernel(instruction)
-    if not fits or a not in frame.inputs or b not in frame.inputs:
+    if not has_kernel(instruction) or a not in frame.inputs or b not in frame.inputs:
         return library_call(frame, instruction, results)
     shape, dtype = b.array_shape, frame.index_dtype
     right = Matrices(frame.inputs[b], shape, dtype)
@@ -175,17 +203,20 @@ def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         matrix=matrix,
         right=right,
         store=made.store,
+        pair=matrix.pair,
     )
-    if is_complex:
+    if systems.size <= LARGEST_GENERAL:
+        return _finished(frame, general_systems(systems, frame.machine))
+    if matrix.pair is not None:
         systems = _in_real_numbers(systems, matrix, right, made)
-    by = general_systems if systems.size <= LARGEST_GENERAL else general_systems_by_blocks
-    return _finished(frame, by(systems, frame.machine))
+    return _finished(frame, general_systems_by_blocks(systems, frame.machine))
 
 
 def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The kernel of the custom calls of `numpy.linalg.det` and `slogdet`."""
     (a,) = instruction.operands
-    if not has_kernel(instruction) or a not in frame.inputs or not a.array_shape.size:
+    is_real = a.array_shape.element_type in _REAL
+    if not (is_real and has_kernel(instruction) and a in frame.inputs and a.array_shape.size):
         return library_call(frame, instruction, results)
     matrix = Matrices(frame.inputs[a], a.array_shape, frame.index_dtype)
     memories = [memory for _, memory in results]
@@ -231,6 +262,7 @@ def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Ma
         matrix=matrix,
         right=lambda b, i, j: right.memory[part(b, i, j)],
         store=lambda b, i, j, value: store(made.memory, part(b, i, j), value),
+        pair=None,
     )
 
 
@@ -242,7 +274,7 @@ def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     rows, columns = shape.dimensions[-2:]
     # Copies of everything are counted in 32 bits.
     is_small = (rows + columns + 3 * BLOCK) ** 2 < 1 << 30
-    real = shape.element_type in (ElementType.F32, ElementType.F64)
+    real = shape.element_type in _REAL
     if not (real and is_small and shape.size and a in frame.inputs):
         return library_call(frame, instruction, results)
     made_r = Matrices(r_memory, r.array_shape, dtype)
@@ -265,7 +297,7 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The kernel of the custom calls of `numpy.linalg.eigvalsh` and `eigh`."""
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
-    real = shape.element_type in (ElementType.F32, ElementType.F64)
+    real = shape.element_type in _REAL
     size = shape.dimensions[-1]
     largest = LARGEST_EIGENVALUES if frame.machine.python else LARGEST_ANYWAY
     if not (real and shape.size and a in frame.inputs and size <= largest):
@@ -290,7 +322,7 @@ def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     values."""
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
-    real = shape.element_type in (ElementType.F32, ElementType.F64)
+    real = shape.element_type in _REAL
     rows, columns = shape.dimensions[-2:]
     is_small = min(rows, columns) <= LARGEST_EIGENVALUES and rows * columns <= MOST_SINGULAR_VALUES
     if not frame.machine.python:

@@ -12,7 +12,9 @@ from typing import Any
 
 from tvm import DataType
 
+from tracejit.backends.tvm.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, seq, store, tirx
+from tracejit.backends.tvm.values import Complex
 
 Value = Any
 """What accessors exchange: an expression, or a NamedTuple ``(real, imaginary)`` of two."""
@@ -75,3 +77,33 @@ class Arithmetic:
         real = total[0] + x[0] * y[0] - x[1] * y[1]
         imaginary = total[1] + x[0] * y[1] + x[1] * y[0]
         return (real, imaginary)
+
+    def multiply_subtract(self, total: Parts, x: Parts, y: Parts) -> Parts:
+        """``total - x * y``, a fused multiply-add for each real product."""
+        if self.pair is None:
+            return (total[0] - x[0] * y[0],)
+        real = total[0] - x[0] * y[0] + x[1] * y[1]
+        imaginary = total[1] - x[0] * y[1] - x[1] * y[0]
+        return (real, imaginary)
+
+    def conjugate(self, x: Parts) -> Parts:
+        return (x[0], *(-part for part in x[1:]))
+
+    def size(self, x: Parts) -> Expr:
+        """The sum of the parts' magnitudes, by which LAPACK compares numbers."""
+        first, *more = (tirx.abs(part) for part in x)
+        return first + more[0] if more else first
+
+    def divisor(self, x: Parts) -> Parts:
+        """What `divided` takes for ``x``, to be computed once: a complex number's reciprocal."""
+        if self.pair is None:
+            return x
+        one = Complex(const(1, self.dtype), const(0, self.dtype))
+        return tuple(complex_mathematics.div(one, Complex(*x), self.dtype))
+
+    def divided(self, x: Parts, divisor: Parts) -> Parts:
+        """``x`` divided by what `divisor` was made for."""
+        if self.pair is None:
+            return (tirx.div(x[0], divisor[0]),)
+        real = x[0] * divisor[0] - x[1] * divisor[1]
+        return (real, x[0] * divisor[1] + x[1] * divisor[0])

@@ -1,4 +1,4 @@
-"""General systems of small real matrices: Gaussian elimination with partial pivoting."""
+"""General systems of small matrices: Gaussian elimination with partial pivoting."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.kernels.determinants import Product
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.tile import vector
@@ -21,7 +22,6 @@ from tracejit.backends.tvm.tir import (
     const,
     i32,
     loop,
-    real,
     seq,
     store,
     tirx,
@@ -33,7 +33,8 @@ class General:
     """``batch`` systems of ``size`` unknowns with ``columns`` right sides each, of ``dtype``.
 
     ``store(b, i, j, value)`` takes unknown i of right side j: NaN for all of a singular matrix.
-    With a ``product``, which is multiplied by each matrix's pivots, there are no right sides.
+    With a ``product``, which is multiplied by each matrix's pivots, there are no right sides; the
+    numbers are real then. ``pair`` is the type of complex numbers, None for real ones.
     """
 
     batch: int
@@ -44,32 +45,54 @@ class General:
     right: Load
     store: Store
     product: Product | None = None
+    pair: Callable[..., Value] | None = None
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return Arithmetic(self.dtype, self.pair)
 
 
 def general_systems(systems: General, machine: Machine) -> Work:
     """The matrix and its right sides lie beside each other, in rows that whole vectors fill."""
     n, m, dtype = systems.size, systems.columns, systems.dtype
+    arithmetic = systems.arithmetic
     lanes = machine.lanes(dtype, max(n, m))
     begin = ceil_div(n, lanes) * lanes
     width = begin + ceil_div(m, lanes) * lanes
-    workers = workers_for(systems.batch, systems.batch * n * n * (n // 3 + m), machine)
-    rows = buffer("rows", (workers, n, width), dtype)
-    number = buffer("number", (1,), dtype, scope="local")
+    cost = systems.batch * n * n * (n // 3 + m) * arithmetic.parts**2
+    workers = workers_for(systems.batch, cost, machine)
+    rows = buffer("rows", (arithmetic.parts, workers, n, width), dtype)
+    number = buffer("number", (arithmetic.parts, 1), dtype, scope="local")
+    pivot = buffer("pivot", (arithmetic.parts, 1), dtype, scope="local")
+    unknowns = buffer("unknowns", (arithmetic.parts, lanes), dtype, scope="local")
     greatest = buffer("greatest", (1,), dtype, scope="local")
     chosen = buffer("chosen", (1,), "int32", scope="local")
     fails = buffer("fails", (1,), "int32", scope="local")
-    zero, first = real(0.0, dtype), i32(0)
+    nothing, first = arithmetic.zero, i32(0)
     product = systems.product
+
+    def at(worker: Expr, i: Expr, j: Expr) -> Parts:
+        return arithmetic.load(rows, worker, i, j)
+
+    def put(worker: Expr, i: Expr, j: Expr, value: Parts) -> Stmt:
+        return arithmetic.store(rows, [worker, i, j], value)
+
+    def held() -> Parts:
+        return arithmetic.load(number, first)
+
+    def hold(value: Parts) -> Stmt:
+        return arithmetic.store(number, [first], value)
 
     def multiply(pivot: Expr, exchanged: Expr) -> list[Stmt]:
         return [] if product is None else product.multiply(pivot, exchanged)
 
     def take(b: Expr, worker: Expr, i: Expr) -> list[Stmt]:
+        split = arithmetic.split
         return [
-            loop(n, lambda j: store(rows, [worker, i, j], systems.matrix(b, i, j))),
-            loop(begin - n, lambda j: store(rows, [worker, i, n + j], zero)),
-            loop(m, lambda j: store(rows, [worker, i, begin + j], systems.right(b, i, j))),
-            loop(width - begin - m, lambda j: store(rows, [worker, i, begin + m + j], zero)),
+            loop(n, lambda j: put(worker, i, j, split(systems.matrix(b, i, j)))),
+            loop(begin - n, lambda j: put(worker, i, n + j, nothing)),
+            loop(m, lambda j: put(worker, i, begin + j, split(systems.right(b, i, j)))),
+            loop(width - begin - m, lambda j: put(worker, i, begin + m + j, nothing)),
         ]
 
     def in_vectors(start: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
@@ -81,7 +104,7 @@ def general_systems(systems: General, machine: Machine) -> Work:
 
     def choose(worker: Expr, k: Expr) -> list[Stmt]:
         def compare(i: Expr) -> Stmt:
-            size = tirx.abs(rows[worker, i, k])
+            size = arithmetic.size(at(worker, i, k))
             return IfThenElse(
                 size > greatest[first],
                 seq(store(greatest, first, size), store(chosen, first, i)),
@@ -89,18 +112,18 @@ def general_systems(systems: General, machine: Machine) -> Work:
             )
 
         return [
-            store(greatest, first, tirx.abs(rows[worker, k, k])),
+            store(greatest, first, arithmetic.size(at(worker, k, k))),
             store(chosen, first, k),
             loop(n - 1 - k, lambda i: compare(k + 1 + i)),
-            store(fails, first, tirx.Select(greatest[first] == zero, i32(1), fails[first])),
+            store(fails, first, tirx.Select(greatest[first] == nothing[0], i32(1), fails[first])),
         ]
 
     def exchange(worker: Expr, k: Expr) -> Stmt:
         def swap(j: Expr) -> list[Stmt]:
             return [
-                store(number, first, rows[worker, k, j]),
-                store(rows, [worker, k, j], rows[worker, chosen[first], j]),
-                store(rows, [worker, chosen[first], j], number[first]),
+                hold(at(worker, k, j)),
+                put(worker, k, j, at(worker, chosen[first], j)),
+                put(worker, chosen[first], j, held()),
             ]
 
         return IfThenElse(chosen[first] != k, loop(width - k, lambda j: seq(swap(k + j))), None)
@@ -108,49 +131,63 @@ def general_systems(systems: General, machine: Machine) -> Work:
     def subtract(worker: Expr, i: Expr, k: Expr, start: Expr) -> Stmt:
         return in_vectors(
             start,
-            lambda j: store(
-                rows, [worker, i, j], rows[worker, i, j] - number[first] * rows[worker, k, j]
+            lambda j: put(
+                worker,
+                i,
+                j,
+                arithmetic.multiply_subtract(at(worker, i, j), held(), at(worker, k, j)),
             ),
         )
 
     def eliminate(worker: Expr, k: Expr) -> list[Stmt]:
         def row(i: Expr) -> list[Stmt]:
-            factor = tirx.div(rows[worker, i, k], rows[worker, k, k])
-            return [store(number, first, factor), subtract(worker, i, k, (k + 1) // lanes)]
+            factor = arithmetic.divided(at(worker, i, k), arithmetic.load(pivot, first))
+            return [hold(factor), subtract(worker, i, k, (k + 1) // lanes)]
 
         return [
             *choose(worker, k),
             exchange(worker, k),
-            *multiply(rows[worker, k, k], chosen[first] != k),
+            *multiply(rows[0, worker, k, k], chosen[first] != k),
+            arithmetic.store(pivot, [first], arithmetic.divisor(at(worker, k, k))),
             loop(n - 1 - k, lambda i: seq(row(k + 1 + i))),
+        ]
+
+    def solved(worker: Expr, k: Expr, j: Expr) -> list[Stmt]:
+        """A vector of unknowns, no part of which is written before all are known."""
+        return [
+            vector(
+                lanes,
+                lambda v: arithmetic.store(
+                    unknowns, [v], arithmetic.divided(at(worker, k, j + v), held())
+                ),
+            ),
+            vector(lanes, lambda v: put(worker, k, j + v, arithmetic.load(unknowns, v))),
         ]
 
     def substitute(worker: Expr, k: Expr) -> list[Stmt]:
         def row(i: Expr) -> list[Stmt]:
-            return [
-                store(number, first, rows[worker, i, k]),
-                subtract(worker, i, k, i32(begin // lanes)),
-            ]
+            return [hold(at(worker, i, k)), subtract(worker, i, k, i32(begin // lanes))]
 
         return [
-            store(number, first, rows[worker, k, k]),
-            in_vectors(
-                i32(begin // lanes),
-                lambda j: store(rows, [worker, k, j], tirx.div(rows[worker, k, j], number[first])),
-            ),
+            hold(arithmetic.divisor(at(worker, k, k))),
+            loop((width - begin) // lanes, lambda q: solved(worker, k, begin + q * lanes)),
             loop(k, lambda i: seq(row(i))),
         ]
 
     def give(b: Expr, worker: Expr, i: Expr) -> Stmt:
         def value(j: Expr) -> Expr:
-            found = rows[worker, i, begin + j]
-            return tirx.Select(fails[first] == 0, found, const(math.nan, dtype))
+            return arithmetic.join(
+                [
+                    tirx.Select(fails[first] == 0, found, const(math.nan, dtype))
+                    for found in at(worker, i, begin + j)
+                ]
+            )
 
         return loop(m, lambda j: systems.store(b, i, j, value(j)))
 
     def solve(b: Expr, worker: Expr) -> Stmt:
         eliminated = [
-            [AllocBuffer(each) for each in (number, greatest, chosen, fails)],
+            [AllocBuffer(each) for each in (number, pivot, unknowns, greatest, chosen, fails)],
             store(fails, first, i32(0)),
             product.begin() if product is not None else [],
             loop(n, lambda i: take(b, worker, i)),

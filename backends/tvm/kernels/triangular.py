@@ -1,4 +1,4 @@
-"""Triangular systems and Cholesky factors of small real matrices, in memory close to the processor.
+"""Triangular systems and Cholesky factors of small matrices, in memory close to the processor.
 
 Both work on a copy, laid out so that vectors run along what is contiguous, whichever triangle the
 caller has and whichever way round it lies. There is a copy for each thread.
@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.kernels.arithmetic import Arithmetic, Parts, Value
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.kernels.tile import vector
@@ -18,13 +19,13 @@ from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import (
     UNROLLED,
     AllocBuffer,
+    Buffer,
     Expr,
     Stmt,
     buffer,
     const,
     i32,
     loop,
-    real,
     seq,
     store,
     tirx,
@@ -48,7 +49,8 @@ class Systems:
     """``batch`` systems of ``size`` unknowns with ``columns`` right sides each, of ``dtype``.
 
     ``matrix(b, i, p)`` is asked for p < i, and for p == i unless ``unit``: the system is lower
-    triangular. ``right(b, i, j)`` and ``store(b, i, j, value)`` are row i of right side j.
+    triangular. ``right(b, i, j)`` and ``store(b, i, j, value)`` are row i of right side j. ``pair``
+    is the type of complex numbers, None for real ones.
     """
 
     batch: int
@@ -59,12 +61,18 @@ class Systems:
     matrix: Load
     right: Load
     store: Store
+    pair: Callable[..., Value] | None = None
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return Arithmetic(self.dtype, self.pair)
 
 
 def triangular_systems(systems: Systems, machine: Machine) -> Work:
     """Forward substitution."""
     solver = _OneByOne if systems.columns <= _FEW else _Together
-    cost = systems.batch * systems.size**2 * systems.columns // 2
+    products = systems.arithmetic.parts**2
+    cost = systems.batch * systems.size**2 * systems.columns * products // 2
     workers = workers_for(systems.batch, cost, machine)
     made = solver(systems, machine, workers)
     statement = for_each_matrix(systems.batch, workers, made.solve)
@@ -93,32 +101,42 @@ class _Together:
         self._systems = systems
         self._lanes = machine.lanes(systems.dtype, systems.columns)
         vectors = ceil_div(systems.columns, self._lanes)
-        self._strips = ceil_div(vectors, _VECTORS)
+        self._arithmetic = systems.arithmetic
+        parts = self._arithmetic.parts
+        self._strips = ceil_div(vectors, _VECTORS // parts)
         self._vectors = ceil_div(vectors, self._strips)
         width = self._strips * self._vectors * self._lanes
         n = systems.size
-        self._lower = buffer("lower", (workers, n, n), systems.dtype)
-        self._x = buffer("x", (workers, n, width), systems.dtype)
-        self._sums = buffer("sums", (self._vectors, self._lanes), systems.dtype, scope="local")
+        self._lower = buffer("lower", (parts, workers, n, n), systems.dtype)
+        self._x = buffer("x", (parts, workers, n, width), systems.dtype)
+        sums = (parts, self._vectors, self._lanes)
+        self._sums = buffer("sums", sums, systems.dtype, scope="local")
+        self._divisor = buffer("divisor", (parts, 1), systems.dtype, scope="local")
         self.scratch = self._lower, self._x
 
     def solve(self, b: Expr, worker: Expr) -> Stmt:
         systems, n, m = self._systems, self._systems.size, self._systems.columns
-        lower, x, lanes = self._lower, self._x, self._lanes
-        zero = real(0.0, systems.dtype)
+        lower, x, lanes, arithmetic = self._lower, self._x, self._lanes, self._arithmetic
+        zero = arithmetic.zero
+
+        def put(memory: Buffer, i: Expr, j: Expr, value: Parts) -> Stmt:
+            return arithmetic.store(memory, [worker, i, j], value)
 
         def take(i: Expr) -> list[Stmt]:
             given = m - m % lanes
             padding = self._strips * self._vectors * lanes
             before = i if systems.unit else i + 1
             return [
-                loop(before, lambda p: store(lower, [worker, i, p], systems.matrix(b, i, p))),
-                loop(m, lambda j: store(x, [worker, i, j], systems.right(b, i, j))),
-                loop(padding - m, lambda j: store(x, [worker, i, m + j], zero)) if given else [],
+                loop(before, lambda p: put(lower, i, p, arithmetic.split(systems.matrix(b, i, p)))),
+                loop(m, lambda j: put(x, i, j, arithmetic.split(systems.right(b, i, j)))),
+                loop(padding - m, lambda j: put(x, i, m + j, zero)) if given else [],
             ]
 
         def give(i: Expr) -> Stmt:
-            return loop(m, lambda j: systems.store(b, i, j, x[worker, i, j]))
+            def found(j: Expr) -> Value:
+                return arithmetic.join(arithmetic.load(x, worker, i, j))
+
+            return loop(m, lambda j: systems.store(b, i, j, found(j)))
 
         return seq(
             loop(n, take), loop(self._strips, lambda s: self._strip(worker, s)), loop(n, give)
@@ -126,6 +144,8 @@ class _Together:
 
     def _strip(self, worker: Expr, strip: Expr) -> Stmt:
         systems, lower, x, sums = self._systems, self._lower, self._x, self._sums
+        arithmetic, divisor, one = self._arithmetic, self._divisor, i32(0)
+        load, put = arithmetic.load, arithmetic.store
         first = strip * (self._vectors * self._lanes)
 
         def each(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
@@ -137,24 +157,32 @@ class _Together:
 
         def row(i: Expr) -> list[Stmt]:
             def subtract(p: Expr) -> Stmt:
+                factor = load(lower, worker, i, p)
                 return each(
-                    lambda u, v, j: store(
-                        sums, [u, v], sums[u, v] - lower[worker, i, p] * x[worker, p, j]
+                    lambda u, v, j: put(
+                        sums,
+                        [u, v],
+                        arithmetic.multiply_subtract(
+                            load(sums, u, v), factor, load(x, worker, p, j)
+                        ),
                     )
                 )
 
-            def solution(u: Expr, v: Expr) -> Expr:
+            def solution(u: Expr, v: Expr) -> Parts:
                 if systems.unit:
-                    return sums[u, v]
-                return tirx.div(sums[u, v], lower[worker, i, i])
+                    return load(sums, u, v)
+                return arithmetic.divided(load(sums, u, v), load(divisor, one))
 
             return [
-                each(lambda u, v, j: store(sums, [u, v], x[worker, i, j])),
+                each(lambda u, v, j: put(sums, [u, v], load(x, worker, i, j))),
                 loop(i, subtract),
-                each(lambda u, v, j: store(x, [worker, i, j], solution(u, v))),
+                []
+                if systems.unit
+                else put(divisor, [one], arithmetic.divisor(load(lower, worker, i, i))),
+                each(lambda u, v, j: put(x, [worker, i, j], solution(u, v))),
             ]
 
-        return seq(AllocBuffer(sums), loop(systems.size, row))
+        return seq(AllocBuffer(sums), AllocBuffer(divisor), loop(systems.size, row))
 
 
 class _OneByOne:
@@ -165,56 +193,60 @@ class _OneByOne:
         self._lanes = machine.lanes(systems.dtype, systems.size)
         self._width = ceil_div(systems.size, self._lanes) * self._lanes
         n = systems.size
+        self._arithmetic = systems.arithmetic
+        parts = self._arithmetic.parts
         # By columns, nothing above the diagonal.
-        self._columns = buffer("columns", (workers, n, self._width), systems.dtype)
-        self._left = buffer("left", (workers, self._width), systems.dtype)
-        self._known = buffer("known", (1,), systems.dtype, scope="local")
+        self._columns = buffer("columns", (parts, workers, n, self._width), systems.dtype)
+        self._left = buffer("left", (parts, workers, self._width), systems.dtype)
+        self._known = buffer("known", (parts, 1), systems.dtype, scope="local")
         self.scratch = self._columns, self._left
 
     def solve(self, b: Expr, worker: Expr) -> Stmt:
         systems, n, lanes = self._systems, self._systems.size, self._lanes
         columns, left, known = self._columns, self._left, self._known
-        zero, first = real(0.0, systems.dtype), i32(0)
+        arithmetic, first = self._arithmetic, i32(0)
+        load, put = arithmetic.load, arithmetic.store
+        zero = arithmetic.zero
 
         def take(p: Expr) -> list[Stmt]:
             below = p + 1 if systems.unit else p
             return [
-                loop(below, lambda i: store(columns, [worker, p, i], zero)),
+                loop(below, lambda i: put(columns, [worker, p, i], zero)),
                 loop(
                     n - below,
-                    lambda i: store(
-                        columns, [worker, p, below + i], systems.matrix(b, below + i, p)
+                    lambda i: put(
+                        columns,
+                        [worker, p, below + i],
+                        arithmetic.split(systems.matrix(b, below + i, p)),
                     ),
                 ),
-                loop(self._width - n, lambda i: store(columns, [worker, p, n + i], zero)),
+                loop(self._width - n, lambda i: put(columns, [worker, p, n + i], zero)),
             ]
 
         def unknown(j: Expr, i: Expr) -> list[Stmt]:
-            value = left[worker, i]
+            value = load(left, worker, i)
             if not systems.unit:
-                value = tirx.div(value, columns[worker, i, i])
+                value = arithmetic.divided(value, arithmetic.divisor(load(columns, worker, i, i)))
             start = (i + 1) // lanes
+
+            def subtract(at: Expr) -> Stmt:
+                product = load(known, first), load(columns, worker, i, at)
+                left_over = arithmetic.multiply_subtract(load(left, worker, at), *product)
+                return put(left, [worker, at], left_over)
+
             return [
-                store(known, first, value),
-                systems.store(b, i, j, known[first]),
+                put(known, [first], value),
+                systems.store(b, i, j, arithmetic.join(load(known, first))),
                 loop(
                     self._width // lanes - start,
-                    lambda q: vector(
-                        lanes,
-                        lambda v: store(
-                            left,
-                            [worker, (start + q) * lanes + v],
-                            left[worker, (start + q) * lanes + v]
-                            - known[first] * columns[worker, i, (start + q) * lanes + v],
-                        ),
-                    ),
+                    lambda q: vector(lanes, lambda v: subtract((start + q) * lanes + v)),
                 ),
             ]
 
         def solution(j: Expr) -> list[Stmt]:
             return [
-                loop(n, lambda i: store(left, [worker, i], systems.right(b, i, j))),
-                loop(self._width - n, lambda i: store(left, [worker, n + i], zero)),
+                loop(n, lambda i: put(left, [worker, i], arithmetic.split(systems.right(b, i, j)))),
+                loop(self._width - n, lambda i: put(left, [worker, n + i], zero)),
                 loop(n, lambda i: unknown(j, i)),
             ]
 
@@ -223,10 +255,11 @@ class _OneByOne:
 
 @dataclass(frozen=True)
 class Factors:
-    """``batch`` symmetric matrices of ``size``, of ``dtype``.
+    """``batch`` Hermitian matrices of ``size``, of ``dtype``.
 
     ``matrix(b, i, j)`` is asked for i <= j. ``store(b, i, j, value)`` takes the upper factor's
     element where i <= j, and a zero elsewhere; NaN everywhere if the matrix is not positive.
+    ``pair`` is the type of complex numbers, None for real ones.
     """
 
     batch: int
@@ -234,24 +267,39 @@ class Factors:
     dtype: str
     matrix: Load
     store: Store
+    pair: Callable[..., Value] | None = None
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return Arithmetic(self.dtype, self.pair)
 
 
 def cholesky_factors(factors: Factors, machine: Machine) -> Work:
     """Row by row of the upper factor; multiples of each are taken off all later rows at once."""
-    n, dtype = factors.size, factors.dtype
+    n, dtype, arithmetic = factors.size, factors.dtype, factors.arithmetic
     lanes = machine.lanes(dtype, n)
     width = ceil_div(n, lanes) * lanes
-    workers = workers_for(factors.batch, factors.batch * n**3 // 6, machine)
-    rows = buffer("rows", (workers, n, width), dtype)
-    factor_of_row = buffer("factor", (1,), dtype, scope="local")
+    cost = factors.batch * n**3 * arithmetic.parts**2 // 6
+    workers = workers_for(factors.batch, cost, machine)
+    rows = buffer("rows", (arithmetic.parts, workers, n, width), dtype)
+    factor_of_row = buffer("factor", (arithmetic.parts, 1), dtype, scope="local")
     fails = buffer("fails", (1,), "int32", scope="local")
-    zero, first = real(0.0, dtype), i32(0)
+    nothing, first = arithmetic.zero, i32(0)
+
+    def at(worker: Expr, i: Expr, j: Expr) -> Parts:
+        return arithmetic.load(rows, worker, i, j)
+
+    def put(worker: Expr, i: Expr, j: Expr, value: Parts) -> Stmt:
+        return arithmetic.store(rows, [worker, i, j], value)
 
     def take(b: Expr, worker: Expr, i: Expr) -> list[Stmt]:
+        def given(j: Expr) -> Parts:
+            return arithmetic.split(factors.matrix(b, i, i + j))
+
         return [
-            loop(i, lambda j: store(rows, [worker, i, j], zero)),
-            loop(n - i, lambda j: store(rows, [worker, i, i + j], factors.matrix(b, i, i + j))),
-            loop(width - n, lambda j: store(rows, [worker, i, n + j], zero)),
+            loop(i, lambda j: put(worker, i, j, nothing)),
+            loop(n - i, lambda j: put(worker, i, i + j, given(j))),
+            loop(width - n, lambda j: put(worker, i, n + j, nothing)),
         ]
 
     def from_block(at: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
@@ -264,30 +312,34 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
 
     def step(worker: Expr, k: Expr) -> list[Stmt]:
         def subtract(i: Expr) -> list[Stmt]:
+            factor = arithmetic.load(factor_of_row, first)
             return [
-                store(factor_of_row, first, rows[worker, k, i]),
+                arithmetic.store(factor_of_row, [first], arithmetic.conjugate(at(worker, k, i))),
                 from_block(
                     i,
-                    lambda j: store(
-                        rows,
-                        [worker, i, j],
-                        rows[worker, i, j] - factor_of_row[first] * rows[worker, k, j],
+                    lambda j: put(
+                        worker,
+                        i,
+                        j,
+                        arithmetic.multiply_subtract(at(worker, i, j), factor, at(worker, k, j)),
                     ),
                 ),
             ]
 
         def scale(j: Expr) -> Stmt:
-            return store(rows, [worker, k, j], rows[worker, k, j] * factor_of_row[first])
+            factor = factor_of_row[0, first]
+            return put(worker, k, j, tuple(part * factor for part in at(worker, k, j)))
 
-        diagonal = rows[worker, k, k]
+        # Of the diagonal the real part counts.
+        diagonal = rows[0, worker, k, k]
         return [
             store(
                 fails,
                 first,
-                tirx.Select(diagonal > zero, fails[first], i32(1)),
+                tirx.Select(diagonal > nothing[0], fails[first], i32(1)),
             ),
-            store(rows, [worker, k, k], tirx.sqrt(diagonal)),
-            store(factor_of_row, first, tirx.div(const(1.0, dtype), rows[worker, k, k])),
+            put(worker, k, k, (tirx.sqrt(diagonal), *nothing[1:])),
+            store(factor_of_row, [0, first], tirx.div(const(1.0, dtype), diagonal)),
             # The first vector begins before the diagonal, whose element is not to be scaled.
             loop(
                 lanes - 1 - k % lanes,
@@ -300,14 +352,14 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
     def give(b: Expr, worker: Expr, i: Expr) -> list[Stmt]:
         nan = const(math.nan, dtype)
 
-        def unless_failed(value: Expr) -> Expr:
-            return tirx.Select(fails[first] == 0, value, nan)
+        def unless_failed(value: Parts) -> Value:
+            return arithmetic.join([tirx.Select(fails[first] == 0, part, nan) for part in value])
 
         return [
-            loop(i, lambda j: factors.store(b, i, j, unless_failed(zero))),
+            loop(i, lambda j: factors.store(b, i, j, unless_failed(nothing))),
             loop(
                 n - i,
-                lambda j: factors.store(b, i, i + j, unless_failed(rows[worker, i, i + j])),
+                lambda j: factors.store(b, i, i + j, unless_failed(at(worker, i, i + j))),
             ),
         ]
 
