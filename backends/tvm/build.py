@@ -150,13 +150,13 @@ def _kernel_jobs(
     Kernels that call back need a pass that slows others down, and have a module of their own; so
     have, unless ``thorough``, those that are not worth LLVM's slowest passes.
     """
-    groups: dict[tuple[bool, bool], list[tuple[str, float]]] = {}
+    groups: dict[tuple[bool, bool, bool], list[tuple[str, float]]] = {}
     functions = {}
     for kernel in program.kernels:
         inside = held[kernel.name]
         functions[kernel.name] = kernel_function(kernel, inside, make)
         quick = _is_quick(kernel, inside, thorough)
-        how = bool(inside.callbacks), quick
+        how = bool(inside.callbacks), quick, inside.is_text
         cost = cost_to_compile(kernel.body) * (1 if quick else _SLOW_PASSES)
         groups.setdefault(how, []).append((kernel.name, cost))
     pieces = [(how[1], c) for how, each in groups.items() for c in chunks(each, target.threads)]

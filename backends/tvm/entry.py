@@ -24,7 +24,17 @@ from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.mathematics.llvm import module_text
 from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
-from tracejit.backends.tvm.tir import Evaluate, Expr, IfThenElse, Stmt, i32, seq, tirx, var
+from tracejit.backends.tvm.tir import (
+    Evaluate,
+    Expr,
+    IfThenElse,
+    Stmt,
+    i32,
+    importing,
+    seq,
+    tirx,
+    var,
+)
 
 _WORD = 8
 _RANK_MASK = 0xFFFFFFFF
@@ -62,7 +72,7 @@ def entry_statement(program: Program, handles: Mapping[str, int], call: int, add
     # `return -1`, the only value but 0 that a function may return.
     fail = Evaluate(tirx.tvm_throw_last_error())
     body = seq(tirx.Bind(status, called), IfThenElse(status != i32(0), fail, None))
-    return tirx.AttrStmt(0, "pragma_import_llvm", module_text([entry.whole()]), body)
+    return importing(module_text([entry.whole()]), body)
 
 
 class Entry(Procedure):

@@ -142,7 +142,17 @@ def store(target: Buffer, index: Expr | Sequence[Expr], value: Expr) -> Stmt:
     return BufferStore(target, value, indices)
 
 
+IMPORT = "pragma_import_llvm"
+"""The key of statements that bring LLVM's text with them."""
+
+
+def importing(text: str, body: Stmt) -> Stmt:
+    """``body``, which may call the functions that LLVM's ``text`` defines; they are inlined."""
+    return tirx.AttrStmt(0, IMPORT, text, body)
+
+
 __all__ = [
+    "IMPORT",
     "PARALLEL",
     "SERIAL",
     "UNROLLED",
@@ -162,6 +172,7 @@ __all__ = [
     "const",
     "i32",
     "i64",
+    "importing",
     "itemsize",
     "loop",
     "nbytes",

@@ -24,7 +24,7 @@ from tvm_ffi import structural_map
 from tracejit.backends.tvm.mathematics.complex_arithmetic import Pair
 from tracejit.backends.tvm.mathematics.kinds import KINDS, MOVED, Kind
 from tracejit.backends.tvm.mathematics.llvm import Function, Value, module_text
-from tracejit.backends.tvm.tir import Expr
+from tracejit.backends.tvm.tir import Expr, importing
 from tracejit.backends.tvm.values import Complex
 
 Formula = Callable[..., Value]
@@ -213,8 +213,6 @@ def link(module: Any, fast: bool = False) -> Any:
         return module
     functions = {v: f.with_body(bodies[v]) for v, f in module.functions.items()}
     first = next(iter(functions))
-    imported = tirx.AttrStmt(
-        0, "pragma_import_llvm", module_text(list(texts.values())), functions[first].body
-    )
-    functions[first] = functions[first].with_body(imported)
+    body = importing(module_text(list(texts.values())), functions[first].body)
+    functions[first] = functions[first].with_body(body)
     return tvm.IRModule(functions, attrs=module.attrs)

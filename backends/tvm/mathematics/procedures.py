@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, Kind
 from tracejit.backends.tvm.mathematics.llvm import Function, Value, literal, module_text
-from tracejit.backends.tvm.tir import Evaluate, Expr, Stmt, tirx
+from tracejit.backends.tvm.tir import Evaluate, Expr, Stmt, importing, tirx
 
 
 def _known(number: str) -> bool:
@@ -167,4 +167,4 @@ class Procedure(Function):
     def called(self, arguments: Sequence[Expr]) -> Stmt:
         """A call, pointers before integers, with the text of the procedure."""
         call = Evaluate(tirx.call_extern("int32", self.name, *arguments))
-        return tirx.AttrStmt(0, "pragma_import_llvm", module_text([self.whole()]), call)
+        return importing(module_text([self.whole()]), call)
