@@ -414,3 +414,98 @@ def test_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CompilationError, match="a C compiler is needed"):
         compiled.export(tmp_path / "model.so")
+
+
+@needs_c
+def test_names_that_mean_something_elsewhere(tmp_path: Path) -> None:
+    """Macros, types, ends of comments and of strings; the header is strict C and C++."""
+
+    def f(NULL: Any, I: Any, uint8_t: Any, status: Any, np: Any, d: Any) -> Any:  # noqa: E741
+        return {'"""': NULL + I, "*/": uint8_t + status, "/*": np * 2, "a\\": d['"'], "é": d["\n"]}
+
+    x = numbers(3)
+    given = (x, x + 1, x + 2, x + 3, x + 4, {'"': x + 5, "\n": x + 6})
+    compiled = tj.jit(f).lower(*given).compile()
+    header = tmp_path / "m.h"
+    compiled.export(tmp_path / "m.so", header=header, python=tmp_path / "m_in_numpy.py")
+    assert COMPILER is not None
+    for options in (["-x", "c", "-std=c99"], ["-x", "c", "-include", "complex.h"], ["-x", "c++"]):
+        command = [COMPILER, *options, "-pedantic", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run([*command, "-fsyntax-only", str(header)], check=True)
+    space: dict[str, Any] = {"__file__": str(tmp_path / "m_in_numpy.py")}
+    exec((tmp_path / "m_in_numpy.py").read_text(), space)
+    found = space["m"](*tj.tree.leaves(given))
+    for a, b in zip(found, tj.tree.leaves(compiled(*given)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@needs_c
+@pytest.mark.parametrize("name", ["random", "malloc", "main", "NULL", "lambda"])
+def test_names_that_are_taken(tmp_path: Path, name: str) -> None:
+    compiled = tj.jit(lambda x: x + 1).lower(numbers(3)).compile()
+    with pytest.raises(ArgumentError, match=name):
+        compiled.export(tmp_path / f"{name}.so")
+
+
+@needs_c
+@pytest.mark.parametrize(
+    "name", ["work", "pool", "launch", "status", "np", "ctypes", "set_threads"]
+)
+def test_names_that_the_library_uses_itself(tmp_path: Path, name: str) -> None:
+    x = numbers(4000, 40)
+    compiled = tj.jit(lambda x: tj.nn.softmax(x @ x.T[:, :9])).lower(x).compile()
+    compiled.export(tmp_path / f"{name}.so", python=tmp_path / "module.py")
+    space: dict[str, Any] = {"__file__": str(tmp_path / "module.py")}
+    exec((tmp_path / "module.py").read_text(), space)
+    np.testing.assert_allclose(space[name](x), compiled(x), rtol=1e-5)
+
+
+@needs_c
+def test_four_bits_take_a_byte(tmp_path: Path) -> None:
+    x = np.arange(-8, 8).astype("int4")
+    compiled = tj.jit(lambda x: -(x // 2)).lower(x).compile()
+    compiled.export(tmp_path / "m.so", python=tmp_path / "m_in_numpy.py")
+    space: dict[str, Any] = {"__file__": str(tmp_path / "m_in_numpy.py")}
+    exec((tmp_path / "m_in_numpy.py").read_text(), space)
+    found = space["m"](x.view(np.uint8))
+    np.testing.assert_array_equal(found, compiled(x).view(np.uint8))
+
+
+@needs_c
+def test_a_loaded_library_outlives_its_file(tmp_path: Path) -> None:
+    """What has it loaded keeps the old code when another is written in its place."""
+    x, path = numbers(5), tmp_path / "model.so"
+    result = np.empty_like(x)
+    loaded = []
+    for factor in (2, 3):
+        tj.jit(lambda x, factor=factor: x * factor).lower(x).compile().export(path)
+        # By a name of its own: the system takes a name that it knows for the file that it knows.
+        link = tmp_path / f"model{factor}.so"
+        os.link(path, link)
+        loaded.append(library(link))
+        link.unlink()
+    for factor, each in zip((2, 3), loaded, strict=True):
+        assert each.model(pointer(x), pointer(result)) == 0
+        np.testing.assert_array_equal(result, x * factor)
+    assert [each.name for each in tmp_path.iterdir()] == ["model.so"]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask() -> int:
+    found = os.umask(0)
+    os.umask(found)
+    return found
+
+
+@needs_c
+def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / 'a, "b" c'
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    compiled = tj.jit(lambda x: x + np.arange(3)).lower(numbers(3)).compile()
+    compiled.export(folder / "my model.so", header=folder / "my model.h")
+    assert "int my_model(" in (folder / "my model.h").read_text()
+    assert library(folder / "my model.so").my_model(None, None) == 1
+    with pytest.raises(ArgumentError, match="different files"):
+        compiled.export(folder / "m.so", header=folder / "m.so")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,6 +60,8 @@ def export(
     for each in paths:
         _require_place(each)
     library = paths[0]
+    if len({each.resolve() for each in paths}) < len(paths):
+        raise ArgumentError("export: library, header and Python module must be different files")
     if python is not None and Path(python).with_suffix("") == library.with_suffix(""):
         raise ArgumentError(
             f"export: Python would import {library.name} in place of {Path(python).name}; give one "
@@ -84,12 +87,11 @@ def export(
         made.entry_of(title, f.module, f.arguments, f.results, there)
         for title, f in functions.items()
     ]
-    library.write_bytes(made.library(entries, called, processor))
+    _write(library, made.library(entries, called, processor))
     if header is not None:
-        text = made.header(entries, called, library.name, count)
-        Path(header).write_text(text, encoding="utf-8")
+        _write(Path(header), made.header(entries, called, library.name, count).encode())
     if python is not None:
-        Path(python).write_text(made.loader(entries, called, library.name), encoding="utf-8")
+        _write(Path(python), made.loader(entries, called, library.name).encode())
 
 
 def of_module(module: Module) -> Function:
@@ -129,6 +131,24 @@ def _name_of(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", stem)
 
 
+def _write(path: Path, data: bytes) -> None:
+    """Aside first, then into place: a program that has the old file loaded goes on with it."""
+    if path.exists() and not path.is_file():  # a device
+        path.write_bytes(data)
+        return
+    target = path.resolve()
+    unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(unfinished, "xb") as file:
+            file.write(data)
+        if target.exists():
+            unfinished.chmod(target.stat().st_mode)
+        os.replace(unfinished, target)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
 def _require_place(path: Path) -> None:
     """Raises `OSError` before the work is done, for a file that surely cannot be written."""
     if path.is_dir():
@@ -137,5 +157,7 @@ def _require_place(path: Path) -> None:
     if not folder.is_dir():
         code = errno.ENOTDIR if folder.exists() else errno.ENOENT
         raise OSError(code, os.strerror(code), str(path))
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    is_device = path.exists() and not path.is_file()
+    may_write = os.access(path, os.W_OK) or not path.exists()
+    if not may_write or not (is_device or os.access(path.resolve().parent, os.W_OK)):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))

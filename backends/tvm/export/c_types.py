@@ -10,7 +10,7 @@ _NAMES = {
     "complex64": "float",
     "complex128": "double",
     "bool": "uint8_t",
-    "int4": "int8_t",
+    "int4": "uint8_t",
     "uint4": "uint8_t",
     "float16": "uint16_t",
     "bfloat16": "uint16_t",
@@ -19,7 +19,7 @@ _NOTES = {
     "complex64": "real and imaginary parts in turn",
     "complex128": "real and imaginary parts in turn",
     "bool": "0 or 1",
-    "int4": "-8 to 7",
+    "int4": "two's complement in the low four bits",
     "uint4": "0 to 15",
     "float16": "bits of IEEE half precision",
     "bfloat16": "bits of bfloat16",
@@ -33,6 +33,12 @@ C_KEYWORDS = frozenset(
     "catch using virtual asm".split()
 )
 """What is no name in C or C++."""
+
+C_NAMES = frozenset(
+    "API EOF I INFINITY NAN NULL assert complex errno imaginary linux noreturn stderr stdin stdout "
+    "unix int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t".split()
+)
+"""What headers of C's library make macros of, or what a prototype needs as types."""
 
 
 def c_type(dtype: np.dtype) -> str:

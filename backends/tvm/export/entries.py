@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import keyword
 import re
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm.codegen import contents
-from tracejit.backends.tvm.export.c_types import C_KEYWORDS
+from tracejit.backends.tvm.export.c_types import C_KEYWORDS, C_NAMES
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.program import Branch, Call, Kernel, Loop, Node, Program
@@ -17,12 +18,6 @@ from tracejit.backends.tvm.twins import without_twins
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.shapes import AnyShape, Shape, TupleShape
-
-# What the functions call their own things, and macros that compilers define.
-_RESERVED = frozenset(
-    "API COMPILED_THREADS errno give_memory given kept linux model_constants np processor_suits "
-    "status take_memory unix workspace".split()
-)
 
 
 @dataclass(frozen=True)
@@ -49,11 +44,11 @@ def entry_of(
 ) -> Entry:
     """A module as a function ``name``; ``arguments`` and ``results`` describe its arrays.
 
-    Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for dynamic
-    dimensions, for more than one device, and for what only Python can compute, naming the op.
+    Raises `ArgumentError` for a name that C or Python does not allow, or that C's library has,
+    `UnsupportedError` for dynamic dimensions, for more than one device, and for what only Python
+    can compute, naming the op.
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS:
-        raise ArgumentError(f"export: {name!r} cannot be the name of a function in C")
+    _require_name(name)
     if (module.replica_count, module.num_partitions) != (1, 1):
         raise UnsupportedError("export: the module runs on several devices")
     entry = module.entry
@@ -72,7 +67,7 @@ def entry_of(
                 f"export: {op} is computed by Python ({', '.join(called)}), "
                 "which a library for C has not got"
             )
-    taken = set(_RESERVED)
+    taken = set(C_NAMES)
     return Entry(
         name,
         _renamed(program, f"{name}_"),
@@ -85,6 +80,19 @@ def entry_of(
             for d, spec in zip(results, program.outputs, strict=True)
         ],
     )
+
+
+def _require_name(name: str) -> None:
+    """Raises `ArgumentError` for what cannot be the name of a function."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS | C_NAMES:
+        raise ArgumentError(f"export: {name!r} cannot be the name of a function in C")
+    if keyword.iskeyword(name):
+        raise ArgumentError(f"export: {name!r} cannot be the name of a function in Python")
+    # A program's calls of it, and those of other libraries, would end in the exported one.
+    if name == "main" or hasattr(ctypes.CDLL(None), name):
+        raise ArgumentError(
+            f"export: C's library has a function {name!r}; give another name with name="
+        )
 
 
 def _leaves(shape: AnyShape) -> list[AnyShape]:

@@ -51,4 +51,5 @@ def _described(array: Array) -> str:
     text = f"{kind} {array.name}{sizes or ('' if parts else '[1]')}{parts}"
     details = [array.described] if array.described != array.name else []
     details += [more] if more else []
-    return (text + (f" ({'; '.join(details)})" if details else "")).replace("*/", "* /")
+    text += f" ({'; '.join(details)})" if details else ""
+    return text.replace("*/", "* /").replace("/*", "/ *")

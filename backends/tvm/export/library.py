@@ -41,8 +41,8 @@ def find_compiler() -> list[str]:
     """
     chosen = shlex.split(os.environ.get("CC", ""))
     if chosen:
-        if shutil.which(chosen[0]):
-            return chosen
+        if found := shutil.which(chosen[0]):
+            return [os.path.abspath(found), *chosen[1:]]
         raise CompilationError(f"export: CC is {chosen[0]!r}, which was not found")
     found = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
     if found is None:
@@ -69,20 +69,20 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
         for number, entry in enumerate(entries):
             own = folder / str(number)
             own.mkdir()
-            objects += write_kernels(entry.program, target, own)
-        constants, text, made = folder / "constants", folder / f"{name}.c", folder / "library"
-        constants.write_bytes(constants_of(entries))
+            written = write_kernels(entry.program, target, own)
+            objects += [each.relative_to(folder) for each in written]
+        (folder / "constants").write_bytes(constants_of(entries))
         features = [gcc for system, gcc in _FEATURES.items() if system in host().features]
-        text.write_text(
-            source(entries, name, target.threads, features, str(constants)), encoding="utf-8"
-        )
+        text = source(entries, name, target.threads, features, "constants")
+        (folder / "source.c").write_text(text, encoding="utf-8")
         exported = [*(e.name for e in entries), f"{name}_message", f"{name}_set_threads"]
         command = [*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared"]
-        command += ["-o", str(made), str(text), *map(str, objects), *_options(exported, folder)]
-        done = subprocess.run(command, capture_output=True, text=True, close_fds=False)
+        command += ["-o", "made", "source.c", *map(str, objects), *_options(exported, folder)]
+        # The folder's own name may hold what means something to a compiler, such as a comma.
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, close_fds=False)
         if done.returncode != 0:
             raise CompilationError(f"export: {compiler[0]} failed: {done.stderr.strip()}")
-        return made.read_bytes()
+        return (folder / "made").read_bytes()
 
 
 def _options(exported: Sequence[str], folder: Path) -> list[str]:
@@ -92,4 +92,10 @@ def _options(exported: Sequence[str], folder: Path) -> list[str]:
     script = folder / "exported"
     names = " ".join(f"{name};" for name in exported)
     script.write_text(f"{{ global: {names} local: *; }};\n", encoding="utf-8")
-    return [f"-Wl,--version-script={script}", "-Wl,-s", "-Wl,--no-undefined", "-lm", "-lpthread"]
+    return [
+        f"-Wl,--version-script={script.name}",
+        "-Wl,-s",
+        "-Wl,--no-undefined",
+        "-lm",
+        "-lpthread",
+    ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tracejit.backends.tvm.export.c_types import c_type, note
 from tracejit.backends.tvm.export.entries import Array, Entry
 
-# Types that NumPy lacks are handed over as their bits.
+# Types that NumPy lacks are handed over as C has them.
 _PLAIN = "?bBhHiIlLqQefdFD"
 
 
@@ -16,27 +17,29 @@ def loader(entries: Sequence[Entry], name: str, library: str) -> str:
 
 
 def _lines(entries: Sequence[Entry], name: str, library: str) -> Iterator[str]:
-    yield f'"""The functions of {library}, compiled by tracejit; needs NumPy alone."""\n'
-    yield "import ctypes\nimport pathlib\n\nimport numpy as np\n"
-    yield f"_library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / {library!r}))"
-    yield f"_library.{name}_message.restype = ctypes.c_char_p\n\n"
+    about = f"The functions of {library}, compiled by tracejit; needs NumPy alone."
+    yield f'"""{_in_docstring(about)}"""\n'
+    yield "import ctypes as _ctypes\nimport pathlib as _pathlib\n\nimport numpy as _np\n"
+    yield "_folder = _pathlib.Path(__file__).resolve().parent"
+    yield f"_library = _ctypes.CDLL(str(_folder / {library!r}))"
+    yield f"_library.{name}_message.restype = _ctypes.c_char_p\n\n"
     yield "def _call(function, given, results):"
     yield "    arrays = []"
     yield "    for (name, dtype, shape), value in given:"
-    yield "        array = np.asarray(value)"
+    yield "        array = _np.asarray(value)"
     yield "        if array.dtype != dtype or array.shape != shape:"
     yield '            wanted = f"{name} must be {dtype}{list(shape)}"'
     yield '            raise TypeError(f"{wanted}, not {array.dtype}{list(array.shape)}")'
-    yield '        arrays.append(np.require(array, requirements="CA"))'
-    yield "    made = [np.empty(shape, dtype) for dtype, shape in results]"
-    yield "    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*arrays, *made)]"
+    yield '        arrays.append(_np.require(array, requirements="CA"))'
+    yield "    made = [_np.empty(shape, dtype) for dtype, shape in results]"
+    yield "    pointers = [_ctypes.c_void_p(a.ctypes.data) for a in (*arrays, *made)]"
     yield "    status = function(*pointers)"
     yield "    if status:"
     yield f"        raise RuntimeError(_library.{name}_message(status).decode())"
     yield "    return made[0] if len(made) == 1 else tuple(made)\n\n"
     yield "def set_threads(count):"
     yield '    """How many threads a call uses; 0 is as many as there are cores."""'
-    yield f"    _library.{name}_set_threads(ctypes.c_int(count))"
+    yield f"    _library.{name}_set_threads(_ctypes.c_int(count))"
     for entry in entries:
         yield from _function(entry)
 
@@ -52,7 +55,7 @@ def _function(entry: Entry) -> Iterator[str]:
     yield "    given = ["
     for array in entry.arguments:
         dtype, shape = _dtype(array), tuple(array.spec.shape)
-        yield f"        (({array.name!r}, np.dtype({dtype!r}), {shape}), {array.name}),"
+        yield f"        (({array.name!r}, _np.dtype({dtype!r}), {shape}), {array.name}),"
     yield "    ]"
     results = [f"({_dtype(array)!r}, {tuple(array.spec.shape)})" for array in entry.results]
     yield f"    return _call(_library.{entry.name}, given, [{', '.join(results)}])"
@@ -60,11 +63,15 @@ def _function(entry: Entry) -> Iterator[str]:
 
 def _dtype(array: Array) -> str:
     dtype = array.spec.dtype
-    return dtype.name if dtype.char in _PLAIN else f"uint{8 * dtype.itemsize}"
+    return dtype.name if dtype.char in _PLAIN else c_type(dtype).removesuffix("_t")
 
 
 def _described(array: Array) -> str:
     dtype = array.spec.dtype
-    bits = "" if dtype.char in _PLAIN else f" (bits of {dtype.name})"
+    more = "" if dtype.char in _PLAIN else f" ({note(dtype)})"
     named = f", {array.described}" if array.described != array.name else ""
-    return f"{_dtype(array)}{list(array.spec.shape)}{bits}{named}"
+    return _in_docstring(f"{_dtype(array)}{list(array.spec.shape)}{more}{named}")
+
+
+def _in_docstring(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"")

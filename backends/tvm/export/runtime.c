@@ -6,6 +6,7 @@
 #endif
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static struct {
   atomic_int left;    /* workers that still run the present loop */
   atomic_int failed;
   atomic_int stopping;
-} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+} worker_pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 /* Whoever holds it has the pool; a call that comes meanwhile runs its loops alone. */
 static pthread_mutex_t pool_is_taken = PTHREAD_MUTEX_INITIALIZER;
@@ -70,59 +71,64 @@ static void pause_briefly(int spins) {
   if (spins % 64 == 63) sched_yield();
 }
 
-static void *work(void *argument) {
+static void *run_worker(void *argument) {
   int number = (int)(intptr_t)argument;
   unsigned long long seen = 0;
   for (;;) {
-    for (int spins = 0; spins < SPINS && atomic_load(&pool.turn) == seen; spins++)
+    for (int spins = 0; spins < SPINS && atomic_load(&worker_pool.turn) == seen; spins++)
       pause_briefly(spins);
-    pthread_mutex_lock(&pool.mutex);
-    while (atomic_load(&pool.turn) == seen && !atomic_load(&pool.stopping)) {
-      pool.sleeping++;
-      pthread_cond_wait(&pool.wake, &pool.mutex);
-      pool.sleeping--;
+    pthread_mutex_lock(&worker_pool.mutex);
+    while (atomic_load(&worker_pool.turn) == seen && !atomic_load(&worker_pool.stopping)) {
+      worker_pool.sleeping++;
+      pthread_cond_wait(&worker_pool.wake, &worker_pool.mutex);
+      worker_pool.sleeping--;
     }
-    if (atomic_load(&pool.stopping)) {
-      pthread_mutex_unlock(&pool.mutex);
+    if (atomic_load(&worker_pool.stopping)) {
+      pthread_mutex_unlock(&worker_pool.mutex);
       return NULL;
     }
-    seen = atomic_load(&pool.turn);
-    Loop loop = pool.loop;
-    void *closure = pool.closure;
-    Environment environment = pool.environment;
-    pthread_mutex_unlock(&pool.mutex);
+    seen = atomic_load(&worker_pool.turn);
+    Loop loop = worker_pool.loop;
+    void *closure = worker_pool.closure;
+    Environment environment = worker_pool.environment;
+    pthread_mutex_unlock(&worker_pool.mutex);
     if (number < environment.count) {
-      if (loop(number, &environment, closure) != 0) atomic_store(&pool.failed, 1);
-      atomic_fetch_sub(&pool.left, 1);
+      if (loop(number, &environment, closure) != 0) atomic_store(&worker_pool.failed, 1);
+      atomic_fetch_sub(&worker_pool.left, 1);
     }
   }
 }
 
 /* In the child of a fork there are no workers, whatever the parent had. */
 static void forget_workers(void) {
-  pthread_mutex_init(&pool.mutex, NULL);
-  pthread_cond_init(&pool.wake, NULL);
+  pthread_mutex_init(&worker_pool.mutex, NULL);
+  pthread_cond_init(&worker_pool.wake, NULL);
   pthread_mutex_init(&pool_is_taken, NULL);
-  pool.started = pool.sleeping = 0; /* a new worker has seen no turn, so the count begins anew */
-  atomic_store(&pool.left, 0);
-  atomic_store(&pool.turn, 0);
+  worker_pool.started = worker_pool.sleeping = 0; /* a new worker has seen no turn, so the count begins anew */
+  atomic_store(&worker_pool.left, 0);
+  atomic_store(&worker_pool.turn, 0);
 }
 
 static int start_workers(int count) {
-  if (!pool.registered) {
+  if (!worker_pool.registered) {
     pthread_atfork(NULL, NULL, forget_workers);
-    pool.registered = 1;
+    worker_pool.registered = 1;
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  while (pool.started < count - 1) {
-    intptr_t number = pool.started + 1;
-    if (pthread_create(&pool.threads[pool.started], &attributes, work, (void *)number) != 0) break;
-    pool.started++;
+  /* Signals are for the program's own threads. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (worker_pool.started < count - 1) {
+    intptr_t number = worker_pool.started + 1;
+    if (pthread_create(&worker_pool.threads[worker_pool.started], &attributes, run_worker, (void *)number) != 0) break;
+    worker_pool.started++;
   }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
-  return pool.started + 1;
+  return worker_pool.started + 1;
 }
 
 static int run_alone(Loop loop, void *closure) {
@@ -130,38 +136,38 @@ static int run_alone(Loop loop, void *closure) {
   return loop(0, &environment, closure);
 }
 
-static int launch(Loop loop, void *closure, int unused) {
+static int launch_loop(Loop loop, void *closure, int unused) {
   (void)unused;
   int count = thread_count();
   if (count <= 1 || pthread_mutex_trylock(&pool_is_taken) != 0) return run_alone(loop, closure);
-  pthread_mutex_lock(&pool.mutex);
-  if (pool.started < count - 1) count = start_workers(count);
-  pool.loop = loop;
-  pool.closure = closure;
-  pool.environment = (Environment){NULL, count};
-  atomic_store(&pool.failed, 0);
-  atomic_store(&pool.left, count - 1);
-  atomic_fetch_add(&pool.turn, 1);
-  if (pool.sleeping > 0) pthread_cond_broadcast(&pool.wake);
-  Environment environment = pool.environment;
-  pthread_mutex_unlock(&pool.mutex);
+  pthread_mutex_lock(&worker_pool.mutex);
+  if (worker_pool.started < count - 1) count = start_workers(count);
+  worker_pool.loop = loop;
+  worker_pool.closure = closure;
+  worker_pool.environment = (Environment){NULL, count};
+  atomic_store(&worker_pool.failed, 0);
+  atomic_store(&worker_pool.left, count - 1);
+  atomic_fetch_add(&worker_pool.turn, 1);
+  if (worker_pool.sleeping > 0) pthread_cond_broadcast(&worker_pool.wake);
+  Environment environment = worker_pool.environment;
+  pthread_mutex_unlock(&worker_pool.mutex);
   int status = loop(0, &environment, closure);
-  for (int spins = 0; atomic_load(&pool.left) > 0; spins++) pause_briefly(spins);
-  if (atomic_load(&pool.failed)) status = -1;
+  for (int spins = 0; atomic_load(&worker_pool.left) > 0; spins++) pause_briefly(spins);
+  if (atomic_load(&worker_pool.failed)) status = -1;
   pthread_mutex_unlock(&pool_is_taken);
   return status;
 }
 
 /* The kernels find a parallel loop's launcher here; their objects hold an empty one. */
-void *__TVMBackendParallelLaunch = (void *)launch;
+void *__TVMBackendParallelLaunch = (void *)launch_loop;
 
 __attribute__((destructor)) static void stop_workers(void) {
-  pthread_mutex_lock(&pool.mutex);
-  int started = pool.started;
-  atomic_store(&pool.stopping, 1);
-  pthread_cond_broadcast(&pool.wake);
-  pthread_mutex_unlock(&pool.mutex);
-  for (int number = 0; number < started; number++) pthread_join(pool.threads[number], NULL);
+  pthread_mutex_lock(&worker_pool.mutex);
+  int started = worker_pool.started;
+  atomic_store(&worker_pool.stopping, 1);
+  pthread_cond_broadcast(&worker_pool.wake);
+  pthread_mutex_unlock(&worker_pool.mutex);
+  for (int number = 0; number < started; number++) pthread_join(worker_pool.threads[number], NULL);
 }
 
 /* Scratch memory: one block is kept for the next call, so that its pages need not be made anew. */

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import resources
 
 from tracejit.backends.tvm.export.c_types import c_type
-from tracejit.backends.tvm.export.entries import Entry
+from tracejit.backends.tvm.export.entries import Array, Entry
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node
 
 MESSAGES = (
@@ -68,8 +69,26 @@ def _lines(
     yield f"API void {name}_set_threads(int count) {{ set_thread_count(count); }}"
     first = 0
     for entry in entries:
-        yield from _entry(entry, first)
+        yield from _entry(_with_plain_names(entry), first)
         first += len(constants_of([entry]))
+    yield "__attribute__((destructor)) static void free_memory(void) {"
+    yield from (f"  free(atomic_exchange(&kept_for_{e.name}, NULL));" for e in _keeping(entries))
+    yield "}"
+
+
+def _keeping(entries: Sequence[Entry]) -> list[Entry]:
+    """The functions that keep memory to work in."""
+    return [entry for entry in entries if entry.program.workspace_bytes]
+
+
+def _with_plain_names(entry: Entry) -> Entry:
+    """Names of arrays that hide nothing else, whatever the user's are."""
+
+    def named(arrays: Sequence[Array], name: str) -> list[Array]:
+        return [replace(array, name=f"{name}_{n}") for n, array in enumerate(arrays)]
+
+    arguments, results = named(entry.arguments, "argument"), named(entry.results, "result")
+    return replace(entry, arguments=arguments, results=results)
 
 
 def _constants(path: str) -> Iterator[str]:
@@ -96,13 +115,15 @@ def _entry(entry: Entry, first: int) -> Iterator[str]:
         kinds = ", ".join(["void *"] * len(kernel.parameters)) or "void"
         yield f"int {kernel.name}({kinds});"
     arrays = [array for array in (*entry.arguments, *entry.results) if array.spec.nbytes]
+    if program.workspace_bytes:
+        yield f"static _Atomic(void *) kept_for_{entry.name};"
     yield f"API {signature(entry)} {{"
     if arrays:
         yield f"  if ({' || '.join(f'!{array.name}' for array in arrays)}) return {_NULL};"
     yield f"  if (!processor_suits()) return {_PROCESSOR};"
     if program.workspace_bytes:
-        yield "  static _Atomic(void *) kept;"
-        yield f"  char *workspace = take_memory(&kept, {program.workspace_bytes});"
+        kept = f"&kept_for_{entry.name}"
+        yield f"  char *workspace = take_memory({kept}, {program.workspace_bytes});"
         yield f"  if (!workspace) return {_MEMORY};"
     yield f"  int status = {_KERNEL};"
     places = _Places(entry, first)
@@ -110,7 +131,7 @@ def _entry(entry: Entry, first: int) -> Iterator[str]:
     yield "  status = 0;"
     yield "end: __attribute__((unused));"
     if program.workspace_bytes:
-        yield "  give_memory(&kept, workspace);"
+        yield f"  give_memory({kept}, workspace);"
     yield "  return status;"
     yield "}"
 
