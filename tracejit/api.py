@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -291,7 +291,12 @@ def _evaluator(instruction: Instruction, operands: Sequence[Any]) -> Any:
     return load("tracejit.backends.numpy").evaluate_instruction(instruction, operands)
 
 
-use_evaluator(_evaluator)
+def _preparer(instruction: Instruction) -> Callable[..., Any]:
+    made: Callable[..., Any] = load("tracejit.backends.numpy").prepared(instruction)
+    return made
+
+
+use_evaluator(_evaluator, _preparer)
 compiler.use_compiler(_compiler)
 compiler.use_beginner(_beginner)
 compiler.use_planner(_planner)

@@ -19,6 +19,11 @@ from tracejit.sources import Source
 _serial = itertools.count()
 
 
+def mark() -> int:
+    """A number between those of the instructions made so far and those made from now on."""
+    return next(_serial)
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """A row of the op table.

@@ -8,10 +8,14 @@ from tracejit.loading import members_of, on_first_use
 
 if TYPE_CHECKING:
     from tracejit.backends.numpy.interpreter import evaluate, evaluate_instruction, interpret
+    from tracejit.backends.numpy.prepared import prepared
 
-__all__ = ["evaluate", "evaluate_instruction", "interpret"]
+__all__ = ["evaluate", "evaluate_instruction", "interpret", "prepared"]
 
 __getattr__ = on_first_use(
     __name__,
-    members=members_of(__name__, {"interpreter": "evaluate evaluate_instruction interpret"}),
+    members=members_of(
+        __name__,
+        {"interpreter": "evaluate evaluate_instruction interpret", "prepared": "prepared"},
+    ),
 )

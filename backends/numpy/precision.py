@@ -10,13 +10,14 @@ Denormals are kept, as NumPy keeps them; XLA on the CPU flushes those of f32 and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import Value
 from tracejit.graph import Instruction
-from tracejit.shapes import element_type_of
+from tracejit.shapes import ElementType, element_type_of
 
 
 def widened(array: np.ndarray) -> np.ndarray:
@@ -34,27 +35,37 @@ def widest(array: np.ndarray) -> np.ndarray:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def arithmetic(function: Callable[..., Value]) -> Callable[..., Value]:
+@dataclass(frozen=True)
+class Rounded:
+    """A rule that computes with ``widen``ed operands and rounds to the result's element type.
+
+    In the element types ``exact`` nothing is widened or rounded: the ``function`` says it all.
+    """
+
+    function: Callable[..., Value]
+    widen: Callable[[np.ndarray], np.ndarray]
+    exact: Collection[ElementType]
+
+    def __call__(self, instruction: Instruction, *operands: np.ndarray) -> np.ndarray:
+        value = np.asarray(self.function(*[self.widen(operand) for operand in operands]))
+        return value.astype(instruction.array_shape.dtype)
+
+
+def arithmetic(function: Callable[..., Value]) -> Rounded:
     """A rule from a function that is exact, or rounds once, in f32, f64, c64, c128 and int8 up.
 
     Integers wrap; four-bit integers wrap at four bits.
     """
-
-    def rule(instruction: Instruction, *operands: np.ndarray) -> np.ndarray:
-        value = np.asarray(function(*[widened(operand) for operand in operands]))
-        return value.astype(instruction.array_shape.dtype)
-
-    return rule
+    return Rounded(function, widened, ARITHMETIC)
 
 
-def wide(function: Callable[..., Value]) -> Callable[..., Value]:
+def wide(function: Callable[..., Value]) -> Rounded:
     """A rule from a function on float64 or complex128, which only the last step rounds."""
+    return Rounded(function, widest, _WIDEST)
 
-    def rule(instruction: Instruction, *operands: np.ndarray) -> np.ndarray:
-        value = np.asarray(function(*[widest(operand) for operand in operands]))
-        return value.astype(instruction.array_shape.dtype)
 
-    return rule
+_WIDEST = (ElementType.F64, ElementType.C128)
+ARITHMETIC = (ElementType.F32, ElementType.C64, *_WIDEST)
 
 
 def bits_of(array: np.ndarray) -> Value:

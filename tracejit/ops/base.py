@@ -6,10 +6,13 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+import threading
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
-from tracejit.attributes import REQUIRED, Attribute
+import numpy as np
+
+from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import OPS, Instruction, Op
 from tracejit.ops.bounds import with_dynamic_sizes
@@ -60,12 +63,73 @@ def family(name: str) -> list[Op]:
     return [op for op in OPS.values() if op.family == name]
 
 
-def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
-    """A new instruction, its shape inferred and checked by the op's shape rule.
+class Made(dict[Hashable, Instruction]):
+    """Instructions by what they are made of, so that equal ones need not be made again."""
 
+    def key_of(
+        self, op: Op, operands: Sequence[Instruction], attributes: Mapping[str, Any]
+    ) -> Hashable:
+        """What an instruction depends on; None for one that is made anew each time.
+
+        Those have large constants, attributes that no table can find, or are parameters, which
+        belong to one computation.
+        """
+        if not attributes:
+            return op, *operands
+        if op.attributes and op.attributes[0].kind is Kind.PARAMETER_NUMBER:
+            return None
+        key: list[Any] = [op, *operands]
+        for name, value in attributes.items():
+            if isinstance(value, np.ndarray):
+                if value.nbytes > LARGEST:
+                    return None
+                key += (name, value.dtype, value.shape, value.tobytes())
+            else:
+                key += (name, type(value), value)
+        return tuple(key)
+
+
+LARGEST = 1024
+"""Bytes of the constants that are kept in `Made`, and compared."""
+
+
+class _Making(threading.local):
+    made: Made | None = None
+
+
+_making = _Making()
+
+
+def make_from(made: Made | None) -> Made | None:
+    """Has `make` in this thread look here first, or nowhere. Returns where it did before."""
+    before, _making.made = _making.made, made
+    return before
+
+
+def make(op: Op, *operands: Instruction, **attributes: Any) -> Instruction:
+    """An instruction, its shape inferred and checked by the op's shape rule.
+
+    It is a new one, unless an equal one without side effects is found: see `make_from`.
     Attributes left out take the op's defaults. Raises `ArgumentError` for an operand that is
     not an instruction or an attribute the op does not have.
     """
+    known = _making.made
+    if known is None:
+        return _made(op, operands, attributes)
+    key = known.key_of(op, operands, attributes)
+    try:
+        found = known.get(key)
+    except TypeError:
+        return _made(op, operands, attributes)
+    if found is not None:
+        return found
+    instruction = _made(op, operands, attributes)
+    if key is not None and not instruction.has_effect:
+        known[key] = instruction
+    return instruction
+
+
+def _made(op: Op, operands: tuple[Instruction, ...], attributes: dict[str, Any]) -> Instruction:
     shapes = []
     for operand in operands:
         if not isinstance(operand, Instruction):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from tracejit.attributes import Attribute, Kind, Numbers
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
@@ -157,7 +157,7 @@ def gather(
         GATHER,
         operand,
         start_indices,
-        **asdict(dimension_numbers),
+        **{f.name: getattr(dimension_numbers, f.name) for f in fields(dimension_numbers)},
         slice_sizes=tuple(slice_sizes),
         indices_are_sorted=indices_are_sorted,
     )
@@ -273,7 +273,7 @@ def scatter(
         *inputs,
         scatter_indices,
         *values,
-        **asdict(dimension_numbers),
+        **{f.name: getattr(dimension_numbers, f.name) for f in fields(dimension_numbers)},
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
         to_apply=update_computation,

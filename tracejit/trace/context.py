@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.graph import Instruction
-from tracejit.ops.constants import parameter, tuple_
+from tracejit.graph import Instruction, mark
+from tracejit.ops.base import Made, make_from
+from tracejit.ops.constants import parameter
 from tracejit.shapes import AnyShape
+from tracejit.trace.remembered import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +62,19 @@ class Trace:
     ``eager`` says that every argument is known and that plain arrays count as arguments,
     ``record_numpy`` that functions called inside see recording namespaces. ``effects`` are the
     instructions that happen for their side effects, whatever becomes of their values. ``limit``
-    holds for inner traces as well; recording that reaches ``end`` asks it.
+    holds for inner traces as well; recording that reaches ``end`` asks it. ``memory`` has what
+    earlier traces of the function made; inner traces make everything anew.
     """
 
     __slots__ = (
+        "_before",
         "alive",
         "arguments",
         "eager",
         "effects",
         "end",
         "limit",
+        "memory",
         "name",
         "parent",
         "record_numpy",
@@ -85,6 +90,7 @@ class Trace:
         eager: bool = False,
         record_numpy: bool = True,
         limit: Limit | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.name = name
         self.eager = eager
@@ -98,6 +104,8 @@ class Trace:
         self.start = 0
         self.limit = limit
         self.end = math.inf
+        self.memory = memory
+        self._before: Made | None = None
 
     def __enter__(self) -> Trace:
         assert not self.start, "a trace records once"
@@ -105,8 +113,8 @@ class Trace:
         self.parent = traces[-1] if traces else None
         self.record_numpy &= self.parent is None or self.parent.record_numpy
         self.alive = True
-        # What is made from here on has a greater serial than this mark.
-        self.start = tuple_([]).serial
+        self._before = make_from(None if self.memory is None else self.memory.begun())
+        self.start = mark()
         if self.limit is not None:
             self.end = self.start + self.limit.count
         elif self.parent is not None:
@@ -121,6 +129,7 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         self.alive = False
+        make_from(self._before)
         assert _running.traces.pop() is self
 
     def reach_end(self) -> None:
@@ -134,10 +143,12 @@ class Trace:
     @contextmanager
     def resumed(self) -> Iterator[None]:
         """Records in a thread that was started inside the trace, or after its end in none."""
+        before = make_from(None)
         _running.traces.append(self)
         try:
             yield
         finally:
+            make_from(before)
             assert _running.traces.pop() is self
 
     def parameter(
@@ -148,7 +159,9 @@ class Trace:
         differentiated: bool = False,
     ) -> Instruction:
         """A new Parameter instruction that this trace knows as one of its arguments."""
-        made = parameter(len(self.arguments), shape)
+        number = len(self.arguments)
+        known = self.memory
+        made = parameter(number, shape) if known is None else known.parameter(number, shape)
         self.arguments[made] = Argument(describe, value, differentiated)
         return made
 
@@ -169,6 +182,12 @@ def current_trace() -> Trace | None:
     """The innermost trace that records in this thread."""
     traces = _running.traces
     return traces[-1] if traces else None
+
+
+def memory_now() -> Memory | None:
+    """What the trace that records in this thread remembers."""
+    traces = _running.traces
+    return traces[-1].memory if traces else None
 
 
 def keep_effect(instruction: Instruction) -> Instruction:

@@ -135,7 +135,22 @@ def _from_array(array: np.ndarray) -> Instruction:
     trace = current_trace()
     if trace is not None and trace.eager:
         return trace.parameter(shape_of(array), lambda: "a given array", array)
+    if array.ndim and array.dtype.kind in "fc":
+        return held(array)
     return constant(array)
+
+
+def held(array: np.ndarray) -> Instruction:
+    """An array as a constant, or as an argument of a trace that has a memory.
+
+    It may be another one next time, a batch; only for what no shape depends on.
+    """
+    trace = current_trace()
+    if trace is None or trace.memory is None:
+        return constant(array)
+    shape = shape_of(array)
+    value = np.array(array, shape.dtype, order="C")
+    return trace.parameter(shape, lambda: "a given array", value)
 
 
 def scalar(value: complex, element_type: ElementType) -> Instruction:

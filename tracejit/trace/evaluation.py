@@ -13,19 +13,71 @@ import numpy as np
 
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
-from tracejit.trace.context import find_argument, running_traces
+from tracejit.trace.context import Trace, find_argument, running_traces
 from tracejit.trace.counters import decided
+from tracejit.traversal import in_order
 
 Evaluator = Callable[[Instruction, Sequence[Any]], Any]
+Function = Callable[..., Any]
+Preparer = Callable[[Instruction], Function]
 
 
 class _Installed:
     evaluator: Evaluator | None = None
+    preparer: Preparer | None = None
 
 
-def use_evaluator(evaluator: Evaluator) -> None:
-    """Sets what evaluates a single instruction."""
+def use_evaluator(evaluator: Evaluator, preparer: Preparer) -> None:
+    """Sets what evaluates a single instruction, and what makes a function that does so."""
     _Installed.evaluator = evaluator
+    _Installed.preparer = preparer
+
+
+class Plan:
+    """How values are worked out that are wanted again and again: what is to be called, in order.
+
+    plan = Plan([loss, gradient], [w, x])
+    plan([w_value, x_value])            the values of loss and gradient
+
+    ``inputs`` are the Parameters that the roots depend on. What a value is needed for is known, so
+    that it is dropped after its last use.
+    """
+
+    def __init__(self, roots: Sequence[Instruction], inputs: Sequence[Instruction]) -> None:
+        prepare = _Installed.preparer
+        assert prepare is not None, "no evaluator is installed"
+        order = in_order([*inputs, *roots])
+        last_use = {operand: at for at in order for operand in at.operands}
+        places = {instruction: place for place, instruction in enumerate(inputs)}
+        self._literals: list[Any] = []
+        for constant in order:
+            if constant.op is CONSTANT:
+                places[constant] = len(places)
+                self._literals.append(constant.attributes["literal"])
+        self._steps: list[tuple[Function, list[int], list[int]]] = []
+        kept = {*roots, *places}
+        for at in order:
+            if at in places:
+                continue
+            operands = [places[operand] for operand in at.operands]
+            done = {o for o in at.operands if last_use[o] is at and o not in kept}
+            self._steps.append((prepare(at), operands, [places[one] for one in done]))
+            places[at] = len(places)
+        self._roots = [places[root] for root in roots]
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """The values of the roots, given those of the inputs; they may share memory."""
+        known: list[Any] = [*values, *self._literals]
+        with np.errstate(all="ignore"):
+            for function, operands, done in self._steps:
+                made = function(*[known[operand] for operand in operands])
+                known.append(made if type(made) in _VALUES else np.asarray(made))
+                for place in done:
+                    known[place] = None
+        return [known[root] for root in self._roots]
+
+
+_VALUES = (np.ndarray, tuple)
 
 
 def behind(instruction: Instruction) -> tuple[Instruction, ...]:
@@ -94,6 +146,40 @@ def evaluate(roots: Sequence[Instruction], known: Mapping[Instruction, Any]) -> 
     return [values[root] for root in roots]
 
 
+def _known_now(
+    instruction: Instruction, trace: Trace, prepared: dict[Instruction, Function]
+) -> np.ndarray | None:
+    """`known_value` in the only trace that is running, which has a memory."""
+    values, arguments = trace.values, trace.arguments
+    assert _Installed.preparer is not None, "no evaluator is installed"
+    needed: dict[int, Instruction] = {}
+    stack = [instruction]
+    while stack:
+        at = stack.pop()
+        if at in values or at.serial in needed:
+            continue
+        if at.op is PARAMETER:
+            found = arguments.get(at)
+            if found is None or found.value is None:
+                return None
+            values[at] = found.value
+        elif at.op is CONSTANT:
+            values[at] = at.attributes["literal"]
+        else:
+            needed[at.serial] = at
+            stack += at.operands
+    with np.errstate(all="ignore"):
+        for serial in sorted(needed):
+            at = needed[serial]
+            function = prepared.get(at)
+            if function is None:
+                function = prepared[at] = _Installed.preparer(at)
+            made = function(*[values[operand] for operand in at.operands])
+            values[at] = made if type(made) in _VALUES else np.asarray(made)
+    value: np.ndarray = values[instruction]
+    return value
+
+
 def known_value(instruction: Instruction) -> np.ndarray | None:
     """The value of an instruction if it depends on no unknown argument, else None.
 
@@ -109,6 +195,10 @@ def known_value(instruction: Instruction) -> np.ndarray | None:
         return np.asarray(answer)
     traces = running_traces()
     memory = traces[0].values if traces else {}
+    if traces and traces[0].memory is not None:
+        traces[0].memory.asked += 1
+        if len(traces) == 1 and instruction not in memory:
+            return _known_now(instruction, traces[0], traces[0].memory.prepared)
     if instruction not in memory:
         if unknown_arguments(instruction, memory):
             return None

@@ -16,6 +16,7 @@ from tracejit.errors import ReadOnlyError, StaticIndexError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops import indexing, layout
 from tracejit.ops.constants import CONSTANT, constant
+from tracejit.trace.convert import held
 from tracejit.trace.index_basic import (
     INDEX_TYPE,
     BasicIndex,
@@ -173,6 +174,10 @@ class _Plan:
         return math.prod(self.dimensions) == 0
 
 
+_FEW = 16
+"""So many places belong to the program, more are data."""
+
+
 def _places(part: Part | Fancy, size: int, dimension: int) -> Instruction:
     """The places of one dimension as s64, none of them negative if known."""
     if isinstance(part, Fixed):
@@ -183,7 +188,8 @@ def _places(part: Part | Fancy, size: int, dimension: int) -> Instruction:
         return normalised(index, size)
     literal = np.asarray(index.attributes["literal"])
     require_in_range(literal, size, dimension)
-    return constant(np.where(literal < 0, literal.astype(np.int64) + size, literal), INDEX_TYPE)
+    places = np.where(literal < 0, literal.astype(np.int64) + size, literal)
+    return constant(places, INDEX_TYPE) if places.size <= _FEW else held(places.astype(np.int64))
 
 
 def require_in_range(indices: np.ndarray, size: int, dimension: int) -> None:

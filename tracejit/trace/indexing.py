@@ -11,12 +11,14 @@ from tracejit.ops import elementwise, layout
 from tracejit.ops.constants import PARAMETER
 from tracejit.ops.indexing import replace_computation
 from tracejit.shapes import ElementType
+from tracejit.trace.context import memory_now
 from tracejit.trace.convert import as_instruction, converted, operand, stretch
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_index
 from tracejit.trace.masked import Between, Masked, is_same_mask
+from tracejit.trace.remembered import Read, key_of_index
 from tracejit.trace.table import Traced
 from tracejit.traversal import in_order
 
@@ -48,6 +50,20 @@ class Indexing(Traced):
         raise NotImplementedError
 
     def __getitem__(self, index: Any) -> Any:
+        memory = memory_now()
+        if memory is None or (place := key_of_index(index)) is None:
+            return self._read(index)
+        key = self.instruction, self.is_scalar, place
+        known = memory.reads.get(key)
+        if known is None:
+            made = self._read(index)
+            memory.reads[key] = Read(made.path, made.instruction, made.is_scalar)
+            return made
+        if known.path is None:
+            return self._new(known.instruction, known.is_scalar)
+        return self.through(known.path, known.is_scalar, known.instruction)
+
+    def _read(self, index: Any) -> Any:
         try:
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import DimensionError
+from tracejit.shapes import ElementType
 from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.counters import are_counted
 from tracejit.trace.exact import require_exact
@@ -32,7 +33,8 @@ def _operate(function: np.ufunc, lhs: Any, rhs: Any) -> Any:
 
 def _weakened(function: np.ufunc, *numbers: Any) -> Any:
     """What a function makes of Python's numbers, one itself."""
-    made = call(function, *numbers).weakened()
+    made = call(function, *numbers)
+    made.is_weak = True
     if are_counted():
         require_exact(function, numbers, made)
     return made
@@ -45,7 +47,7 @@ def _number(value: Any) -> Any:
     """A Python bool as the integer that arithmetic takes it for."""
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, Traced) and value.operand().type is bool:
+    if isinstance(value, Traced) and value.element_type is ElementType.PRED:  # type: ignore[attr-defined]
         return value.astype(np.int64).weakened()  # type: ignore[attr-defined]
     return value
 

@@ -10,14 +10,17 @@ nothing in it is unknown. Outside every trace a call is recorded and evaluated a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from types import MethodType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tracejit.trace.context import Trace, current_trace, running_traces
-from tracejit.trace.convert import as_instruction
+from tracejit.trace.convert import PLAIN_KINDS, as_instruction, held
+from tracejit.trace.counters import are_counted
 from tracejit.trace.evaluation import evaluate
+from tracejit.trace.remembered import Memory, Result, key_of_call
 from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tree import flatten, unflatten
@@ -45,17 +48,74 @@ def public(
         traces = running_traces()
         if not traces:
             if raises and static is not None and find_traced((args, kwargs)) is None:
-                known: R = static(*args, **kwargs)
-                return known
+                plain: R = static(*args, **kwargs)
+                return plain
             return run_now(function, *args, **kwargs)
         if creates or static is None or traces[-1].eager:
             return function(*args, **kwargs)
+        memory = traces[-1].memory
+        if memory is not None and not are_counted():
+            key = key_of_call(function, args, kwargs, Tracer)
+            if key is None and takes_arrays(function) and find_traced(args) is not None:
+                args = arrays_traced(args)  # type: ignore[assignment]
+                key = key_of_call(function, args, kwargs, Tracer)
+            if key is not None:
+                known: R = remembered(memory, key, function, args, kwargs)
+                return known
         if find_traced((args, kwargs)) is not None:
             return function(*args, **kwargs)
         result: R = adopted(static(*args, **kwargs))
         return result
 
     return call
+
+
+_TAKING_ARRAYS = frozenset(
+    {"concatenate", "dot", "hstack", "stack", "tensordot", "vstack", "where"}
+)
+
+
+def takes_arrays(function: Callable[..., Any]) -> bool:
+    """Whether a function treats traced arrays as all others: ufuncs, and some more."""
+    return isinstance(function, MethodType) or function.__name__ in _TAKING_ARRAYS
+
+
+def arrays_traced(args: Iterable[Any]) -> tuple[Any, ...]:
+    """The arguments, with arrays of the running trace in place of given ones that hold data."""
+    made: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if kind in (list, tuple):
+            made.append(kind(arrays_traced(value)))
+        elif kind in PLAIN_KINDS and value.ndim and value.dtype.kind in "biufc":
+            made.append(lift(held(value), False))
+        else:
+            made.append(value)
+    return tuple(made)
+
+
+def remembered(
+    memory: Memory,
+    key: Hashable,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """What ``function``, which records, returns; without running it where that is remembered.
+
+    An array that shares its memory with an argument, or that depends on a value, is not.
+    """
+    known = memory.results.get(key)
+    if known is not None:
+        made = lift(known.instruction, known.is_scalar)
+        made.is_weak = known.is_weak
+        return made
+    asked = memory.asked
+    result = function(*args, **kwargs)
+    if type(result) is Tracer and memory.asked == asked and not any(a is result for a in args):
+        if result.base is None and not result.instruction.has_effect:
+            memory.results[key] = Result(result.instruction, result.is_weak, result.is_scalar)
+    return result
 
 
 def implements(

@@ -137,12 +137,19 @@ class Tracer(Operators, Indexing, Methods):
         """The array whose memory this is a view of; itself if it is none."""
         return self if self._base is None else self._base.root
 
-    def through(self, path: Path, is_scalar: bool | None = None) -> Tracer:
+    @property
+    def path(self) -> Path | None:
+        """The way to a view from its base."""
+        return self._path
+
+    def through(
+        self, path: Path, is_scalar: bool | None = None, read: Instruction | None = None
+    ) -> Tracer:
         """The view of this array along ``path``; a number where the result is one.
 
-        Of a number, which has no memory, it is a copy.
+        Of a number, which has no memory, it is a copy. ``read`` is what is there, if it is known.
         """
-        made = self._new(path.read(self.instruction), is_scalar)
+        made = self._new(path.read(self.instruction) if read is None else read, is_scalar)
         if not (made.is_scalar or self.is_scalar):
             made._base, made._path, made._seen = self, path, self.version
         return made

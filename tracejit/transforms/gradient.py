@@ -23,7 +23,9 @@ from tracejit.errors import ArgumentError, DerivativeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import constant
 from tracejit.ops.layout import full
+from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
+from tracejit.trace.remembered import memory_of
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.of_jitted import as_compiled
 from tracejit.transforms.recorded import Input, Run, run
@@ -89,23 +91,28 @@ def value_and_grad(
             value, aux = split_aux(result, parameters) if has_aux else (result, None)
             return _loss(value, holomorphic, parameters), Aux(aux)
 
-        ran = run(function, parameters, args, kwargs, wanted, finish)
+        def results() -> list[Output]:
+            seed = constant(1, loss.instruction.array_shape.element_type)
+            with budget(memory_budget), masked(nan_safe):
+                cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
+            gradients = [output_like(one, c) for one, c in zip(chosen, cotangents, strict=True)]
+            return [loss, *gradients, *aux.outputs]
+
+        memory = memory_of(function) if current_trace() is None else None
+        ran = run(function, parameters, args, kwargs, wanted, finish, memory=memory)
         chosen = [one for position in wanted for one in ran.inputs_of(position)]
         for one in chosen:
             _require_gradient(one, ran, holomorphic, allow_int)
         loss, aux = ran.result
-        seed = constant(1, loss.instruction.array_shape.element_type)
-        with budget(memory_budget), masked(nan_safe):
-            cotangents = pullback([loss.instruction], [one.parameter for one in chosen], [seed])
-        gradients = [output_like(one, c) for one, c in zip(chosen, cotangents, strict=True)]
-        value, *rest = ran.finish([loss, *gradients, *aux.outputs])
-        gradient = like_arguments([args[p] for p in wanted], rest[: len(gradients)])
+        asked = (*key, *[one.asked_of for one in chosen])
+        value, *rest = ran.answer(asked, [loss, *aux.outputs], results)
+        gradient = like_arguments([args[p] for p in wanted], rest[: len(chosen)])
         if isinstance(argnums, int):
             (gradient,) = gradient
-        return ((value, aux.refilled(rest[len(gradients) :])) if has_aux else value), gradient
+        return ((value, aux.refilled(rest[len(chosen) :])) if has_aux else value), gradient
 
-    chosen = argnums if isinstance(argnums, int) else numbers
-    key = ("grad", chosen, has_aux, holomorphic, allow_int, memory_budget, nan_safe)
+    which = argnums if isinstance(argnums, int) else numbers
+    key = ("grad", which, has_aux, holomorphic, allow_int, memory_budget, nan_safe)
     return cast(Transformed[P, tuple[R, Any]], as_compiled(function, value_and_gradient, key))
 
 

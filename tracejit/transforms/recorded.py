@@ -6,7 +6,7 @@ afterwards results made of the run's instructions are evaluated, or put into the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,9 @@ from tracejit.trace.body import Abstract
 from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.evaluation import evaluate
 from tracejit.trace.recording import recording
+from tracejit.trace.remembered import Memory
 from tracejit.trace.tracer import Tracer
+from tracejit.transforms.answers import Answer
 from tracejit.transforms.arguments import abstract_of, normalised
 from tracejit.transforms.long_traces import as_recorded
 from tracejit.transforms.signature import Parameters
@@ -49,6 +51,11 @@ class Input:
         """What it stood for, as an instruction."""
         return self.known if isinstance(self.known, Instruction) else constant(self.known)
 
+    @property
+    def asked_of(self) -> Hashable:
+        """All that what is made of it depends on, but for its elements."""
+        return self.parameter, self.abstract.is_weak, self.abstract.is_scalar
+
 
 @dataclass(frozen=True)
 class Run:
@@ -75,8 +82,7 @@ class Run:
                 f"in which it was made, has ended"
             )
         if running is None:
-            known = {i.parameter: i.known for i in self.inputs.values()}
-            values = evaluate(instructions, known | self.done)
+            values = evaluate(instructions, self._known() | self.done)
             return [o.handed_out(np.array(v)) for o, v in zip(outputs, values, strict=True)]
         replacements = {i.parameter: i.value for i in self.inputs.values()}
         moved = substitute(instructions, replacements | self.done)
@@ -85,6 +91,27 @@ class Run:
             for o, instruction in zip(outputs, moved, strict=True)
         ]
 
+    def answer(
+        self, key: Hashable, roots: Sequence[Output], make: Callable[[], Sequence[Output]]
+    ) -> list[Any]:
+        """The values of ``make()``, the outputs that ``key`` names, of a graph with these roots.
+
+        It is made anew where the run has no memory of it.
+        """
+        memory = self.trace.memory
+        if memory is None or current_trace() is not None or self.trace.effects:
+            return self.finish(make())
+        whole = (key, *roots)
+        known = memory.answers.get(whole)
+        if known is None:
+            outputs = make()
+            if any(output.instruction.reaches_effect for output in outputs):
+                return self.finish(outputs)
+            known = Answer(self.title, outputs)
+            memory.keep_answer(whole, known)
+        values: list[Any] = known(self.trace)
+        return values
+
     def perform(self, effects: Sequence[Instruction]) -> None:
         """Does side effects of the run now, or in the trace that is running."""
         running = current_trace()
@@ -92,12 +119,18 @@ class Run:
             return
         values: Sequence[Any]
         if running is None:
-            values = evaluate(effects, {i.parameter: i.known for i in self.inputs.values()})
+            values = evaluate(effects, self._known())
         else:
             replacements = {i.parameter: i.value for i in self.inputs.values()}
             values = substitute(effects, replacements)
             running.effects += values
         self.done.update(zip(effects, values, strict=True))
+
+    def _known(self) -> dict[Instruction, Any]:
+        """What stands behind the parameters: arguments, and arrays met on the way."""
+        arrays = {i.parameter: i.known for i in self.inputs.values()}
+        met = self.trace.arguments.items()
+        return {p: a.value for p, a in met if isinstance(a.value, np.ndarray)} | arrays
 
     def inputs_of(self, position: int) -> list[Input]:
         """The arrays of one positional argument, in the order of its leaves."""
@@ -113,18 +146,20 @@ def run(
     finish: Callable[[Any], Any],
     axes: Sequence[int | None] | None = None,
     differentiated: bool = True,
+    memory: Memory | None = None,
 ) -> Run:
     """Runs ``function``; every array among its arguments is a parameter, other things stay.
 
     The positional arguments ``wanted`` are parameters even where they are Python numbers.
     ``finish`` is applied to the result while the trace is running. ``axes`` has for each leaf the
     dimension that the function is mapped over and does not see, or None. ``differentiated`` says
-    that the arguments ``wanted`` are, so that Python's numbers made of them are refused.
+    that the arguments ``wanted`` are, so that Python's numbers made of them are refused. ``memory``
+    is of earlier runs, and only for a run outside of every trace.
     """
     leaves, structure = tree.flatten((args, kwargs))
     owners = [p for p, argument in enumerate(args) for _ in tree.leaves(argument)]
     inputs: dict[int, Input] = {}
-    with Trace(parameters.title) as trace:
+    with Trace(parameters.title, memory=memory) as trace:
         for number, leaf in enumerate(leaves):
             owner = owners[number] if number < len(owners) else None
             axis = None if axes is None else axes[number]

@@ -82,13 +82,14 @@ def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
     """The results of a function that is being traced. Raises `ArgumentError` for other things."""
     leaves, structure = tree.flatten(result)
     outputs = []
-    for leaf, path in zip(leaves, tree.paths(structure), strict=True):
+    for number, leaf in enumerate(leaves):
         if isinstance(leaf, Tracer):
             outputs.append(Output(leaf.instruction, leaf.is_weak, leaf.is_scalar))
             continue
         try:
             made = as_instruction(leaf)
         except ArgumentError as error:
+            path = tree.paths(structure)[number]
             raise ArgumentError(
                 f"{title}: its result{path} is not an array: {error.message}"
             ) from None
