@@ -26,8 +26,8 @@ from tracejit.backends.tvm.codegen import (
     Contents,
     MakeFunction,
     c_function,
-    compile_entry,
     compile_kernels,
+    compile_text,
     contents,
     kernel_function,
     packed_function,
@@ -35,8 +35,9 @@ from tracejit.backends.tvm.codegen import (
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.elf import shared_library
-from tracejit.backends.tvm.entry import entry_text
+from tracejit.backends.tvm.entry import entry_text, procedure_texts
 from tracejit.backends.tvm.facts import is_soon_built
+from tracejit.backends.tvm.glue import written_kernels
 from tracejit.backends.tvm.in_process import (
     entry_of,
     warn_of_missing_linker,
@@ -69,13 +70,19 @@ def build(
     room = next(roomy_folders(), None)
     if linker is None or room is None:
         (warn_of_missing_linker if linker is None else warn_of_missing_room)()
-        jobs = _kernel_jobs(program, held, target, packed_function)
+        jobs = _kernel_jobs(program.kernels, held, target, packed_function)
         modules = _on_threads(jobs, target.threads, progress)
         return InProcess(entry_of(program, modules, target), artifact)
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
         folder = Path(name)
-        entry = partial(compile_entry, entry_text(program, target), folder)
-        jobs = [*_kernel_jobs(program, held, target, c_function), entry]
+        written = written_kernels(program.kernels)
+        others = [kernel for kernel in program.kernels if kernel.name not in written.kernels]
+        jobs = _kernel_jobs(others, held, target, c_function)
+        texts = procedure_texts(written, target, max(target.threads - len(jobs), 1))
+        texts.append(entry_text(program, target, written))
+        jobs += [
+            partial(compile_text, text, folder / f"{index}.ll") for index, text in enumerate(texts)
+        ]
         files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
         # One module of kernels, and the entry's: another thread would cost what it saves.
@@ -103,7 +110,7 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
     Nothing is left undone that could make them faster.
     """
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
-    jobs = _kernel_jobs(program, held, target, c_function, thorough=True)
+    jobs = _kernel_jobs(program.kernels, held, target, c_function, thorough=True)
     files = [folder / f"{index}.o" for index in range(len(jobs))]
     writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
     _on_threads(writers, target.threads, None)
@@ -139,7 +146,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
 
 
 def _kernel_jobs(
-    program: Program,
+    kernels: Sequence[Kernel],
     held: Mapping[str, Contents],
     target: CpuTarget,
     make: MakeFunction,
@@ -152,7 +159,7 @@ def _kernel_jobs(
     """
     groups: dict[tuple[bool, bool, bool], list[tuple[str, float]]] = {}
     functions = {}
-    for kernel in program.kernels:
+    for kernel in kernels:
         inside = held[kernel.name]
         functions[kernel.name] = kernel_function(kernel, inside, make)
         quick = _is_quick(kernel, inside, thorough)

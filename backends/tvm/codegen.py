@@ -298,12 +298,11 @@ def compile_kernels(
     return _compiled(functions, passes, target.tvm_quick if quick else target.tvm)
 
 
-def compile_entry(text: str, folder: Path) -> Any:
-    """Machine code of an entry, a TVM module of LLVM's text; it passes through ``folder``.
+def compile_text(text: str, file: Path) -> Any:
+    """Machine code of LLVM's text, which passes through ``file``, as a TVM module.
 
-    The text says for which target. Nothing is optimised: it runs for nanoseconds.
+    The text says for which target. Nothing of it is made fast but by making good code of it.
     """
-    file = folder / "entry.ll"
     file.write_text(text)
     return _LOAD_TEXT(str(file), "ll")
 

@@ -1,6 +1,6 @@
 """The entry function of a program: reads its arguments as `abi` says, then calls the kernels.
 
-    entry_text(program, target)                 # an LLVM module, as text
+    entry_text(program, target, written)        # an LLVM module, as text
     entry_statement(program, handles, call, at) # a statement for this process alone
 
 It is compiled apart from the kernels: TVM tells LLVM that different buffers never alias, which
@@ -10,7 +10,8 @@ nanoseconds, so what counts is the time to build it, and that is least for LLVM'
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tracejit.backends.abi import (
     ALIGNMENT,
@@ -21,6 +22,7 @@ from tracejit.backends.abi import (
     WRITEABLE,
 )
 from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.glue import DECLARED, Written
 from tracejit.backends.tvm.mathematics.llvm import module_text
 from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
@@ -39,23 +41,54 @@ from tracejit.backends.tvm.tir import (
 _WORD = 8
 _RANK_MASK = 0xFFFFFFFF
 _POINTER = 4  # kTVMFFIOpaquePtr
+# Characters from which on procedures are worth another module, which costs 2 ms itself.
+_LEAST = 20_000
 _ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
 
 
-def entry_text(program: Program, target: CpuTarget) -> str:
-    """``int32 tracejit_main(ptr tuple)`` of a checked program whose kernels are C functions."""
+def entry_text(program: Program, target: CpuTarget, written: Written) -> str:
+    """``int32 tracejit_main(ptr tuple)`` of a checked program whose kernels are C functions.
+
+    Those that are ``written`` are part of the text, but for their procedures.
+    """
+    functions = [*written.kernels.values(), Entry(program).whole()]
     declared = [
         f"declare i32 @{kernel.name}({', '.join(['ptr'] * len(kernel.parameters))})"
         for kernel in program.kernels
+        if kernel.name not in written.kernels
     ]
-    described = str(target.tvm_unoptimised).replace('"', "\\22")
+    declared += _declarations(written.procedures.values())
+    return _module([*declared, *functions], target, target.tvm_unoptimised)
+
+
+def procedure_texts(written: Written, target: CpuTarget, most: int) -> list[str]:
+    """Modules with all procedures, of about the same lengths, up to ``most`` of them."""
+    texts = sorted(written.procedures.values(), key=len, reverse=True)
+    count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
+    pieces: list[list[str]] = [[] for _ in range(count)]
+    for text in texts:
+        min(pieces, key=lambda piece: sum(map(len, piece))).append(text)
+    made = []
+    for piece in pieces:
+        others = [text for text in texts if text not in piece]
+        made.append(_module([*_declarations(others), *piece], target, target.tvm_quick))
+    return made
+
+
+def _declarations(functions: Iterable[str]) -> list[str]:
+    """What functions are to those who call them, and TVM's own."""
+    return [DECLARED, *("declare" + f.partition(" {")[0].removeprefix("define") for f in functions)]
+
+
+def _module(texts: Sequence[str], target: CpuTarget, described: Any) -> str:
+    """A module of functions; ``described`` says how hard LLVM tries."""
+    description = str(described).replace('"', "\\22")
     return "\n".join(
         [
             f'target triple = "{target.triple}"',
-            *declared,
-            Entry(program).whole(),
-            "!llvm.module.flags = !{!0}",
-            f'!0 = !{{i32 2, !"tvm_target", !"{described}"}}',
+            *texts,
+            "!llvm.module.flags = !{!1}",
+            f'!1 = !{{i32 2, !"tvm_target", !"{description}"}}',
             "",
         ]
     )

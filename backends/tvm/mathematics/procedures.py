@@ -36,12 +36,17 @@ class Procedure(Function):
         self, name: str, pointers: Sequence[str], integers: Sequence[str], lanes: int
     ) -> None:
         super().__init__(name, [], lanes)
+        self._invoked: dict[str, Procedure] = {}
         self._parameters = [f"ptr %{p}" for p in pointers] + [f"i64 %{i}" for i in integers]
 
     def _made(self, instruction: str) -> str:
         (name,) = self.fresh("%n")
         self._lines.append(f"  {name} = {instruction}")
         return name
+
+    def bits(self, instruction: str) -> str:
+        """Append an instruction that makes a value of any type; its text."""
+        return self._made(instruction)
 
     def sum(self, a: str, b: str) -> str:
         if _known(a) and _known(b):
@@ -151,6 +156,20 @@ class Procedure(Function):
         self.jump(done)
         self.start(done)
 
+    def invoke(self, other: Procedure, arguments: Sequence[str]) -> None:
+        """Call another procedure."""
+        kinds = (parameter.partition(" ")[0] for parameter in other._parameters)
+        given = ", ".join(f"{kind} {text}" for kind, text in zip(kinds, arguments, strict=True))
+        self._made(f"call i32 @{other.name}({given})")
+        self._invoked[other.name] = other
+
+    def texts(self) -> dict[str, str]:
+        """The texts of the procedure and of those that it calls, by their names."""
+        made = {
+            name: text for each in self._invoked.values() for name, text in each.texts().items()
+        }
+        return {**made, self.name: self.whole()}
+
     def whole(self) -> str:
         """The text of the procedure."""
         return "\n".join(
@@ -167,4 +186,4 @@ class Procedure(Function):
     def called(self, arguments: Sequence[Expr]) -> Stmt:
         """A call, pointers before integers, with the text of the procedure."""
         call = Evaluate(tirx.call_extern("int32", self.name, *arguments))
-        return importing(module_text([self.whole()]), call)
+        return importing(module_text([*self.texts().values()]), call)

@@ -47,10 +47,15 @@ def fourier(
         return seq([AllocBuffer(each) for each in buffers], swept(i32(0), first, count, i32(0)))
 
     def sweep_of(sweep: Expr) -> Stmt:
+        first, last = (-(-units[n] // workers) for n in (0, -1))
         total = sweep * (units[-1] - units[0]) + units[0]
-        return on_workers(
-            workers, lambda worker: swept(sweep, *share(worker, total, workers), worker)
-        )
+        most = sweep * (last - first) + first
+
+        def strips(worker: Expr) -> Stmt:
+            count = tirx.max(tirx.min(most, total - worker * most), i32(0))
+            return swept(sweep, worker * most, count, worker)
+
+        return on_workers(workers, strips)
 
     body = on_workers(workers, shared_rows) if what.by_rows else loop(len(what.ways), sweep_of)
     return body if on_stack else seq(frame.allocate(buffers), body)

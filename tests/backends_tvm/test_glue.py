@@ -1,0 +1,131 @@
+"""Kernels that only call procedures: which they are, and that they do what TVM makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends_tvm.compiled import computation
+from tests.runtime.programs import elementwise, executable, spec
+from tracejit import ops
+from tracejit.runtime import importing_tvm
+from tracejit.shapes import ElementType, Shape
+
+with importing_tvm():
+    from tests.backends_tvm.kernel_harness import HOST
+    from tracejit.backends.tvm.entry import procedure_texts
+    from tracejit.backends.tvm.glue import written_kernels
+    from tracejit.backends.tvm.kernels.machine import Machine
+    from tracejit.backends.tvm.kernels.sharing import share
+    from tracejit.backends.tvm.lower import lower
+    from tracejit.backends.tvm.mathematics.kinds import FLOAT32
+    from tracejit.backends.tvm.mathematics.procedures import Procedure
+    from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
+    from tracejit.backends.tvm.tir import (
+        PARALLEL,
+        UNROLLED,
+        AllocBuffer,
+        Expr,
+        Stmt,
+        buffer,
+        const,
+        loop,
+        seq,
+        tirx,
+    )
+
+SIZE = 16
+ARRAY = spec("float32", SIZE)
+
+
+def adding(name: str = "adding") -> Procedure:
+    """``target[at] = source[at] + source[0]``, by a procedure of its own."""
+    inner = Procedure("added", ["source", "other", "target"], [], 1)
+    total = inner.get(FLOAT32, "%source") + inner.get(FLOAT32, "%other")
+    inner.put(total, "%target")
+    code = Procedure(name, ["source", "target"], ["at"], 1)
+    offset = code.product("%at", "4")
+    places = [code.address(memory, offset) for memory in ("%source", "%target")]
+    code.invoke(inner, [places[0], "%source", places[1]])
+    return code
+
+
+def kernel(write: Callable[[Callable[[Expr], Stmt]], Stmt]) -> Kernel:
+    """A kernel that does ``write(one)``, ``one(at)`` being a call of `adding`."""
+    source, target = (buffer(name, (SIZE,), "float32") for name in ("x", "y"))
+
+    def one(at: Expr) -> Stmt:
+        return adding().called([source.data, target.data, at.astype("int64")])
+
+    return Kernel("k", [source, target], write(one), 1)
+
+
+def shared(one: Callable[[Expr], Stmt]) -> Stmt:
+    """Three workers with six places each, but the last."""
+
+    def work(worker: Expr) -> Stmt:
+        first, count = share(worker, SIZE, 3)
+        return loop(count, lambda i: one(first + i))
+
+    return loop(3, work, PARALLEL)
+
+
+def on_stack(one: Callable[[Expr], Stmt]) -> Stmt:
+    room = buffer("room", (8,), "float32")
+    return seq(AllocBuffer(room), loop(SIZE, lambda i: one(tirx.max(i, const(0, "int32")))))
+
+
+WAYS: dict[str, Any] = {
+    "serial": lambda one: loop(SIZE, one),
+    "backwards": lambda one: loop(SIZE, lambda i: one(const(SIZE - 1, "int32") - i)),
+    "on the stack": on_stack,
+    "parallel": lambda one: loop(SIZE, one, PARALLEL),
+    "shared": shared,
+    "nested": lambda one: loop(4, lambda i: loop(4, lambda j: one(4 * i + j), PARALLEL)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_procedures_are_called_as_the_body_says(way: str) -> None:
+    made = kernel(WAYS[way])
+    written = written_kernels([made])
+    assert "k" in written.kernels
+    assert [*written.procedures] == ["added", "adding"]
+    calls = [Call("k", [Argument.input(0), Argument.output(0)])]
+    x = np.arange(1, SIZE + 1, dtype=np.float32)
+    (result,) = executable(Program([made], calls, [ARRAY], [ARRAY]))([x])
+    np.testing.assert_array_equal(result, x + x[0])
+
+
+def test_everything_else_is_left_to_tvm() -> None:
+    plain = elementwise("plain", lambda x: x + const(1.0, "float32"), SIZE, 1)
+    unrolled = kernel(lambda one: loop(SIZE, one, UNROLLED))
+    for other in (plain, unrolled):
+        written = written_kernels([other])
+        assert not written.kernels
+        assert not written.procedures
+
+
+def test_axes_of_a_transform_share_their_stages() -> None:
+    """Of a plane of 512 x 512 all six stages are two procedures."""
+    shape = Shape(ElementType.C64, (512, 512))
+    program = lower(computation(lambda x: ops.fft(x, "FFT", (512, 512)), shape), Machine(64, 2))
+    written = written_kernels(program.kernels)
+    assert {kernel.name for kernel in program.kernels} <= written.kernels.keys()
+    stages = [name for name in written.procedures if name.startswith("fourier_forward_8_")]
+    assert len(stages) == 2
+
+
+def test_modules_have_every_procedure_once() -> None:
+    shape = Shape(ElementType.C64, (1 << 20,))
+    program = lower(computation(lambda x: ops.fft(x, "FFT", (1 << 20,)), shape), Machine(64, 2))
+    written = written_kernels(program.kernels)
+    for most in (1, 2, 8):
+        texts = procedure_texts(written, HOST, most)
+        assert 1 <= len(texts) <= most
+        for name in written.procedures:
+            assert sum(f"define i32 @{name}(" in text for text in texts) == 1
+            assert all(f"i32 @{name}(" in text for text in texts)
