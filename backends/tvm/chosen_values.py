@@ -10,12 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.graph import Instruction
-from tracejit.ops.constants import GET_TUPLE_ELEMENT, PARAMETER, TUPLE, elements_of, tuple_
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import (
+    CONSTANT,
+    GET_TUPLE_ELEMENT,
+    PARAMETER,
+    TUPLE,
+    elements_of,
+    tuple_,
+)
 from tracejit.ops.control import CONDITIONAL, WHILE
-from tracejit.ops.elementwise import ATAN2, DIV, POW, REM, select
+from tracejit.ops.elementwise import ATAN2, DIV, POW, REM, SELECT, select
 from tracejit.ops.layout import (
+    DYNAMIC_SLICE,
     DYNAMIC_UPDATE_SLICE,
+    RESHAPE,
+    SLICE,
     broadcast_in_dim,
     dynamic_slice,
     dynamic_update_slice,
@@ -24,9 +34,11 @@ from tracejit.shapes import Shape
 from tracejit.traversal import in_order, inline, transform
 
 FEW = 8
-"""So many operations on numbers are few."""
+"""So many operations on numbers are few, ..."""
+FEW_AROUND_WRITES = 16
+"""... and so many where arrays go through the branches: one with two versions would be copied."""
 
-_TAKING_APART = frozenset({PARAMETER, GET_TUPLE_ELEMENT, TUPLE})
+_FREE = frozenset({PARAMETER, GET_TUPLE_ELEMENT, TUPLE, CONSTANT, RESHAPE})
 _CHEAP = frozenset({"comparison", "constants", "element_types", "elementwise"})
 _SLOW = frozenset({ATAN2, DIV, POW, REM})
 
@@ -55,21 +67,41 @@ def choice(conditional: Instruction, operands: Sequence[Instruction]) -> Instruc
     return _chosen(predicate, *with_choices([_flat(value) for value in values]))
 
 
-def is_trifling(conditional: Instruction) -> bool:
-    """Whether the branches do nothing but compute with a few numbers, which is less than a jump."""
-    for branch in conditional.computations:
-        made = [i for i in in_order([branch.root]) if i.op not in _TAKING_APART]
-        if len(made) > FEW or not all(map(_is_cheap, made)):
-            return False
-        if not all(isinstance(s, Shape) and not s.rank for s in branch.root.element_shapes):
-            return False
-    return True
+def trifling_choice(
+    conditional: Instruction, operands: Sequence[Instruction]
+) -> Instruction | None:
+    """What a Conditional makes, without it, where the branches do less than a jump takes.
+
+    They compute with a few numbers, read elements of arrays and write one.
+    """
+    if not all(map(_is_trifling, conditional.computations)):
+        return None
+    made = choice(conditional, operands)
+    if made is None or any(e.op is SELECT and e.array_shape.size > 1 for e in elements_of(made)):
+        return None
+    return made
+
+
+def _is_trifling(branch: Computation) -> bool:
+    results = elements_of(branch.root)
+    if not all(isinstance(result.shape, Shape) for result in results):
+        return False
+    made = [i for i in in_order([branch.root]) if i.op not in _FREE]
+    arrays = [result for result in results if result.array_shape.size > 1]
+    if not all(a.op in (DYNAMIC_UPDATE_SLICE, GET_TUPLE_ELEMENT, PARAMETER) for a in arrays):
+        return False
+    return len(made) <= (FEW_AROUND_WRITES if arrays else FEW) and all(map(_is_cheap, made))
 
 
 def _is_cheap(instruction: Instruction) -> bool:
-    if instruction.op.family not in _CHEAP or instruction.op in _SLOW:
-        return False
-    return instruction.shape == Shape(instruction.array_shape.element_type)
+    """Whether an operation is one on numbers, or a read or a write of one element."""
+    made = instruction
+    if instruction.op is DYNAMIC_UPDATE_SLICE:
+        made = instruction.operands[1]
+    elif instruction.op not in (DYNAMIC_SLICE, SLICE):
+        if instruction.op.family not in _CHEAP or instruction.op in _SLOW:
+            return False
+    return isinstance(made.shape, Shape) and made.shape.size == 1
 
 
 def _flat(value: Instruction) -> Instruction:
@@ -101,9 +133,17 @@ def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> 
     if first.op is second.op is DYNAMIC_UPDATE_SLICE:
         base, update, *starts = first.operands
         same, another, *places = second.operands
-        if base is same and starts == places and update.shape == another.shape:
+        is_one = all(map(_are_equal, starts, places)) and update.shape == another.shape
+        if base is same and is_one:
             return dynamic_update_slice(base, _selected(predicate, update, another), starts)
     return _selected(predicate, first, second)
+
+
+def _are_equal(one: Instruction, other: Instruction) -> bool:
+    """Whether two places are the same number, as far as is known."""
+    if one.op is CONSTANT and other.op is CONSTANT:
+        return bool(one.attributes["literal"] == other.attributes["literal"])
+    return one is other
 
 
 def _selected(predicate: Instruction, first: Instruction, second: Instruction) -> Instruction:

@@ -15,22 +15,15 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.bounded import bounds_of
 from tracejit.backends.tvm.counted_loops import CountedLoop, place_of
-from tracejit.backends.tvm.side_by_side import Lanes, RefusedError, SideBySide, is_within
+from tracejit.backends.tvm.regions import Range, are_apart, read_region, region_of, versions_of
+from tracejit.backends.tvm.side_by_side import Lanes, RefusedError, SideBySide
 from tracejit.batching.batch import Batched, applied
 from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.elementwise import SELECT
-from tracejit.ops.layout import (
-    DYNAMIC_SLICE,
-    DYNAMIC_UPDATE_SLICE,
-    RESHAPE,
-    SLICE,
-)
+from tracejit.ops.layout import DYNAMIC_SLICE, RESHAPE, SLICE
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.counters import Affine, counting, least
-
-Range = tuple[Affine, Affine] | None
-"""Places from the first up to, not with, the second; None where they are not known."""
+from tracejit.trace.counters import Affine, counting
 
 
 @dataclass(frozen=True)
@@ -65,9 +58,9 @@ class OwnSlices:
         self.arrays: set[int] = set()
         with loop.known():
             for number, made in enumerate(loop.made):
-                versions = _versions(loop.parts[number], made)
-                if len(versions) > 1:
-                    self._add(number, versions)
+                found = versions_of(loop.parts[number], made)
+                if len(found) > 1:
+                    self._add(number, found)
 
     def _add(self, number: int, versions: Sequence[Instruction]) -> None:
         own = self._own(number, versions)
@@ -116,22 +109,16 @@ class OwnSlices:
         to_earlier = Affine(0, {earlier: 1}).plus(loop.place, -1)
         for region in self._regions(read):
             for write in own.versions[1:]:
-                places = _region(write, write.operands[1], write.operands[2:])
+                places = region_of(write, write.operands[1], write.operands[2:])
                 with counting(earlier, *limits):
                     shifted = [_shifted(one, loop.number, to_earlier) for one in places]
-                    is_apart = _are_apart(region, shifted)
-                if not is_apart or (
-                    write in own.writes(version) and not _are_apart(region, places)
-                ):
+                    is_apart = are_apart(region, shifted)
+                if not is_apart or (write in own.writes(version) and not are_apart(region, places)):
                     raise RefusedError("a step may read what one before it has written")
 
     def _regions(self, read: Instruction) -> list[list[Range]]:
         """What is read of an array, for each use; without what a mask hides at once."""
-        if read.op is SLICE:
-            parts = read.attributes["slice"]
-            whole: list[Range] = [(Affine(p.start), Affine(p.limit)) for p in parts]
-        else:
-            whole = _region(read.operands[0], read, read.operands[1:])
+        whole = read_region(read)
         found: list[list[Range]] = []
         dims: tuple[int | None, ...] = tuple(range(read.array_shape.rank))
         stack = [(read, dims)]
@@ -164,45 +151,12 @@ class OwnSlices:
         return applied(instruction, operands, self._lanes.count) if made is None else made
 
 
-def _versions(part: Instruction, made: Instruction) -> list[Instruction]:
-    """An array before and after each of the writes that make ``made`` of it; one alone if none."""
-    found = [made]
-    while found[-1] is not part:
-        if found[-1].op is not DYNAMIC_UPDATE_SLICE:
-            return found[:1]
-        found.append(found[-1].operands[0])
-    return found[::-1]
-
-
-def _region(whole: Instruction, part: Instruction, starts: Sequence[Instruction]) -> list[Range]:
-    """The places of a slice, or of an update, as long as it is not moved inside the array."""
-    found: list[Range] = []
-    sizes = zip(whole.array_shape.dimensions, part.array_shape.dimensions, starts, strict=True)
-    for total, size, start in sizes:
-        first = place_of(start)
-        end = None if first is None else first.plus(Affine(size))
-        is_sure = first is not None and end is not None and is_within(first, end, total)
-        found.append((first, end) if is_sure and first is not None and end is not None else None)
-    return found
-
-
 def _shifted(places: Range, number: Instruction, by: Affine) -> Range:
     """The same places at another step."""
     if places is None:
         return None
     first, end = (place.plus(by, place.terms.get(number, 0)) for place in places)
     return first, end
-
-
-def _are_apart(one: Sequence[Range], other: Sequence[Range]) -> bool:
-    """Whether two regions have no place in common, as far as counters tell."""
-    for left, right in zip(one, other, strict=True):
-        if left is None or right is None:
-            continue
-        rooms = least(left[0].plus(right[1], -1)), least(right[0].plus(left[1], -1))
-        if any(room is not None and room >= 0 for room in rooms):
-            return True
-    return False
 
 
 def _dims(old: Shape, new: Shape, dims: Sequence[int | None]) -> tuple[int | None, ...] | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.attributes import attribute_key
 from tracejit.backends.numpy.interpreter import evaluate_instruction, interpret
+from tracejit.backends.tvm.hidden_writes import without_hidden_writes
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
@@ -30,7 +31,6 @@ from tracejit.ops.layout import (
     SLICE,
     TRANSPOSE,
     broadcast_in_dim,
-    dynamic_update_slice,
     full,
     reshape,
     slice_,
@@ -86,7 +86,7 @@ def simplify(roots: Sequence[Instruction], anew: bool = False) -> list[Instructi
         first.add(found)
         return found
 
-    return transform(roots, visit)
+    return without_hidden_writes(transform(roots, visit))
 
 
 def _key(instruction: Instruction) -> Any:
@@ -310,17 +310,6 @@ def _dynamic_slice(instruction: Instruction) -> Instruction | None:
         _, update, *written = operand.operands
         if written == starts and update.array_shape.dimensions == sizes:
             return update
-    return None
-
-
-@rewrites.attach(DYNAMIC_UPDATE_SLICE)
-def _dynamic_update_slice(instruction: Instruction) -> Instruction | None:
-    operand, update, *starts = instruction.operands
-    # over what has just been written there -> the last one alone
-    if operand.op is DYNAMIC_UPDATE_SLICE:
-        before, hidden, *written = operand.operands
-        if written == starts and hidden.shape == update.shape:
-            return dynamic_update_slice(before, update, starts)
     return None
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from tracejit.backends.tvm.chosen_values import choice, is_trifling, with_choices
+from tracejit.backends.tvm.chosen_values import trifling_choice, with_choices
 from tracejit.backends.tvm.counted_loops import CountedLoop, counted
+from tracejit.backends.tvm.held_parts import with_held_parts
 from tracejit.backends.tvm.own_slices import OwnSlices
 from tracejit.backends.tvm.products_of_steps import with_products_before
 from tracejit.backends.tvm.side_by_side import Lanes, RefusedError
@@ -35,7 +36,7 @@ from tracejit.ops.layout import broadcast_in_dim, dynamic_slice, full, reshape
 from tracejit.ops.reduction import reduce
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.counters import Affine, least
-from tracejit.traversal import in_order, rebuild, transform, user_counts
+from tracejit.traversal import in_order, rebuild, substitute, transform, user_counts
 
 LEAST_STEPS = 4
 """Fewer steps stay a loop, ..."""
@@ -67,7 +68,7 @@ def with_vector_steps(roots: Sequence[Instruction]) -> list[Instruction]:
 def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
     if instruction.op is CONDITIONAL and not instruction.has_effect:
         made = _with_computations(instruction, operands)
-        return (choice(made, operands) if is_trifling(made) else None) or made
+        return trifling_choice(made, operands) or made
     if instruction.op is not WHILE or instruction.has_effect:
         return None
     names = ("condition", "body")
@@ -76,6 +77,11 @@ def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instr
     loop = counted(simple, operands)
     if loop is None:
         return _with_computations(simple, operands)
+    held = with_held_parts(loop, simple)
+    if held is not None:
+        shorter, state = held
+        made = _visit(shorter, shorter.operands) or shorter
+        return tuple_(substitute(state, {shorter: made}))
     with loop.known():
         inner = with_vector_steps([loop.body.root])
         chosen = with_choices(inner)
@@ -86,8 +92,8 @@ def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instr
         return vectors
     simple = next(found)
     kept = counted(simple, operands)
-    shorter = None if kept is None else _with_products_before(kept, simple)
-    return shorter or simple
+    before = None if kept is None else _with_products_before(kept, simple)
+    return before or simple
 
 
 def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instruction | None:

@@ -114,6 +114,13 @@ INDEPENDENT = {
     "a difference and extremes": [
         "for j in range(6):", "    s -= x[j]", "    t = max(t, y[j])", "    k = min(k, z[j] - 4)",
     ],
+    "one element for all": ["for j in range(6):", "    x[3] += y[j] * A[j, 2]"],
+    "one element, and others beside it": [
+        "for j in range(3):", "    x[3] = max(x[3], x[j] + y[j])",
+    ],
+    "an element and what lies beside it": [
+        "for i in range(1, 6):", "    for j in range(i):", "        A[i, i] += A[j, i] * y[j]",
+    ],
     "the last one": ["for j in range(6):", "    t = x[j]", "    y[j] = t * t"],
     "as many as there are": [
         INNER, "    for j in range(i, -1, -1):", "        s += A[i, j] * 0.5",
@@ -132,6 +139,34 @@ INDEPENDENT = {
 def test_independent_steps_are_vectors(name: str) -> None:
     before, after = check(INDEPENDENT[name], arrays())
     assert after == before - 1
+
+
+WHOLE_NESTS = {
+    "an element of each": [
+        INNER, "    for j in range(6):", "        for n in range(6):",
+        "            A[i, j] -= x[n] * y[n]",
+    ],
+    "a row for all": [INNER, "    for j in range(6):", "        A[i] += x[j] * y"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE_NESTS)
+def test_nests_that_add_to_one_place_are_vectors(name: str) -> None:
+    assert check(WHOLE_NESTS[name], arrays())[1] == 0
+
+
+def test_no_step_writes_nothing() -> None:
+    def program(x: Any, n: Any) -> Any:
+        def step(k: Any, x: Any) -> Any:
+            return x.at[2].set(np.maximum(x[2], 7.0) + k)
+
+        return tj.lax.fori_loop(0, n, step, x)
+
+    x = np.arange(4.0)
+    module = tj.jit(program).lower(x, np.int64(0)).module
+    for steps, last in ((0, 2.0), (1, 7.0), (3, 10.0)):
+        for ours in (tj.jit(program), lambda *a: tj.interpret(vectorised(module), *a)[0]):
+            np.testing.assert_array_equal(ours(x, np.int64(steps)), [0, 1, last, 3])
 
 
 DEPENDENT = {
@@ -155,6 +190,8 @@ DEPENDENT = {
     "the whole": ["for j in range(6):", "    x[j] = x.sum()"],
     "places that meet": ["for j in range(6):", "    A[j, 5 - j] = 1", "    s += A[5 - j, j]"],
     "two mirrored": ["for j in range(6):", "    x[j] = x[5 - j]"],
+    "one element that others may be": ["for j in range(6):", "    x[3] += x[j] * y[j]"],
+    "one element and its row": ["for j in range(6):", "    A[2, 3] += A[2] @ y * x[j]"],
 }  # fmt: skip
 
 
@@ -226,6 +263,14 @@ BRANCHES = {
     "s = s / k if x[0] > 1 else s": 1,
     "x = x + 1 if x[0] > 1 else x": 1,
 }
+BRANCHES_THAT_WRITE = {
+    ("x[2] = s", "x[2] += y[3]"): 0,
+    ("x[2] = s", "pass"): 0,
+    ("pass", "x[2] = max(x[3], y[2])"): 0,
+    ("x[2] = s", "x[3] = s"): 1,
+    ("x[2:4] = s", "x[2:4] = y[:2]"): 1,
+    ("x[2] = np.sin(s)", "x[2] = s / k"): 1,
+}
 
 
 @pytest.mark.parametrize("line", BRANCHES)
@@ -240,6 +285,20 @@ def test_branches_that_do_little_are_choices(line: str) -> None:
             np.testing.assert_array_equal(ours, right)
         branches = [i for i in in_order([after.entry.root]) if i.op is CONDITIONAL]
         assert len(branches) == BRANCHES[line]
+
+
+@pytest.mark.parametrize("sides", BRANCHES_THAT_WRITE)
+def test_branches_that_write_one_element_are_choices(sides: tuple[str, str]) -> None:
+    for seed in range(4):
+        given = arrays(seed)
+        lines = ["s = s + y[0]", "k = z[0]", "if x[0] > y[0]:", f"    {sides[0]}", "else:"]
+        before = recorded([*lines, f"    {sides[1]}"], given)
+        after = vectorised(before)
+        expected, found = (tj.interpret(module, *given) for module in (before, after))
+        for right, ours in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(ours, right)
+        branches = [i for i in in_order([after.entry.root]) if i.op is CONDITIONAL]
+        assert len(branches) == BRANCHES_THAT_WRITE[sides]
 
 
 def test_loops_of_users() -> None:

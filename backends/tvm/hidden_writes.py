@@ -1,0 +1,42 @@
+"""Updates that a later one hides, where nothing reads between the two, are left out.
+
+    without_hidden_writes(roots)
+
+Where something does, the later one follows the earlier: both of the array before them would need
+two arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.graph import Instruction
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, dynamic_update_slice
+from tracejit.traversal import in_order, transform, user_counts
+
+
+def without_hidden_writes(roots: Sequence[Instruction]) -> list[Instruction]:
+    """Equal ``roots``, in which equal places are one instruction."""
+    over = {i for i in in_order(roots) if _hides(i)}
+    if not over:
+        return list(roots)
+    counts = user_counts(roots)
+
+    def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+        if instruction not in over or counts[instruction.operands[0]] > 1:
+            return None
+        (hidden, update, *starts) = operands
+        return dynamic_update_slice(hidden.operands[0], update, starts)
+
+    return transform(roots, visit)
+
+
+def _hides(instruction: Instruction) -> bool:
+    """Whether an instruction writes where the one before it has."""
+    if instruction.op is not DYNAMIC_UPDATE_SLICE:
+        return False
+    earlier, update, *starts = instruction.operands
+    if earlier.op is not DYNAMIC_UPDATE_SLICE:
+        return False
+    _, hidden, *written = earlier.operands
+    return written == starts and hidden.shape == update.shape
