@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,3 +227,24 @@ def test_threads_end_while_others_run() -> None:
         for thread in threads:
             thread.join(30)
     assert [y[0] for y in results] == [3] * 60
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")
+def test_code_goes_with_its_program() -> None:
+    """What is mapped into the process stays as much, however many programs come and go."""
+
+    def mapped() -> int:
+        gc.collect()
+        return Path("/proc/self/maps").read_text().count("\n")
+
+    x = np.ones(5)
+    program = executable(addition())
+    run, library = program.run, weakref.ref(program.library)
+    before = mapped()
+    del program
+    assert mapped() == before, "who holds the function holds its code"
+    assert run([x.astype(np.float32)] * 2) is None  # of other shapes than it takes
+    del run
+    gc.collect()
+    assert library() is None
+    assert mapped() < before

@@ -7,12 +7,14 @@ which are reached here through their documented C interface.
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import functools
 import importlib.util
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -92,7 +94,7 @@ class Runtime:
         return f"{kind.decode()}: {text.decode(errors='replace')}"
 
     def load(self, path: Path) -> tuple[Entry, ctypes.CDLL]:
-        """The entry and the library of an artifact on disk, loaded as long as the process lives.
+        """The entry and the library of an artifact on disk, loaded as long as either is held.
 
         Raises `OSError` if the system cannot load the file.
         """
@@ -103,17 +105,24 @@ class Runtime:
         return function, library
 
     def load_library(self, path: Path) -> ctypes.CDLL:
-        """A library of kernels, loaded as long as the process lives.
+        """A library of kernels, loaded as long as it or a function of it is held.
 
         Raises `OSError` if the system cannot load the file.
         """
         library = ctypes.CDLL(str(path))  # first, to bind every symbol now and not at its first use
         name = ctypes.create_string_buffer(os.fsencode(path))
         argument = AnyValue(RAW_STRING, 0, ctypes.addressof(name))
-        result = AnyValue()  # a reference to the module, never given back
+        result = AnyValue()  # a reference to the module
         call = self.ffi.TVMFFIFunctionCall
         self.check(call(self._load, ctypes.byref(argument), 1, ctypes.byref(result)))
+        # Functions hold their library, and whoever runs one holds it.
+        unloading = weakref.finalize(library, self._unload, library._handle, result.bits)
+        unloading.atexit = False
         return library
+
+    def _unload(self, library: int, module: int) -> None:
+        self.ffi.TVMFFIObjectDecRef(ctypes.c_void_p(module))
+        _ctypes.dlclose(library)
 
     def load_rest(self) -> None:
         """Load what compiled programs do not need, and `import tvm` does; it may be missing."""
