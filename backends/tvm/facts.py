@@ -88,6 +88,8 @@ _ALWAYS_HOT = (
     {"select-and-scatter"},
     {"sort"},
 )
+# LLVM is given vectors, and in an order that it had better keep.
+_WRITTEN_OUT = "vector sort"
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ def is_soon_built(told: Counted) -> bool:
 
     It does little, or is written in vectors. Of one written by hand nothing is known.
     """
+    if told.schedule == _WRITTEN_OUT:
+        return True
     if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
         return False
     moved = (told.bytes_read + told.bytes_written) // 4

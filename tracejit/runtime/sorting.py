@@ -21,8 +21,9 @@ from tracejit.runtime.callbacks import callback, view
 
 # So many elements take a hundred times as long as a thread takes to start.
 _ROWS_FROM = 1 << 18
-# Cutting a row into two parts takes a quarter of the time of sorting it.
-_SHARED_FROM = 1 << 21
+# Cutting a row into two parts takes a quarter of the time of sorting it, so that rows of so many
+# bytes gain by it.
+_SHARED_FROM = 1 << 22
 
 
 @callback(SORT_VALUES)
@@ -55,7 +56,8 @@ def _sort(given: np.ndarray, made: np.ndarray) -> None:
     outer, length, inner = made.shape
     several = max(outer, inner)
     threads = min(thread_count(), several if several > 1 else length)
-    if threads == 1 or made.size < (_SHARED_FROM if several == 1 else _ROWS_FROM):
+    is_small = made.nbytes < _SHARED_FROM if several == 1 else made.size < _ROWS_FROM
+    if threads == 1 or is_small:
         _sort_rows(given, made)
         return
     if several > 1:

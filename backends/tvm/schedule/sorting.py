@@ -11,6 +11,7 @@ from tracejit.backends.tvm.schedule.sort_merge import Merging
 from tracejit.backends.tvm.schedule.sort_radix import Radix
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
 from tracejit.backends.tvm.schedule.sort_select import Selecting, suits_selection
+from tracejit.backends.tvm.schedule.sort_vectors import suits_vectors, vector_sort
 from tracejit.backends.tvm.tir import Stmt
 
 # Shorter rows are merged before a radix sort has cleared its counts.
@@ -27,6 +28,8 @@ def sorting(frame: Frame, work: Sorting) -> Stmt:
 def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]]]:
     """The algorithms that can do it, the quickest first."""
     order = order_of(work.comparator)
+    if order is not None and suits_vectors(frame, work, order):
+        yield "vector sort", lambda: vector_sort(frame, work, order)
     if order is not None and suits_library(frame, work, order):
         yield "library sort", lambda: library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":

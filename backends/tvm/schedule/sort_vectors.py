@@ -1,0 +1,170 @@
+"""Sort of values alone along neighbours in memory, in vector registers.
+
+Threads share rows. Where there are fewer rows than threads, pivots first cut a row into a part for
+each thread.
+"""
+
+from __future__ import annotations
+
+from tracejit.backends.tvm.mathematics.procedures import Procedure
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.sort_code import Plan
+from tracejit.backends.tvm.schedule.sort_keys import Order
+from tracejit.backends.tvm.schedule.sort_procedures import (
+    division,
+    restored,
+    sorted_part,
+    sorted_row,
+)
+from tracejit.backends.tvm.schedule.sort_rows import Sorting
+from tracejit.backends.tvm.tir import (
+    PARALLEL,
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    i64,
+    loop,
+    seq,
+    store,
+    tirx,
+)
+from tracejit.shapes import ElementType
+
+_TYPES = {
+    ElementType.S32: "int32",
+    ElementType.S64: "int64",
+    ElementType.U32: "uint32",
+    ElementType.U64: "uint64",
+    ElementType.F32: "float32",
+    ElementType.F64: "float64",
+}
+# Only these registers have lanes that can be compressed.
+_VECTOR_BYTES = 64
+# Bytes of a row from which threads share it.
+_SHARED_FROM = 1 << 17
+
+
+def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
+    """Whether a sort is one of values alone, in rows, on a processor that compresses vectors."""
+    return (
+        frame.machine.vector_bytes == _VECTOR_BYTES
+        and len(work.operands) == 1
+        and [operand for _, operand in work.targets] == list(work.operands)
+        and work.kept == work.length > 1
+        and order.element_type in _TYPES
+        and work.operands[0].array_shape.size == _rows(work) * work.length
+    )
+
+
+def _rows(work: Sorting) -> int:
+    """How many rows lie one after the other."""
+    rows = 1
+    for size in work.sizes[: work.dimension]:
+        rows *= size
+    return rows
+
+
+def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
+    """The whole kernel."""
+    itemsize = order.element_type.dtype.itemsize
+    plan = Plan(
+        _TYPES[order.element_type], _VECTOR_BYTES // itemsize, order.descending, order.total
+    )
+    (operand,) = work.operands
+    ((target, _),) = work.targets
+    rows, length = _rows(work), work.length
+    pieces = frame.pieces(rows * length * 2 * length.bit_length())
+    threads = frame.machine.threads
+    if pieces > 1 and rows < threads and length * itemsize >= _SHARED_FROM:
+        return _shared(frame, plan, frame.inputs[operand], target, rows, length)
+    return _by_rows(frame, plan, frame.inputs[operand], target, rows, length, min(pieces, rows))
+
+
+def _by_rows(
+    frame: Frame, plan: Plan, source: Buffer, target: Buffer, rows: int, length: int, pieces: int
+) -> Stmt:
+    """Rows in turn, in ``pieces`` for the threads."""
+    procedure = sorted_row(plan, length)
+    scratch = buffer("keys", (pieces * length,), str(target.dtype))
+    size = -(-rows // pieces)
+
+    def piece(number: Expr) -> Stmt:
+        keys = tirx.address_of(scratch[number * length])
+        begin = number * size
+        left = tirx.max(tirx.min(const(size, "int64"), rows - begin), i64(0))
+
+        def row(each: Expr) -> Stmt:
+            return procedure.called([source.data, target.data, keys, (begin + each) * length])
+
+        return loop(left, row, dtype="int64")
+
+    body = piece(i64(0)) if pieces == 1 else loop(pieces, piece, PARALLEL, dtype="int64")
+    return seq(*frame.allocate([scratch]), body)
+
+
+def _shared(
+    frame: Frame, plan: Plan, source: Buffer, target: Buffer, rows: int, length: int
+) -> Stmt:
+    """Rows one after the other, each cut into parts by pivots until every thread has one."""
+    levels = (frame.machine.threads - 1).bit_length()
+    parts = 1 << levels
+    scratch = buffer("keys", (length,), str(target.dtype))
+    # Where parts begin, and what a division says of one.
+    bounds = buffer("bounds", (parts + 1,), "int64", scope="local")
+    said = buffer("said", (2 * parts,), "int64", scope="local")
+    enter, divide = division(plan, True), division(plan, False)
+    finish, restore = sorted_part(plan), restored(plan)
+
+    def row(number: Expr) -> list[Stmt]:
+        base = number * length
+        result = tirx.address_of(target[base])
+        operand = tirx.address_of(source[base])
+        statements: list[Stmt] = [
+            store(bounds, 0, i64(0)),
+            store(bounds, parts, i64(length)),
+        ]
+        places = [scratch.data, result]
+        for level in range(levels):
+            stride = parts >> level
+            procedure = divide if level else enter
+            here, there = places[(level + 1) % 2] if level else operand, places[level % 2]
+
+            def cut(
+                part: Expr,
+                stride: int = stride,
+                procedure: Procedure = procedure,
+                here: Expr = here,
+                there: Expr = there,
+            ) -> Stmt:
+                first = bounds[part * stride]
+                count = bounds[(part + 1) * stride] - first
+                words = tirx.address_of(said[part * stride * 2])
+                return seq(
+                    procedure.called([here, there, words, first, count]),
+                    store(bounds, part * stride + stride // 2, first + said[part * stride * 2]),
+                )
+
+            statements.append(
+                loop(1 << level, cut, PARALLEL, dtype="int64") if level else cut(i64(0))
+            )
+        keys, other = places[(levels + 1) % 2], places[levels % 2]
+
+        def sort(part: Expr) -> Stmt:
+            first = bounds[part]
+            return finish.called([keys, other, result, first, bounds[part + 1] - first])
+
+        statements.append(loop(parts, sort, PARALLEL, dtype="int64"))
+        if plan.restores:
+            statements.append(restore.called([operand, result, said.data, i64(0), i64(length)]))
+        return statements
+
+    body = row(i64(0)) if rows == 1 else loop(rows, row, dtype="int64")
+    return seq(
+        *frame.allocate([scratch]),
+        AllocBuffer(bounds),
+        AllocBuffer(said),
+        body,
+    )
