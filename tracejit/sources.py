@@ -1,9 +1,14 @@
-"""The user's line: the innermost running frame that is not part of tracejit."""
+"""The user's line: the innermost running frame that is not part of tracejit.
+
+user_source()                         train.py:42
+warn("…", RuntimeWarning)             a warning that names it
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -39,7 +44,10 @@ def is_internal(code: CodeType) -> bool:
     file = code.co_filename
     known = _internal_files.get(file)
     if known is None:
-        known = _internal_files[file] = os.path.realpath(file).startswith(_INTERNAL)
+        # Mostly it can be told without following links, which asks the system for every folder.
+        is_plain = ".." not in file and file.startswith(_INTERNAL)
+        known = is_plain or os.path.realpath(file).startswith(_INTERNAL)
+        _internal_files[file] = known
     return known
 
 
@@ -78,3 +86,22 @@ def user_source() -> Source | None:
             return Source(code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warns, naming the user's line; by Python's filters, once for each where that is wanted."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code):
+        frame = frame.f_back
+    if frame is None:  # a thread of our own
+        warnings.warn(message, category, stacklevel=2)
+        return
+    known = frame.f_globals
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        known.get("__name__"),
+        known.setdefault("__warningregistry__", {}),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,27 +16,26 @@ from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.entry import entry_statement
 from tracejit.backends.tvm.program import Program
 from tracejit.backends.tvm.tir import var
+from tracejit.sources import warn
 
 
 @functools.cache
 def warn_of_missing_linker() -> None:
     """Warn on the first call in a process."""
-    warnings.warn(
+    warn(
         "no linker found: every process compiles its programs anew, because none can be kept on "
         "disk. Install a C compiler, or set CC to one.",
         RuntimeWarning,
-        stacklevel=2,
     )
 
 
 @functools.cache
 def warn_of_missing_room() -> None:
     """Warn on the first call in a process."""
-    warnings.warn(
+    warn(
         f"no folder for temporary files has {ROOM_BYTES >> 20} MiB of room: programs are compiled "
         "for this process alone. Make room, or set TMPDIR to a folder that has some.",
         RuntimeWarning,
-        stacklevel=2,
     )
 
 

@@ -150,6 +150,63 @@ def test_a_damaged_entry_is_removed(cache: DiskCache, program: bytes, position: 
     assert works(cache.find("a"))
 
 
+def in_the_way(path: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.symlink_to(path.parent / "nothing")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes and links in folders")
+@pytest.mark.parametrize("kind", ["pipe", "device", "nowhere"])
+def test_what_is_no_file_is_replaced(cache: DiskCache, program: bytes, kind: str) -> None:
+    """A pipe would be waited for, for ever."""
+    folder(cache).mkdir(mode=0o700)
+    for name in ("a.so", "a.json"):
+        in_the_way(folder(cache) / name, kind)
+    assert cache.find("a") is None
+    assert cache.recall("a") is None
+    assert works(cache.add("a", program))
+    cache.remember("a", {"x": 1.5})
+    assert works(DiskCache(cache.folder).find("a"))
+    assert cache.recall("a") == {"x": 1.5}
+    assert all(path.is_file() and not path.is_symlink() for path in folder(cache).iterdir())
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[" * 100_000, b'{"noted": 1}', b"\xff\xfe", b"3"])
+def test_a_note_that_is_none_is_removed(cache: DiskCache, damage: bytes) -> None:
+    cache.remember("a", {"x": 1.5})
+    path = folder(cache) / "a.json"
+    path.write_bytes(damage)
+    assert cache.recall("a") is None
+    assert not path.exists()
+
+
+def test_every_bit_of_a_note_counts(cache: DiskCache) -> None:
+    facts = {"taken": {"tile": "6x2"}, "before": 1.5, "complete": True}
+    cache.remember("a", facts)
+    path = folder(cache) / "a.json"
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        assert cache.recall("a") in (None, facts)  # a letter of the checksum, in capitals
+
+
+def test_an_interrupted_write_leaves_nothing(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache.add("a", program)
+    assert list(folder(cache).iterdir()) == []
+
+
 def test_an_entry_that_no_system_loads(cache: DiskCache, program: bytes) -> None:
     """A right checksum, but the library is for another system: a warning, and built anew."""
     entry(cache, pack(b"\x7fELF" + bytes(1000), unpack(program)))
@@ -326,11 +383,34 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path, program: bytes) ->
     assert cache.find("b") is None
 
 
-def test_a_program_above_the_limit_is_kept_until_the_next(tmp_path: Path, program: bytes) -> None:
-    cache = DiskCache(tmp_path / "cache", limit=1)
-    for name in "ab":
-        assert works(cache.add(name, program))
-        assert [path.stem for path in folder(cache).iterdir()] == [name]
+def test_a_program_above_the_limit_is_not_kept(tmp_path: Path, program: bytes) -> None:
+    for limit in (0, len(program) - 1):
+        cache = DiskCache(tmp_path / "cache", limit)
+        assert works(cache.add("a", program))
+        assert cache.keep("a", program) is None
+        cache.remember("a", list(range(limit)))
+        assert not folder(cache).exists()
+
+
+def test_notes_are_bounded_too(cache: DiskCache) -> None:
+    cache.limit = 500
+    for name in "abc":
+        cache.remember(name, "x" * 150)
+        if name < "c":
+            os.utime(folder(cache) / f"{name}.json", (1000, 1000 + ord(name)))
+    assert sorted(path.stem for path in folder(cache).iterdir()) == ["b", "c"]
+
+
+def test_what_a_wrong_clock_dated_goes_first(tmp_path: Path, program: bytes) -> None:
+    cache = DiskCache(tmp_path / "cache", limit=2 * len(program) + 10)
+    for name, ago in (("future", -1e6), ("now", 0.0)):
+        cache.add(name, program)
+        os.utime(folder(cache) / f"{name}.so", (time.time() - ago, time.time() - ago))
+    ahead = folder(cache) / "ahead.tmp"
+    ahead.write_bytes(b"half")
+    os.utime(ahead, (time.time() + 1e6, time.time() + 1e6))
+    cache.add("new", program)
+    assert sorted(path.stem for path in folder(cache).iterdir()) == ["new", "now"]
 
 
 def test_what_a_crash_left_behind_is_removed(cache: DiskCache, program: bytes) -> None:
@@ -423,6 +503,48 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_source_of_the_package_counts() -> None:
     names = {Path(path).name for path in caching._sources(str(Path(errors.__file__).parent))}
     assert {"cache.py", "codegen.py", "elementwise.py", "interpreter.py", "__init__.py"} <= names
+
+
+def test_folders_of_the_current_one(
+    tmp_path: Path, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file's name alone would be looked for among the system's libraries."""
+    (tmp_path / "here").mkdir(mode=0o700)
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("TRACEJIT_CACHE_DIR", ".")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cache = DiskCache.default()
+        monkeypatch.chdir(tmp_path)
+        assert works(cache.add("a", program))
+        assert works(cache.find("a"))
+    assert cache.folder == tmp_path / "here"
+    monkeypatch.delenv("TRACEJIT_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "elsewhere")  # which has to be ignored
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert DiskCache.default().folder in (
+        tmp_path / ".cache" / "tracejit",
+        tmp_path / "Library" / "Caches" / "tracejit",
+    )
+
+
+def test_a_name_that_no_folder_has(
+    tmp_path: Path, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path / ("x" * 300)))
+    cache = DiskCache.default()
+    with pytest.warns(RuntimeWarning, match="cannot be read"):
+        assert cache.find("a") is None
+    assert "a" not in cache
+    with pytest.warns(RuntimeWarning, match="cannot be kept"):
+        assert works(cache.add("a", program))
+
+
+def test_warnings_name_the_user_s_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(RuntimeWarning, match="cannot be read") as caught:
+        DiskCache(tmp_path / "file").find("a")
+    assert caught[0].filename == __file__
 
 
 def test_warnings_come_once(tmp_path: Path) -> None:

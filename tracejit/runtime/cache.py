@@ -8,7 +8,7 @@ Entries are single files, written aside and moved into place, so processes may s
 is damaged is removed and built anew; a folder that cannot be used is left alone, with a warning.
 
 ``TRACEJIT_CACHE=0`` turns the cache off, ``TRACEJIT_CACHE_DIR`` moves it, and
-``TRACEJIT_CACHE_LIMIT`` bounds it, in bytes.
+``TRACEJIT_CACHE_LIMIT`` bounds it, in bytes: a program that is larger than that is not kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import json
 import os
 import stat
 import sys
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -34,11 +33,14 @@ from tracejit.backends.machine import host, thread_count
 from tracejit.loading import load as load_module
 from tracejit.runtime.executable import Executable, load
 from tracejit.runtime.library import compiler_path, library_paths
+from tracejit.sources import warn
 
 LIMIT_BYTES = 1 << 30
 
 _SUFFIX = ".so"
 _NOTE = ".json"
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""Opens a FIFO that nobody writes to, instead of waiting for a writer."""
 
 
 def cache_key(graph: str, options: str = "") -> str:
@@ -101,7 +103,12 @@ class DiskCache:
             return DiskCache(None)
         chosen = os.environ.get("TRACEJIT_CACHE_DIR")
         limit = os.environ.get("TRACEJIT_CACHE_LIMIT", "").strip()
-        folder = Path(os.path.expanduser(chosen)) if chosen else _user_folder()
+        try:
+            # Wherever the process goes: a name without a folder is no file to the loader.
+            folder = Path(os.path.expanduser(chosen)).absolute() if chosen else _user_folder()
+        except OSError as error:  # the current folder is gone
+            _warn(f"the compile cache in {chosen} cannot be used", error)
+            folder = None
         if limit and not limit.isdigit():
             _warn_once(
                 f"TRACEJIT_CACHE_LIMIT must be a number of bytes, not {limit!r}; "
@@ -111,7 +118,7 @@ class DiskCache:
 
     def __contains__(self, key: str) -> bool:
         """Whether there is a program of this key, sound or not."""
-        return self.folder is not None and (self.folder / (key + _SUFFIX)).exists()
+        return self.folder is not None and os.path.exists(self.folder / (key + _SUFFIX))
 
     def find(self, key: str) -> Executable | None:
         """The program of this key, loaded; None if there is none that can be.
@@ -124,7 +131,7 @@ class DiskCache:
         path = self.folder / (key + _SUFFIX)
         try:
             _require_private(self.folder)
-            artifact = unpack(path.read_bytes())
+            artifact = unpack(_contents(path))
             executable = load(path, artifact)
         except FileNotFoundError:
             return None
@@ -133,7 +140,8 @@ class DiskCache:
                 path.unlink()
             return None
         except OSError as error:
-            if path.exists() or not self.folder.is_dir():  # else it was removed after it was read
+            # Else it was removed after it was read.
+            if os.path.exists(path) or not os.path.isdir(self.folder):
                 _warn(f"the compile cache in {self.folder} cannot be read", error)
             return None
         with suppress(OSError):
@@ -150,13 +158,17 @@ class DiskCache:
             try:
                 return load(path, artifact)
             except OSError as error:  # a folder that holds no code, perhaps
-                _warn(f"compiled programs cannot be kept in {self.folder}", error)
+                if os.path.exists(path):  # else another process made room
+                    _warn(f"compiled programs cannot be kept in {self.folder}", error)
         loaded: Executable = _keeping().load_unkept(built, artifact, _SUFFIX)
         return loaded
 
     def keep(self, key: str, built: bytes) -> Path | None:
-        """Keep a program that was just built; None, with a warning, if that is not possible."""
-        if self.folder is None:
+        """Keep a program that was just built; None, with a warning, if that is not possible.
+
+        One that takes more than the limit is not kept either.
+        """
+        if self.folder is None or len(built) > self.limit:
             return None
         try:
             path = self._write(self.folder, key + _SUFFIX, built)
@@ -176,8 +188,8 @@ class DiskCache:
         path = self.folder / (key + _NOTE)
         try:
             _require_private(self.folder)
-            noted = json.loads(path.read_bytes())
-        except ValueError:
+            noted = _checked(json.loads(_contents(path)))
+        except (ValueError, RecursionError):
             with suppress(OSError):
                 path.unlink()
             return None
@@ -189,10 +201,12 @@ class DiskCache:
 
     def remember(self, key: str, facts: Any) -> None:
         """Notes what JSON can express, if that is possible; warns if not."""
-        if self.folder is None:
+        data = json.dumps({"noted": facts, "checksum": _checksum(facts)}).encode()
+        if self.folder is None or len(data) > self.limit:
             return
         try:
-            self._write(self.folder, key + _NOTE, json.dumps(facts).encode())
+            path = self._write(self.folder, key + _NOTE, data)
+            _keeping().evict(self.folder, path, self.limit, (_SUFFIX, _NOTE))
         except OSError as error:
             _warn(f"measurements cannot be kept in {self.folder}", error)
 
@@ -203,6 +217,27 @@ class DiskCache:
         return path
 
 
+def _contents(path: Path) -> bytes:
+    """The bytes of a file. Raises `ArtifactError` for a pipe or a device, and `OSError`."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ArtifactError("no file")
+        return file.read()
+
+
+def _checksum(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _checked(given: Any) -> Any:
+    """What was noted, if it still is. Raises `ArtifactError` if it is not."""
+    if not isinstance(given, dict) or given.keys() != {"noted", "checksum"}:
+        raise ArtifactError("no note")
+    if given["checksum"] != _checksum(given["noted"]):
+        raise ArtifactError("checksum differs")
+    return given["noted"]
+
+
 def _keeping() -> ModuleType:
     """`tracejit.runtime.keeping`, which writes; reading does without it."""
     return load_module("tracejit.runtime.keeping")
@@ -211,7 +246,7 @@ def _keeping() -> ModuleType:
 def _user_folder() -> Path | None:
     """Where this system keeps what can be made again; None for a user without a home."""
     base = os.environ.get("XDG_CACHE_HOME")
-    if base and sys.platform != "darwin":
+    if base and os.path.isabs(base) and sys.platform != "darwin":  # others are to be ignored
         return Path(base) / "tracejit"
     home = Path(os.path.expanduser("~"))
     if not home.is_absolute():
@@ -237,4 +272,4 @@ def _warn(what: str, error: OSError) -> None:
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=4)
+    warn(message, RuntimeWarning)

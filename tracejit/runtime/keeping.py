@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from tracejit.backends.artifact import Artifact
@@ -15,6 +16,8 @@ from tracejit.runtime.executable import Executable, load
 
 _UNFINISHED = ".tmp"
 _ABANDONED_SECONDS = 3600.0
+_SKEW_SECONDS = 600.0
+"""So far the clocks of computers that share a folder may be apart."""
 
 
 def write(folder: Path, name: str, data: bytes) -> Path:
@@ -25,19 +28,21 @@ def write(folder: Path, name: str, data: bytes) -> Path:
         with open(descriptor, "wb") as file:
             file.write(data)
         os.replace(unfinished, path)
-    except OSError:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    finally:  # also where it is interrupted
+        with suppress(OSError):
+            os.unlink(unfinished)
     return path
 
 
 def evict(folder: Path, newest: Path, limit: int, suffixes: Collection[str]) -> None:
     """Remove what was used longest ago until the rest fits, and what crashes left behind.
 
-    Entries have one of the ``suffixes``. Raises `OSError`.
+    Entries have one of the ``suffixes``. Those of the future, by a clock that went wrong, go first:
+    they would never be old. Raises `OSError`.
     """
     entries = []
     total = 0
+    now = time.time()
     with os.scandir(folder) as found:
         for entry in found:
             try:
@@ -47,9 +52,10 @@ def evict(folder: Path, newest: Path, limit: int, suffixes: Collection[str]) -> 
             if entry.name.endswith(tuple(suffixes)):
                 total += status.st_size
                 if entry.name != newest.name:
-                    entries.append((status.st_mtime, status.st_size, entry.path))
+                    used = status.st_mtime if status.st_mtime < now + _SKEW_SECONDS else 0.0
+                    entries.append((used, status.st_size, entry.path))
             elif entry.name.endswith(_UNFINISHED):
-                if time.time() - status.st_mtime > _ABANDONED_SECONDS:
+                if abs(now - status.st_mtime) > _ABANDONED_SECONDS:
                     Path(entry.path).unlink(missing_ok=True)
     if total <= limit:
         return

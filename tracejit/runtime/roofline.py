@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import bisect
 import functools
-import json
-import os
-import tempfile
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,37 +59,20 @@ class Limits:
 @functools.cache
 def machine_limits() -> Limits:
     """This machine's limits, for as many threads as compiled code uses here."""
-    folder = DiskCache.default().folder
-    path = None if folder is None else folder / f"limits-{cache_key('limits')}.json"
-    if path is not None:
-        found = _read(path)
-        if found is not None:
-            return found
-    limits = _measured()
-    if path is not None:
-        _write(path, limits)
-    return limits
+    cache, key = DiskCache.default(), f"limits-{cache_key('limits')}"
+    found = _read(cache.recall(key))
+    if found is None:
+        found = _measured()
+        cache.remember(key, asdict(found))
+    return found
 
 
-def _read(path: Path) -> Limits | None:
+def _read(noted: Any) -> Limits | None:
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        sizes, bandwidths = tuple(given["sizes"]), tuple(map(float, given["bandwidths"]))
-        return Limits(float(given["flops32"]), float(given["flops64"]), sizes, bandwidths)
-    except (OSError, ValueError, KeyError, TypeError):  # missing, or not what `_write` wrote
+        sizes, bandwidths = tuple(noted["sizes"]), tuple(map(float, noted["bandwidths"]))
+        return Limits(float(noted["flops32"]), float(noted["flops64"]), sizes, bandwidths)
+    except (ValueError, KeyError, TypeError):  # missing, or not what was remembered
         return None
-
-
-def _write(path: Path, limits: Limits) -> None:
-    """Aside first, then into place; where that cannot be, every process measures anew."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, unfinished = tempfile.mkstemp(".tmp", dir=path.parent)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(asdict(limits), file)
-        os.replace(unfinished, path)
-    except OSError:
-        return
 
 
 def _measured() -> Limits:

@@ -5,7 +5,6 @@ jit(step, donate_argnums=(0, 1))        step's first two arguments are given awa
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from tracejit.graph import Instruction, Module
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TupleShape, part_of
+from tracejit.sources import warn
 from tracejit.traversal import called_computations, in_order, instructions
 
 _POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwise_unary"})
@@ -57,10 +57,9 @@ def donating(module: Module, donated: Sequence[int], describe: Callable[[int], s
             choose(number, list(left))
     if left:
         names = ", ".join(f"{describe(n)} ({parameters[n].shape})" for n in left)
-        warnings.warn(
+        warn(
             f"{module.name}: no result has the shape and element type of what was donated: {names}",
             UserWarning,
-            stacklevel=2,
         )
     aliases = tuple(
         OutputAlias((number,) if is_tuple else (), chosen[number], (), "may-alias")

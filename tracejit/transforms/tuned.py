@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.runtime.executable import Executable as Program
 from tracejit.shapes import Shape
+from tracejit.sources import warn
 from tracejit.transforms.compiler import Executable, compile_module, the_tuner
 
 SEED = 0
@@ -58,11 +58,10 @@ class Tune:
         if executable.tuning is not None:
             return executable
         if module.entry.has_effect:
-            warnings.warn(
+            warn(
                 f"jit of {self._title}: tune has no effect on a function with side effects, which "
                 "measuring it would repeat",
                 RuntimeWarning,
-                stacklevel=5,
             )
             return executable
         return the_tuner().tune(executable, module, target, self._seconds, arguments)
