@@ -13,7 +13,7 @@ import contextvars
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -130,8 +130,7 @@ class Mask:
         return select(self.pred, cotangent, full_like(cotangent, 0))
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """How one instruction's rule treats the mask of its cotangent."""
 
     keeps_dirty: bool

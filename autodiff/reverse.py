@@ -13,11 +13,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from tracejit.autodiff.dynamic import dynamic, fitted
 from tracejit.autodiff.masks import Mask, either, step
 from tracejit.autodiff.sums import Sum
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
+from tracejit.loading import load
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.layout import full
 from tracejit.rules import RuleTable
@@ -114,11 +114,12 @@ def _walked(
         if isinstance(cotangent, Instruction):
             if not is_differentiable(target):
                 return
-            if cotangent.shape != target.shape and dynamic(cotangent, target):
-                cotangent, mask = (
-                    fitted(mask.cleaned(cotangent) if mask else cotangent, target),
-                    None,
-                )
+            if cotangent.shape != target.shape:
+                sizes = load("tracejit.autodiff.dynamic")
+                if sizes.dynamic(cotangent, target):
+                    cleaned = mask.cleaned(cotangent) if mask else cotangent
+                    fitted: Instruction = sizes.fitted(cleaned, target)
+                    cotangent, mask = fitted, None
             assert cotangent.shape == target.shape, (
                 f"cotangent of {target} has shape {cotangent.shape}"
             )

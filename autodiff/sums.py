@@ -6,11 +6,16 @@ of these is gathered by itself, and all are put into one array in the end.
 
 from __future__ import annotations
 
-from tracejit.autodiff.places import Scatters, Updates
-from tracejit.autodiff.slices import Slices
-from tracejit.graph import Instruction
+from typing import Any
+
+from tracejit.graph import Instruction, Op
+from tracejit.loading import load
 from tracejit.ops.elementwise import add
-from tracejit.ops.layout import full
+from tracejit.ops.indexing import SCATTER
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, PAD, full
+
+_GATHERED = (PAD, DYNAMIC_UPDATE_SLICE, SCATTER)
+"""What such cotangents come as."""
 
 
 class Sum:
@@ -19,21 +24,34 @@ class Sum:
     def __init__(self, first: Instruction) -> None:
         self._shape = first.array_shape
         self._whole: Instruction | None = None
-        self._slices = Slices(self._shape)
-        self._updates = Updates(self._shape)
-        self._scatters = Scatters()
+        self._parts: dict[Op, Any] = {}
         self.add(first)
 
     def add(self, cotangent: Instruction) -> None:
         """Takes another one, of the same shape."""
-        parts = (self._slices, self._updates, self._scatters)
-        if self._shape.is_dynamic or not any(part.takes(cotangent) for part in parts):
-            self._whole = cotangent if self._whole is None else add(self._whole, cotangent)
+        if cotangent.op in _GATHERED and not self._shape.is_dynamic:
+            if self._part(cotangent.op).takes(cotangent):
+                return
+        self._whole = cotangent if self._whole is None else add(self._whole, cotangent)
 
     def total(self) -> Instruction:
         """The sum of all."""
-        whole = self._whole
-        for array in self._slices.arrays():
+        whole, slices = self._whole, self._parts.get(PAD)
+        for array in slices.arrays() if slices is not None else ():
             whole = array if whole is None else add(whole, array)
-        whole = self._scatters.onto(self._updates.onto(whole))
+        for op in (DYNAMIC_UPDATE_SLICE, SCATTER):
+            if op in self._parts:
+                whole = self._parts[op].onto(whole)
         return full(self._shape, 0) if whole is None else whole
+
+    def _part(self, op: Op) -> Any:
+        """What gathers cotangents of this kind."""
+        if op not in self._parts:
+            if op is PAD:
+                made = load("tracejit.autodiff.slices").Slices(self._shape)
+            elif op is SCATTER:
+                made = load("tracejit.autodiff.places").Scatters()
+            else:
+                made = load("tracejit.autodiff.places").Updates(self._shape)
+            self._parts[op] = made
+        return self._parts[op]

@@ -16,10 +16,9 @@ of steps is known, and all states fit into the budget, they are kept; see `count
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
+from tracejit.autodiff.budget import current_budget
 from tracejit.autodiff.leaves import assembled, flat, leaves, nested, wanted_leaves
 from tracejit.autodiff.reverse import (
     Cotangent,
@@ -46,26 +45,7 @@ from tracejit.ops.loops import loop
 from tracejit.shapes import ElementType
 from tracejit.traversal import substitute
 
-DEFAULT_BUDGET = 64 << 20
-"""Bytes that the kept states of one loop may take."""
-
 MOST_SLOTS = 256
-
-_budget: contextvars.ContextVar[int] = contextvars.ContextVar("budget", default=DEFAULT_BUDGET)
-
-
-@contextmanager
-def memory_budget(nbytes: int | None) -> Iterator[None]:
-    """Bytes that kept states may take in derivatives made inside; None leaves it as it is."""
-    if nbytes is None:
-        yield
-        return
-    token = _budget.set(nbytes)
-    try:
-        yield
-    finally:
-        _budget.reset(token)
-
 
 Values = Sequence[Instruction]
 Kept = Callable[[Sequence[Cotangent], int], Sequence[Cotangent] | None]
@@ -159,7 +139,7 @@ class _Reversed:
 
     def _slots(self) -> int:
         nbytes = sum(self.state[n].array_shape.nbytes for n in self.varying)
-        fitting = _budget.get() // (2 * max(nbytes, 1))
+        fitting = current_budget() // (2 * max(nbytes, 1))
         return max(2, min(fitting, MOST_SLOTS) // 2 * 2)
 
     def cotangent(self, cotangent: Nested, kept: Kept) -> Nested:
@@ -169,7 +149,7 @@ class _Reversed:
             return None
         carried = self._carried(active)
         found: Sequence[Cotangent] | None
-        found = carried.cotangents(arriving) if carried else kept(arriving, _budget.get())
+        found = carried.cotangents(arriving) if carried else kept(arriving, current_budget())
         if found is None:
             found = self._way_back(arriving, active)
         return nested(self.shape, iter(found))

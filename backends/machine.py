@@ -68,10 +68,10 @@ def second_cache(folder: Path = _CACHES) -> int:
     As Linux lists caches in ``folder``; 512 KiB where it does not, and on other systems.
     """
     sizes: dict[str, tuple[int, int]] = {}
-    for entry in sorted(folder.glob("index*")):
+    for entry in _listed_caches(folder):
         try:
             level, kind, size, sharing = (
-                (entry / name).read_text(encoding="ascii").strip()
+                (entry / name).read_text(encoding="utf-8").strip()
                 for name in ("level", "type", "size", "shared_cpu_map")
             )
         except OSError:
@@ -84,6 +84,13 @@ def second_cache(folder: Path = _CACHES) -> int:
     # The first cache is a core's own, whichever of its threads share it.
     cores = max(1, sizes["2"][1] // max(1, sizes["1"][1]))
     return min(max(sizes["2"][0] // cores, _LEAST), _MOST)
+
+
+def _listed_caches(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder / name for name in os.listdir(folder) if name.startswith("index"))
+    except OSError:
+        return []
 
 
 def thread_count() -> int:

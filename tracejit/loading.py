@@ -7,7 +7,6 @@ load("tracejit.scipy.special")
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import signal
 import sys
 import threading
@@ -46,9 +45,14 @@ def uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def exists(module: str) -> bool:
-    """Whether there is a module of this full name, whose package there is."""
-    return importlib.util.find_spec(module) is not None
+def load_if_any(module: str) -> ModuleType | None:
+    """A module by its full name, whose package there is; None if there is none."""
+    try:
+        return load(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:  # but of something that it imports
+            raise
+        return None
 
 
 def members_of(package: str, names: Mapping[str, str]) -> dict[str, str]:

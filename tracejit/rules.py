@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tracejit.graph import OPS, Op
-from tracejit.loading import exists, load
+from tracejit.loading import load_if_any
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
@@ -76,7 +76,5 @@ class RuleTable(Generic[Rule]):
         if family in self._families:
             return
         if self.package is not None:
-            module = f"{self.package}.{family}"
-            if exists(module):
-                load(module)
+            load_if_any(f"{self.package}.{family}")
         self._families.add(family)

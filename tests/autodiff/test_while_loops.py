@@ -9,7 +9,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.autodiff.while_loops import memory_budget
+from tracejit.autodiff.budget import memory_budget
 from tracejit.ops.control import WHILE
 from tracejit.traversal import in_order
 

@@ -72,6 +72,8 @@ def computation_names(
 
 def identifier(name: str) -> str:
     """``name`` with every character that HLO text does not allow in names replaced."""
+    if name.isascii() and name.isidentifier():
+        return name
     clean = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
     return clean if re.match(r"[A-Za-z_]", clean) else f"_{clean}"
 

@@ -15,8 +15,9 @@ NAMES = {
         "log1mexp log_sigmoid log_softmax logsumexp mish one_hot relu relu6 selu sigmoid silu "
         "soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize swish tanh"
     ),
+    "attention": "dot_product_attention",
     "layers": (
-        "avg_pool batch_norm batch_norm_inference conv dot_product_attention group_norm "
+        "avg_pool batch_norm batch_norm_inference conv group_norm "
         "instance_norm layer_norm max_pool min_pool rms_norm"
     ),
     "losses": (

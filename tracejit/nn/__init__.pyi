@@ -28,11 +28,11 @@ from tracejit.nn.activations import squareplus as squareplus
 from tracejit.nn.activations import standardize as standardize
 from tracejit.nn.activations import swish as swish
 from tracejit.nn.activations import tanh as tanh
+from tracejit.nn.attention import dot_product_attention as dot_product_attention
 from tracejit.nn.layers import avg_pool as avg_pool
 from tracejit.nn.layers import batch_norm as batch_norm
 from tracejit.nn.layers import batch_norm_inference as batch_norm_inference
 from tracejit.nn.layers import conv as conv
-from tracejit.nn.layers import dot_product_attention as dot_product_attention
 from tracejit.nn.layers import group_norm as group_norm
 from tracejit.nn.layers import instance_norm as instance_norm
 from tracejit.nn.layers import layer_norm as layer_norm

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.graph import Instruction
 from tracejit.numpy import arithmetic, comparison, exponential, selecting, trigonometric
 from tracejit.numpy.building import Axis, along, axes_of, fill, scaled, where
-from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.manipulation import as_array, floating
 from tracejit.numpy.reducing import combined, mask_of, with_axes
 from tracejit.ops import comparison as compare
 from tracejit.ops import elementwise, elementwise_unary
@@ -22,12 +22,6 @@ from tracejit.trace.public import public
 from tracejit.trace.stopping import stopped
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.trace.views import broadcast
-
-
-def floating(x: Any) -> Tracer:
-    """The array, integers as float64."""
-    array = as_array(x)
-    return array if array.element_type.is_inexact else array.astype(np.float64)
 
 
 @public

@@ -10,12 +10,9 @@ from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.lax.convolution import conv_general_dilated
 from tracejit.lax.reductions import batch_norm_inference as batch_norm_inference_op
 from tracejit.lax.reductions import batch_norm_training
-from tracejit.nn.activations import floating, softmax
 from tracejit.numpy import arithmetic
 from tracejit.numpy.building import Axis, axes_of, fill
-from tracejit.numpy.creation import tri
-from tracejit.numpy.manipulation import as_array
-from tracejit.numpy.selecting import where
+from tracejit.numpy.manipulation import as_array, floating
 from tracejit.ops.windows import Padding, reduce_window_by
 from tracejit.trace.public import public
 from tracejit.trace.tracer import Tracer, lift
@@ -186,32 +183,3 @@ def group_norm(
 def instance_norm(x: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5) -> Any:
     """N, spatial…, C normalised over space, each feature by itself."""
     return group_norm(x, as_array(x).shape[-1], scale, offset, epsilon)
-
-
-@public
-def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
-    *,
-    bias: Any = None,
-    scale: float | None = None,
-    is_causal: bool = False,
-) -> Any:
-    """softmax(query keyᵀ / √d + bias) value over ..., length, d.
-
-    A score is -inf where ``mask`` does not hold and, if ``is_causal``, where the key stands behind
-    the query.
-    """
-    q, k, v = as_array(query), as_array(key), as_array(value)
-    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    logits = (q @ k.swapaxes(-1, -2)) * factor
-    if bias is not None:
-        logits = logits + bias
-    if is_causal:
-        rows, columns = logits.shape[-2:]
-        logits = where(tri(rows, columns, dtype=bool), logits, -math.inf)
-    if mask is not None:
-        logits = where(mask, logits, -math.inf)
-    return softmax(logits) @ v

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from tracejit.errors import ShapeError
-from tracejit.nn.activations import floating, log_sigmoid, log_softmax
+from tracejit.nn.activations import log_sigmoid, log_softmax
 from tracejit.numpy import arithmetic, comparison, exponential, selecting
-from tracejit.numpy.manipulation import as_array
+from tracejit.numpy.manipulation import as_array, floating
 from tracejit.trace.public import public
 
 

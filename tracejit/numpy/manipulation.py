@@ -34,6 +34,12 @@ def as_array(value: Any) -> Tracer:
     return lift(operand(value).natural, False)
 
 
+def floating(x: Any) -> Tracer:
+    """The array, integers as float64."""
+    array = as_array(x)
+    return array if array.element_type.is_inexact else array.astype(np.float64)
+
+
 def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape given as one size or several, as a tuple."""
     if np.ndim(shape) == 0:

@@ -8,8 +8,25 @@ What no traced value decides runs as Python always runs it.
 
 from __future__ import annotations
 
-from tracejit.statements.conversion import autograph, called, keeps_to_itself
-from tracejit.statements.counted import REFUSALS
-from tracejit.statements.counting import counted_loops
+from typing import TYPE_CHECKING
+
+from tracejit.loading import members_of, on_first_use
+
+if TYPE_CHECKING:
+    from tracejit.statements.conversion import autograph, called, keeps_to_itself
+    from tracejit.statements.counted import REFUSALS
+    from tracejit.statements.counting import counted_loops
 
 __all__ = ["REFUSALS", "autograph", "called", "counted_loops", "keeps_to_itself"]
+
+__getattr__ = on_first_use(
+    __name__,
+    members=members_of(
+        __name__,
+        {
+            "conversion": "autograph called keeps_to_itself",
+            "counted": "REFUSALS",
+            "counting": "counted_loops",
+        },
+    ),
+)

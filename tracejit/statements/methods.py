@@ -13,9 +13,9 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from tracejit.loading import load
-from tracejit.statements.conversion import Known, rewritten
+from tracejit.statements.definitions import Known, rewritten
 from tracejit.statements.exits import runtime
-from tracejit.statements.rewriting import mangled
+from tracejit.statements.names import mangled
 from tracejit.trace.recording import copied, is_users
 from tracejit.trace.table import find
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+GENERATOR = (ast.Yield, ast.YieldFrom, ast.Await)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -108,3 +109,15 @@ def leaves_loop(statements: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
         elif not isinstance(node, SCOPES):
             stack.extend(ast.iter_child_nodes(node))
     return False
+
+
+def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether calling a function makes a generator or a coroutine."""
+    return isinstance(node, ast.AsyncFunctionDef) or contains(node.body, *GENERATOR)
+
+
+def mangled(attribute: str, owner: str | None) -> str:
+    """A private name (``__x``) as the methods of a class know it."""
+    if owner is None or not attribute.startswith("__") or attribute.endswith("__"):
+        return attribute
+    return f"_{owner.lstrip('_')}{attribute}"

@@ -14,11 +14,14 @@ from typing import TypeVar
 
 from tracejit.statements.exits import RUNTIME, Exits, later, name, none_of, runtime
 from tracejit.statements.names import (
+    GENERATOR,
     arguments_of,
     assigned,
     bound,
     contains,
     declared,
+    is_generator,
+    mangled,
     own_nodes,
     rebound,
 )
@@ -36,21 +39,9 @@ OPERATORS: dict[type[ast.cmpop], str] = {
     ast.In: "contains",
     ast.NotIn: "lacks",
 }
-GENERATOR = (ast.Yield, ast.YieldFrom, ast.Await)
 LEFT_ALONE = ("super", "locals", "globals", "vars", "dir", "breakpoint")
 N = TypeVar("N", ast.Expr, ast.Call)
 _NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
-
-
-def is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return isinstance(node, ast.AsyncFunctionDef) or contains(node.body, *GENERATOR)
-
-
-def mangled(attribute: str, owner: str | None) -> str:
-    """A private name (``__x``) as the methods of a class know it."""
-    if owner is None or not attribute.startswith("__") or attribute.endswith("__"):
-        return attribute
-    return f"_{owner.lstrip('_')}{attribute}"
 
 
 class Rewriter(ast.NodeTransformer):

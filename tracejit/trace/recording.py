@@ -18,7 +18,6 @@ import math
 import os
 import site
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.loading import load
-from tracejit.sources import is_internal, user_source
+from tracejit.sources import is_internal, user_source, warn
 from tracejit.trace.array_class import ArrayClass
 from tracejit.trace.context import running_traces
 from tracejit.trace.indexable import indexable
@@ -188,11 +187,10 @@ def _call_and_warn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> A
     place = (name, user_source())
     if place not in warned:
         warned.add(place)
-        warnings.warn(
+        warn(
             f"{name} is called while tracing: its value is frozen into the compiled function; "
             f"pass the value as an argument",
             FrozenValueWarning,
-            stacklevel=2,
         )
     return function(*args, **kwargs)
 
@@ -309,13 +307,20 @@ def _names_objects(function: FunctionType) -> bool:
 
 
 _USUAL = (np, np.ndarray, math, builtins, str, list, dict, set, tuple, complex, np.ufunc)
-_ALSO_USUAL = ("numpy.linalg", "numpy.fft", "cmath")
+_ALSO_USUAL = ("numpy.linalg", "cmath")
+_FOURIER = frozenset(
+    "fftn fft fft2 fftfreq fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft "
+    "rfft2 rfftfreq rfftn".split()
+)
+"""The names of `numpy.fft`, which nobody else may have imported."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_usual(name: str) -> bool:
     """Whether NumPy's modules, arrays, Python's containers or builtins call a thing so."""
     if any(name in vars(base) for kind in _USUAL for base in getattr(kind, "__mro__", (kind,))):
+        return True
+    if name in _FOURIER:
         return True
     return any(name in dir(load(module)) for module in ("numpy", *_ALSO_USUAL))
 

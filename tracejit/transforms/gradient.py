@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from tracejit import tree
+from tracejit.autodiff.budget import memory_budget as budget
 from tracejit.autodiff.masks import nan_safe as masked
 from tracejit.autodiff.reverse import pullback
-from tracejit.autodiff.while_loops import memory_budget as budget
 from tracejit.errors import ArgumentError, DerivativeError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import constant

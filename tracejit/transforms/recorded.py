@@ -7,8 +7,7 @@ afterwards results made of the run's instructions are evaluated, or put into the
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from tracejit.traversal import substitute
 Known = np.ndarray | Instruction
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(NamedTuple):
     """An array argument of the run: its parameter, and what it stood for.
 
     ``element`` is what the function saw of it: the parameter, or for an argument that is mapped
@@ -57,7 +55,6 @@ class Input:
         return self.parameter, self.abstract.is_weak, self.abstract.is_scalar
 
 
-@dataclass(frozen=True)
 class Run:
     """What a function returned for ``inputs``, by number of the leaf; ``trace`` has ended.
 
@@ -65,12 +62,20 @@ class Run:
     ``done`` what became of the run's side effects, so that they happen once.
     """
 
-    title: str
-    inputs: dict[int, Input]
-    owners: Sequence[int]
-    result: Any
-    trace: Trace
-    done: dict[Instruction, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        title: str,
+        inputs: dict[int, Input],
+        owners: Sequence[int],
+        result: Any,
+        trace: Trace,
+    ) -> None:
+        self.title = title
+        self.inputs = inputs
+        self.owners = owners
+        self.result = result
+        self.trace = trace
+        self.done: dict[Instruction, Any] = {}
 
     def finish(self, outputs: Sequence[Output]) -> list[Any]:
         """Values of the run: arrays, or values of the trace that is running now."""

@@ -122,10 +122,16 @@ class Parameters:
 
         ``positions`` are those of the positional arguments, which may have gaps.
         """
-        accessor = optree.treespec_accessors(structure)[leaf]
-        side, key = accessor.path[:2]
-        name = str(key) if side else self.name_of(positions[key])
-        return f"argument {accessor[2:].codify(name)} of {self.title}"
+        return f"argument {self.paths(structure, positions)[leaf]} of {self.title}"
+
+    def paths(self, structure: Structure, positions: Sequence[int]) -> list[str]:
+        """How each leaf is reached from the arguments: x['w'], y[0]."""
+        found = []
+        for accessor in optree.treespec_accessors(structure):
+            side, key = accessor.path[:2]
+            name = str(key) if side else self.name_of(positions[key])
+            found.append(accessor[2:].codify(name))
+        return found
 
 
 def title_of(function: Callable[..., Any]) -> str:
