@@ -20,7 +20,7 @@ from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.progress import reported
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
-from tracejit.targets import CALLBACK, kernel_texts
+from tracejit.targets import CALLBACK, calls_back, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
 from tracejit.transforms.compiled import CompiledProgram
@@ -64,11 +64,15 @@ def interpret(
 
 
 class Compiled(CompiledProgram):
-    """A compiled module; called with arrays it returns the array, or a tuple of them."""
+    """A compiled module; called with arrays it returns the array, or a tuple of them.
 
-    def __init__(self, module: Module, target: str, seed: int, donate: bool) -> None:
+    It is pickled as its graph, and compiled again, or found in the disk cache, where it is read.
+    """
+
+    def __init__(self, module: Module, target: str, stream: Stream, donate: bool) -> None:
         entry = module.entry
-        self._stream = _stream(seed)
+        self._stream = stream
+        self._donate = donate
         self._orders = [order_of(p.shape) for p in entry.parameters]
         wanted = [order_of(shape) for shape in entry.root.element_shapes]
         self._results = [
@@ -79,6 +83,15 @@ class Compiled(CompiledProgram):
         given = module if donate else replace(module, input_output_alias=())
         given = _kept_aliases(in_memory_order(given, self._orders, wanted))
         super().__init__(module, executable(given, target), target)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """The copy's random numbers go on where these are; `TypeError` where it calls back here."""
+        if calls_back(self.module):
+            raise TypeError(
+                f"{self.module.name} calls functions of this process and cannot be pickled; "
+                f"compile it in the process that is to run it"
+            )
+        return Compiled, (self.module, self._target, self._stream, self._donate)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results, new arrays. Raises `ArgumentError` for arguments of another shape or type.
@@ -138,7 +151,7 @@ def compile(
     Raises `AttributeValueError` for an unknown target, `CompilationError` for an op that cannot be
     compiled.
     """
-    return Compiled(_program("compile", module), target, seed, donate)
+    return Compiled(_program("compile", module), target, _stream(seed), donate)
 
 
 def _stream(seed: int) -> Stream:

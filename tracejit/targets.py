@@ -92,6 +92,16 @@ def hold(function: Function, title: str) -> Target:
     return target
 
 
+def calls_back(module: Module) -> bool:
+    """Whether a module calls functions that are known to this process alone."""
+    return any(
+        instruction.op is CUSTOM_CALL
+        and instruction.attributes["custom_call_target"].startswith(CALLBACK)
+        for computation in called_computations(module)
+        for instruction in instructions(computation)
+    )
+
+
 @overload
 def register_custom_call(
     name: str,

@@ -24,6 +24,10 @@ class Stream:
         self._counter = (seed & _MASK) << 64
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy goes on from where this one is."""
+        return _at, (self._counter,)
+
     def take(self, delta: int) -> tuple[int, int]:
         """The lower and the upper half of the counter, which then moves by ``delta``."""
         with self._lock:
@@ -39,6 +43,12 @@ class Stream:
             yield
         finally:
             _running.streams.pop()
+
+
+def _at(counter: int) -> Stream:
+    made = Stream(0)
+    made._counter = counter
+    return made
 
 
 class _Running(threading.local):

@@ -100,6 +100,12 @@ def page() -> str:
         "elements must be known while tracing, or `size=` (`length=` for `bincount`) fixes it:",
         "what is missing is `fill_value`.",
         "",
+        "Python's integers that do not fit raise, as NumPy's do (`int8 + 300`, `x[0] = 300`,",
+        "`np.full(3, 300, np.int8)`), while tracing; comparisons take them as they are. A Python",
+        "integer among the arguments is looked at by each call: `f(x, 300)` raises where `x + 300`",
+        "would. Numbers computed from it wrap around, as arrays do. `np.where`, `np.select`,",
+        "`np.pad` and `np.add.at`, in which NumPy wraps such integers silently, raise, too.",
+        "",
         f"Written by `python -m tests.numpy_api.table` for NumPy {VERSION}.",
     ]
     ours = tracejit.numpy

@@ -23,7 +23,7 @@ from tracejit.ops import comparison, elementwise, elementwise_unary, layout
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.concrete import dependence
-from tracejit.trace.convert import converted, operand, stretch
+from tracejit.trace.convert import as_instruction, assigned, converted, operand, stretch
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
@@ -46,8 +46,7 @@ def array(
     if copy is not True and isinstance(object, Tracer) and not object.is_scalar:
         if object.ndim >= ndmin and (dtype is None or object.dtype == np.dtype(dtype)):
             return asarray(object, order=order)
-    value = operand(object)
-    made = value.natural if dtype is None else value.to(element_type_of(dtype))
+    made = as_instruction(object) if dtype is None else assigned(object, element_type_of(dtype))
     dimensions = made.array_shape.dimensions
     missing = ndmin - len(dimensions)
     if missing > 0:
@@ -469,4 +468,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Writes ``src`` to ``dst``, where ``where`` holds."""
-    finish("copyto", operand(src).natural, dst, where, casting)
+    given = operand(src)
+    is_number = given.type is int and isinstance(dst, Tracer) and dst.element_type.is_integral
+    made = given.to(dst.element_type) if is_number else given.natural
+    finish("copyto", made, dst, where, casting)

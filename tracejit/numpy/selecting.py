@@ -26,7 +26,8 @@ from tracejit.ops import elementwise, layout
 from tracejit.ops.computations import highest, lowest
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.convert import broadcast_together, converted, operand
+from tracejit.trace.convert import assigned, broadcast_together, converted, operand
+from tracejit.trace.fitting import require_between
 from tracejit.trace.index_fancy import Diagonal
 from tracejit.trace.masked import Places
 from tracejit.trace.promotion import common_element_type
@@ -71,16 +72,33 @@ def clip(
     made = as_array(a)
     low, high = (None if limit is np._NoValue else limit for limit in (low, high))
     if made.element_type.is_integral:
-        # Python numbers that nothing is beyond may be beyond the array's range themselves.
-        if type(low) is int and low <= lowest(made.element_type):
-            low = None
-        if type(high) is int and high >= highest(made.element_type):
-            high = None
+        low, high = _low(low, made.element_type), _high(high, made.element_type)
     if low is not None:
         made = comparison.maximum(made, low)
     if high is not None:
         made = comparison.minimum(made, high)
     return finish("clip", made.instruction, out)
+
+
+def _low(limit: Any, element_type: ElementType) -> Any:
+    """A lower limit; a Python integer that nothing is below may be below all integers there are."""
+    if type(limit) is int:
+        return None if limit <= lowest(element_type) else limit
+    if limit is None or operand(limit).type is not int:
+        return limit
+    least = max(int(lowest(element_type)), -(2**63))
+    require_between(operand(limit).natural, -(2**63), int(highest(element_type)))
+    return comparison.maximum(limit, least).astype(element_type.dtype)
+
+
+def _high(limit: Any, element_type: ElementType) -> Any:
+    if type(limit) is int:
+        return None if limit >= highest(element_type) else limit
+    if limit is None or operand(limit).type is not int:
+        return limit
+    most = min(int(highest(element_type)), 2**63 - 1)
+    require_between(operand(limit).natural, int(lowest(element_type)), 2**63 - 1)
+    return comparison.minimum(limit, most).astype(element_type.dtype)
 
 
 @implements(np.select)
@@ -178,7 +196,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     _require_traced("put", a)
     places = _places("put", ravel(ind), a.size, mode)
     count = places.array_shape.size
-    values = ravel(v)
+    values = ravel(lift(assigned(v, a.element_type), False))
     if not values.size or not count:
         return
     repeated = take_places(values.instruction, np.arange(count) % values.size, 0)
@@ -189,9 +207,9 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Writes ``values``, repeated to the array's size, where the mask holds."""
     _require_traced("putmask", a)
-    given = ravel(values)
+    given = ravel(lift(assigned(values, a.element_type), False))
     repeated = take_places(given.instruction, np.arange(a.size) % given.size, 0)
-    a[...] = where(mask, lift(repeated, False).reshape(a.shape).astype(a.dtype), a)
+    a[...] = where(mask, lift(repeated, False).reshape(a.shape), a)
 
 
 @implements(np.place)
@@ -200,9 +218,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     _require_traced("place", arr)
     holds = converted(ravel(mask).instruction, ElementType.PRED)
     number = lift(converted(holds, ElementType.S64), False).cumsum() - 1
-    given = ravel(vals)
+    given = ravel(lift(assigned(vals, arr.element_type), False))
     chosen = given[number % given.size].reshape(arr.shape)
-    arr[...] = where(lift(holds, False).reshape(arr.shape), chosen.astype(arr.dtype), arr)
+    arr[...] = where(lift(holds, False).reshape(arr.shape), chosen, arr)
 
 
 def _require_traced(function: str, array: Any) -> None:

@@ -130,7 +130,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if sorter is not None:
         rows = rows[sorter]
     wanted = as_array(v)
-    common = result_dtype([rows.dtype, operand(v).type])
+    common = result_dtype([rows.dtype, wanted.dtype])
     rows, wanted = rows.astype(common), wanted.astype(common)
     if rows.element_type.is_complex:
         raise ElementTypeError("searchsorted: complex numbers cannot be sorted here")

@@ -192,7 +192,6 @@ class Ufunc:
         """The function of every element of ``a`` with every element of ``b``."""
         self._require_binary("outer")
         x, y = lift(operand(a).natural, False), lift(operand(b).natural, False)
-        x.is_weak, y.is_weak = operand(a).is_weak, operand(b).is_weak
         return self._record(x.reshape(x.shape + (1,) * y.ndim), y, **kwargs)
 
     def _at(self, a: Any, indices: Any, b: Any = NO_VALUE[1], /) -> None:

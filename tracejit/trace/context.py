@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.errors import ValueRangeError
 from tracejit.graph import Instruction, mark
 from tracejit.ops.base import Made, make_from
 from tracejit.ops.constants import parameter
 from tracejit.shapes import AnyShape
+from tracejit.sources import Source
 from tracejit.trace.remembered import Memory
 
 
@@ -39,6 +41,27 @@ class Argument:
     describe: Callable[[], str]
     value: np.ndarray | Instruction | None = None
     differentiated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a Python integer must lie between, itself included, for what is done on a line."""
+
+    least: int
+    most: int
+    source: Source | None = None
+
+    def allow(self, value: int) -> bool:
+        return self.least <= value <= self.most
+
+    def require(self, value: int, name: str) -> None:
+        """Raises `ValueRangeError` for a value that is beyond."""
+        if not self.allow(value):
+            raise ValueRangeError(
+                f"{name}: {value} does not fit where it is used, between {self.least} and "
+                f"{self.most}",
+                self.source,
+            )
 
 
 class LongTraceError(BaseException):
@@ -61,15 +84,17 @@ class Trace:
 
     ``eager`` says that every argument is known and that plain arrays count as arguments,
     ``record_numpy`` that functions called inside see recording namespaces. ``effects`` are the
-    instructions that happen for their side effects, whatever becomes of their values. ``limit``
-    holds for inner traces as well; recording that reaches ``end`` asks it. ``memory`` has what
-    earlier traces of the function made; inner traces make everything anew.
+    instructions that happen for their side effects, whatever becomes of their values. ``bounds``
+    are those of arguments that are Python's integers. ``limit`` holds for inner traces as well;
+    recording that reaches ``end`` asks it. ``memory`` has what earlier traces of the function made;
+    inner traces make everything anew.
     """
 
     __slots__ = (
         "_before",
         "alive",
         "arguments",
+        "bounds",
         "eager",
         "effects",
         "end",
@@ -98,6 +123,7 @@ class Trace:
         self.alive = False
         self.parent: Trace | None = None
         self.arguments: dict[Instruction, Argument] = {}
+        self.bounds: dict[Instruction, Bounds] = {}
         self.values: dict[Instruction, Any] = {}
         self.effects: list[Instruction] = []
         self.warned: set[object] = set()

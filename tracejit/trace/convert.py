@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -19,6 +20,7 @@ from tracejit.ops import comparison, elementwise_unary, layout
 from tracejit.ops.constants import constant
 from tracejit.ops.element_types import bitcast_convert_type, convert_element_type
 from tracejit.shapes import ElementType, element_type_of, shape_of
+from tracejit.trace import fitting
 from tracejit.trace.context import current_trace
 from tracejit.trace.counters import are_counted
 from tracejit.trace.exact import require_fits
@@ -44,8 +46,10 @@ class Operand(NamedTuple):
         Raises `ValueRangeError` for a Python integer that does not fit.
         """
         if isinstance(self.value, Instruction):
-            if self.is_weak and are_counted():
-                require_fits(self.value, element_type)
+            if self.is_weak:
+                fitting.require_fits(self.value, element_type)
+                if are_counted():
+                    require_fits(self.value, element_type)
             return converted(self.value, element_type)
         if isinstance(self.value, np.ndarray):
             return converted(_from_array(self.value), element_type)
@@ -81,6 +85,21 @@ def operand(value: Any) -> Operand:
         return Operand(made.array_shape.dtype, made, made.array_shape.dimensions)
     array = plain_array(value)
     return Operand(element_type_of(array.dtype).dtype, array, array.shape)
+
+
+def assigned(value: Any, element_type: ElementType) -> Instruction:
+    """A value as it is stored into an array of this element type.
+
+    Raises `ValueRangeError` for Python integers that do not fit, in lists, too.
+    """
+    if type(value) in (list, tuple) and element_type.is_integral:
+        if find_traced(value) is None:
+            with suppress(ValueError, TypeError):  # which `operand` explains
+                scalar(value, element_type)
+        else:
+            for part in value:
+                assigned(part, element_type)
+    return operand(value).to(element_type)
 
 
 def as_instruction(value: Any) -> Instruction:

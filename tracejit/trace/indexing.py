@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from tracejit.errors import ArgumentError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise, layout
@@ -12,7 +14,7 @@ from tracejit.ops.constants import PARAMETER
 from tracejit.ops.indexing import replace_computation
 from tracejit.shapes import ElementType
 from tracejit.trace.context import memory_now
-from tracejit.trace.convert import as_instruction, converted, operand, stretch
+from tracejit.trace.convert import as_instruction, assigned, converted, stretch
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
@@ -101,7 +103,9 @@ class Indexing(Traced):
         if isinstance(value, Indexing) and value.is_view(self, parsed):
             # x[i] += v writes through the view x[i], and then asks for x[i] = that view.
             return
-        update = operand(value).to(self.element_type)
+        if isinstance(value, np.integer) and not isinstance(parsed, FancyIndex):
+            value = int(value)  # as which NumPy stores it
+        update = assigned(value, self.element_type)
         if isinstance(parsed, FancyIndex):
             base = self.instruction
             update = stretch("assignment", update, parsed.result_dimensions(base))
@@ -130,7 +134,7 @@ class Indexing(Traced):
             return
         rank = unknown.mask.array_shape.rank
         before, after = place.shape[: unknown.axis], place.shape[unknown.axis + rank :]
-        update = operand(value).to(self.element_type)
+        update = assigned(value, self.element_type)
         # The mask's dimensions count as one, along which the value must not vary.
         update = stretch("assignment by an unknown mask", update, (*before, 1, *after))
         update = layout.reshape(update, (*before, *[1] * rank, *after))

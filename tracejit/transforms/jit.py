@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar, overload
 
-from tracejit.loading import load
 from tracejit.transforms.compiler import FAST_CPU
 from tracejit.transforms.jitted import JitFunction
 from tracejit.transforms.mutation import Mutated, MutatingFunction
@@ -173,8 +172,6 @@ def jit(
     def decorate(function: Callable[P, R]) -> Any:
         if mutates is None:
             return compiled(function)
-        if autograph:
-            function = load("tracejit.statements").autograph(function)
-        return MutatingFunction(function, mutates, compiled)
+        return MutatingFunction(function, mutates, compiled, autograph)
 
     return decorate if function is None else decorate(function)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from tracejit import tree
 from tracejit.errors import ArgumentError
 from tracejit.loading import load
 from tracejit.runtime.locks import ProcessLock
@@ -45,14 +44,14 @@ from tracejit.transforms.compiler import (
     compile_module,
     planned_bytes,
 )
-from tracejit.transforms.lowered import Lowered
 from tracejit.transforms.memory_order import in_memory_order
 from tracejit.transforms.shortcut import Shortcut
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
 from tracejit.transforms.staging import Staged, stage
-from tracejit.transforms.version import Call, Version
+from tracejit.transforms.version import Call, Version, taken_apart
 
 if TYPE_CHECKING:
+    from tracejit.transforms.lowered import Lowered
     from tracejit.transforms.tuned import Tune
 
 P = ParamSpec("P")
@@ -124,7 +123,7 @@ class JitFunction(Generic[P, R]):
         self._latest: Shortcut | None = None
         self._compilations: tuple[tuple[Compilation, Tier], ...] = ()
         self._count = 0
-        self._options = {
+        self.options = {
             "static_argnums": static_argnums,
             "static_argnames": static_argnames,
             "donate_argnums": donate_argnums,
@@ -154,21 +153,8 @@ class JitFunction(Generic[P, R]):
         return f"<jit of {self._title}>"
 
     def __reduce__(self) -> Any:
-        """Pickled by name, where the name leads to it, as functions are; else by what it wraps.
-
-        So is a script's or a notebook's for joblib, Dask and others that pickle by cloudpickle:
-        their processes do not have the script.
-        """
-        found: Any = sys.modules.get(self.__module__)
-        for name in self.__qualname__.split("."):
-            found = getattr(found, name, None)
-        by = str(sys._getframe(1).f_globals.get("__name__"))
-        is_elsewhere = self.__module__ == "__main__" and by.endswith("cloudpickle")
-        if found is self and not is_elsewhere:
-            return self.__qualname__
-        return functools.partial(load("tracejit.transforms.jit").jit, **self._options), (
-            self.__wrapped__,
-        )
+        """Pickled by name, where the name leads to it, as functions are; else by what it wraps."""
+        return load("tracejit.transforms.naming").reduced(self, sys._getframe(1), self.options)
 
     @property
     def is_checked(self) -> bool:
@@ -179,7 +165,7 @@ class JitFunction(Generic[P, R]):
         """Another function of the same arguments, jitted in the same way; none is given away."""
         own: dict[str, Any] = {"donate_argnums": None, "donate_argnames": None}
         own |= {"autograph": False, "tune": None}
-        return JitFunction(function, **(self._options | own))
+        return JitFunction(function, **(self.options | own))
 
     def cache_report(self) -> CacheReport:
         """How often the function was compiled, and what was new each time; print it."""
@@ -219,29 +205,17 @@ class JitFunction(Generic[P, R]):
         ]
         staged = self._stage(call, leaves)
         wanted = [abstract_of(leaf) for leaf in leaves]
-
-        def flatten(*args: Any, **kwargs: Any) -> list[np.ndarray]:
-            given = self._take_apart(args, kwargs)
-            if given.structure != call.structure:
-                raise ArgumentError(
-                    f"{self._title}: lowered for arguments {call.structure}, not {given.structure}"
-                )
-            arrays = []
-            for number, (leaf, abstract) in enumerate(zip(given.leaves, wanted, strict=True)):
-                describe = self._describe(given, number)
-                leaf = normalised(leaf, describe)
-                if abstract_of(leaf).shape != abstract.shape:
-                    raise ArgumentError(
-                        f"{describe()}: lowered for {abstract.shape}, not {abstract_of(leaf).shape}"
-                    )
-                arrays.append(np.asarray(leaf, abstract.shape.dtype))
-            return arrays
-
-        paths = self._paths(call)
-        if self._tune is None:
-            return Lowered(staged, self._target, self._check, flatten, paths)
-        arguments = load("tracejit.transforms.tuned").stand_ins(staged.module, leaves)
-        return Lowered(staged, self._target, False, flatten, paths, self._tune, arguments)
+        flatten = load("tracejit.transforms.conforming").Conforming(
+            self._parameters, self._static, call, wanted, staged.bounds
+        )
+        arguments: Sequence[np.ndarray] = ()
+        if self._tune is not None:
+            arguments = load("tracejit.transforms.tuned").stand_ins(staged.module, leaves)
+        check = self._check and self._tune is None
+        made: Lowered = load("tracejit.transforms.lowered").Lowered(
+            staged, self._target, check, flatten, self._paths(call), self._tune, arguments
+        )
+        return made
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         call = self._take_apart(args, kwargs)
@@ -288,18 +262,7 @@ class JitFunction(Generic[P, R]):
         self._versions[key] = version
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        numbers, names = self._static
-        if not numbers and not names:
-            leaves, structure = tree.flatten((args, kwargs))
-            return Call(leaves, structure, tuple(range(len(args))), {}, {})
-        positions = tuple(p for p in range(len(args)) if p not in numbers)
-        dynamic = tuple(args[p] for p in positions)
-        leaves, structure = tree.flatten(
-            (dynamic, {k: v for k, v in kwargs.items() if k not in names})
-        )
-        static_args = {p: args[p] for p in sorted(numbers) if p < len(args)}
-        static_kwargs = {k: kwargs[k] for k in sorted(kwargs) if k in names}
-        return Call(leaves, structure, positions, static_args, static_kwargs)
+        return taken_apart(args, kwargs, self._static)
 
     def _describe(self, call: Call, number: int) -> Callable[[], str]:
         return lambda: self._parameters.describe(call.structure, number, call.positions)
@@ -318,9 +281,7 @@ class JitFunction(Generic[P, R]):
         return described
 
     def _paths(self, call: Call) -> list[str]:
-        count = call.structure.num_leaves
-        names = (self._describe(call, number)() for number in range(count))
-        return [name.removeprefix("argument ").removesuffix(f" of {self._title}") for name in names]
+        return self._parameters.paths(call.structure, call.positions)
 
     def _static_name(self, which: int | str) -> str:
         name = self._parameters.name_of(which) if isinstance(which, int) else which

@@ -25,7 +25,10 @@ Flatten = Callable[..., list[np.ndarray]]
 
 
 class Compiled(CompiledProgram):
-    """A compiled function, for arguments like those it was lowered for."""
+    """A compiled function, for arguments like those it was lowered for.
+
+    It is pickled as its graph, and compiled again, or found in the disk cache, where it is read.
+    """
 
     def __init__(
         self,
@@ -34,12 +37,24 @@ class Compiled(CompiledProgram):
         flatten: Flatten,
         names: Sequence[str],
         target: str,
+        again: Callable[[], Compiled],
     ) -> None:
         super().__init__(staged.module, executable, target)
         self._staged = staged  # what it calls back lives as long as the graph
         self._finish = staged.finisher()
         self._flatten = flatten
         self._names = names
+        self._again = again
+
+    def __copy__(self) -> Compiled:
+        return self
+
+    def __deepcopy__(self, memory: dict[int, object]) -> Compiled:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Raises `TypeError` for a function that calls back into this process."""
+        return self._again, ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result. Raises `ArgumentError` for other shapes or types.
@@ -62,7 +77,10 @@ class Compiled(CompiledProgram):
 
 
 class Lowered(Counted):
-    """A traced function that is not compiled yet."""
+    """A traced function that is not compiled yet.
+
+    It can be pickled, unless it calls back into Python: then `pickle` raises `TypeError`.
+    """
 
     def __init__(
         self,
@@ -107,11 +125,42 @@ class Lowered(Counted):
         )
         return report
 
+    def __copy__(self) -> Lowered:
+        return self
+
+    def __deepcopy__(self, memory: dict[int, object]) -> Lowered:
+        return self
+
     def compile(self) -> Compiled:
         """The compiled function, tuned if `jit` was told to."""
         if self._tune is None:
-            executable = compile_module(self.module, self._target, self._check)
-        else:
-            untuned = self._tune.compiled(self.module, self._target)
-            executable = self._tune.improved(untuned, self.module, self._target, self._arguments)
-        return Compiled(self._staged, executable, self._flatten, self._names, self._target)
+            return self._compiled_again()
+        untuned = self._tune.compiled(self.module, self._target)
+        return self._compiled(
+            self._tune.improved(untuned, self.module, self._target, self._arguments)
+        )
+
+    def _compiled_again(self) -> Compiled:
+        """The compiled function, as well tuned as it was before, if it was."""
+        if self._tune is not None:
+            return self._compiled(self._tune.compiled(self.module, self._target))
+        return self._compiled(compile_module(self.module, self._target, self._check))
+
+    def _compiled(self, executable: Executable) -> Compiled:
+        lowered = self._without_arguments()
+        return Compiled(
+            self._staged,
+            executable,
+            self._flatten,
+            self._names,
+            self._target,
+            lowered._compiled_again,
+        )
+
+    def _without_arguments(self) -> Lowered:
+        """Itself, without what tuning measures on."""
+        if self._tune is None:
+            return self
+        return Lowered(
+            self._staged, self._target, self._check, self._flatten, self._names, self._tune
+        )

@@ -7,6 +7,7 @@ arrays, or they are written back there.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.errors import ArgumentError, ReadOnlyError
+from tracejit.loading import load
 from tracejit.trace.context import current_trace
 from tracejit.trace.recording import recording
 from tracejit.trace.table import find_traced
@@ -29,9 +31,13 @@ class MutatingFunction:
     """A jitted function whose writes to the arguments ``mutates`` reach the caller's arrays.
 
     ``mutates`` are positions and names. ``jit`` makes the jitted function of one that returns
-    (result, new values). The arguments that are written to must be trees of writable NumPy
-    arrays: `ReadOnlyError` otherwise.
+    (result, new values). With ``autograph`` the function is rewritten. The arguments that are
+    written to must be trees of writable NumPy arrays: `ReadOnlyError` otherwise.
     """
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Function
 
     def __init__(
         self,
@@ -40,8 +46,12 @@ class MutatingFunction:
         jit: Callable[
             [Function, Callable[[], Function | None], tuple[Collection[int], Collection[str]]], Any
         ],
+        autograph: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
+        self._mutates, self._autograph = mutates, autograph
+        if autograph:
+            function = load("tracejit.statements").autograph(function)
         self._function = function
         self._title = title_of(function)
         given = (mutates,) if isinstance(mutates, int | str) else tuple(mutates)
@@ -69,6 +79,13 @@ class MutatingFunction:
 
     def __repr__(self) -> str:
         return f"<jit of {self._title}, which mutates {', '.join(sorted(self._names))}>"
+
+    def __reduce__(self) -> Any:
+        """As a jitted function that mutates nothing."""
+        options = {"mutates": self._mutates, "autograph": self._autograph}
+        return load("tracejit.transforms.naming").reduced(
+            self, sys._getframe(1), self._jitted.options | options
+        )
 
     def _mutated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments that may be written to."""

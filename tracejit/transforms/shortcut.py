@@ -6,12 +6,13 @@ they are not of the kind it was made for: then the long way has to look at them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.runtime.dispatch import flattener
+from tracejit.trace.context import Bounds
 from tracejit.transforms.staging import Finish
 from tracejit.tree import Structure
 
@@ -27,13 +28,15 @@ def shortcut_for(
     static_args: dict[int, Any],
     scalars: Sequence[Scalar],
     orders: Sequence[tuple[int, tuple[int, ...]]],
+    bounds: Mapping[int, Bounds],
     finish: Finish,
 ) -> Shortcut | None:
     """The shortcut for one compiled version.
 
     ``structure`` is that of (dynamic arguments, keyword arguments), ``orders`` has the leaves that
-    are transposed before they are passed, ``finish`` makes the result of the program's. There is no
-    shortcut for versions with keyword arguments.
+    are transposed before they are passed, ``bounds`` the integers that must be within some,
+    ``finish`` makes the result of the program's. There is no shortcut for versions with keyword
+    arguments.
     """
     positional, keywords = structure.children()
     if keywords.num_leaves or keywords.num_children:
@@ -42,7 +45,7 @@ def shortcut_for(
         if all(child.is_leaf() for child in positional.children()):
             return _of_plain_arrays(run, positional.num_children, finish)
         return _of_trees(run, positional, finish)
-    return _of_anything(run, positional, static_args, scalars, orders, finish)
+    return _of_anything(run, positional, static_args, scalars, orders, bounds, finish)
 
 
 def _of_plain_arrays(run: Run, count: int, finish: Finish) -> Shortcut:
@@ -77,8 +80,10 @@ def _of_anything(
     static_args: dict[int, Any],
     scalars: Sequence[Scalar],
     orders: Sequence[tuple[int, tuple[int, ...]]],
+    bounds: Mapping[int, Bounds],
     finish: Finish,
 ) -> Shortcut:
+    limits = [(place, bound.least, bound.most) for place, bound in bounds.items()]
     flatten = flattener(positional)
     static = tuple(static_args.items())
     count = positional.num_children + len(static)
@@ -101,6 +106,9 @@ def _of_anything(
             try:
                 leaves[place] = np.asarray(leaves[place], dtype)
             except OverflowError:
+                return None
+        for place, least, most in limits:
+            if not least <= leaves[place] <= most:
                 return None
         for place, order in orders:
             leaf = leaves[place]

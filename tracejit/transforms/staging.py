@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ import numpy as np
 from tracejit import tree
 from tracejit.errors import ArgumentError
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.constants import tuple_
+from tracejit.ops.constants import elements_of, tuple_
+from tracejit.targets import calls_back
 from tracejit.trace.body import Abstract
-from tracejit.trace.context import Limit, Trace
+from tracejit.trace.context import Bounds, Limit, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
@@ -46,11 +47,29 @@ class Output:
 
 @dataclass(frozen=True)
 class Staged:
-    """A traced function: a module of flat arrays, and the tree that its results make."""
+    """A traced function: a module of flat arrays, and the tree that its results make.
+
+    ``bounds`` are those of the arguments, by number, that are Python's integers and must be within.
+    """
 
     module: Module
     outputs: tuple[Output, ...]
     structure: Structure
+    bounds: Mapping[int, Bounds] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled with the module's text; what it calls back into is known to this process alone.
+
+        Raises `TypeError` for a module that does.
+        """
+        if calls_back(self.module):
+            raise TypeError(
+                f"{self.module.name} calls functions of this process (pure_callback, "
+                f"debug.callback …) and cannot be pickled; pickle the Python function, and compile "
+                f"it in the process that is to run it"
+            )
+        kinds = [(output.is_weak, output.is_scalar) for output in self.outputs]
+        return _staged_again, (self.module, kinds, self.structure, self.bounds)
 
     @property
     def paths(self) -> list[str]:
@@ -67,6 +86,18 @@ class Staged:
             return operator.itemgetter(0)
         only = self.outputs[0]
         return (lambda values: values[0].item()) if only.is_weak else lambda values: values[0][()]
+
+
+def _staged_again(
+    module: Module,
+    kinds: Sequence[tuple[bool, bool]],
+    structure: Structure,
+    bounds: Mapping[int, Bounds],
+) -> Staged:
+    """What `Staged.__reduce__` has taken apart."""
+    results = elements_of(module.entry.root)
+    outputs = [Output(result, *kind) for result, kind in zip(results, kinds, strict=True)]
+    return Staged(module, tuple(outputs), structure, bounds)
 
 
 def _assembled(
@@ -135,4 +166,6 @@ def stage(
     root = results[0] if len(results) == 1 else tuple_(results)
     effects = unreached(root, trace.effects)
     entry = Computation(title, tuple(trace.arguments), root, effects)
-    return Staged(Module(title, entry), outputs, structure)
+    numbers = {parameter: number for number, parameter in enumerate(trace.arguments)}
+    bounds = {numbers[parameter]: known for parameter, known in trace.bounds.items()}
+    return Staged(Module(title, entry), outputs, structure, bounds)

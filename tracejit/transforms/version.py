@@ -34,6 +34,24 @@ class Call(NamedTuple):
         return tuple(args[p] for p in sorted(args)), {**kwargs, **self.static_kwargs}
 
 
+Static = tuple[Collection[int], Collection[str]]
+"""The positions and the names of static arguments."""
+
+
+def taken_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Static) -> Call:
+    """A call with these arguments."""
+    numbers, names = static
+    if not numbers and not names:
+        leaves, structure = tree.flatten((args, kwargs))
+        return Call(leaves, structure, tuple(range(len(args))), {}, {})
+    positions = tuple(p for p in range(len(args)) if p not in numbers)
+    dynamic = tuple(args[p] for p in positions)
+    leaves, structure = tree.flatten((dynamic, {k: v for k, v in kwargs.items() if k not in names}))
+    static_args = {p: args[p] for p in sorted(numbers) if p < len(args)}
+    static_kwargs = {k: kwargs[k] for k in sorted(kwargs) if k in names}
+    return Call(leaves, structure, positions, static_args, static_kwargs)
+
+
 class Version:
     """A function compiled for one kind of arguments.
 
@@ -87,6 +105,7 @@ class Version:
                 self._static_args,
                 self._numbers,
                 self._orders,
+                self._staged.bounds,
                 self._finish,
             )
         self.tier.answered_by = "machine code"
@@ -124,6 +143,8 @@ class Version:
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
         """The leaves as the program takes them, in place of what they were."""
+        for place, bounds in self._staged.bounds.items():
+            bounds.require(leaves[place], self._describe(place))
         for place, _, dtype in self._numbers:
             try:
                 leaves[place] = np.asarray(leaves[place], dtype)
