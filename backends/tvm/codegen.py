@@ -25,10 +25,12 @@ from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.strided import strided
 from tracejit.backends.tvm.tir import (
     IMPORT,
+    VECTORIZED,
     AllocBuffer,
     BufferStore,
     DeclBuffer,
     Expr,
+    For,
     IfThenElse,
     Stmt,
     importing,
@@ -96,10 +98,13 @@ def contents(body: Stmt) -> Contents:
 
     def store(node: Any) -> None:
         ranks.add(len(node.indices))
-        texts.add(False)
 
     def attribute(node: Any) -> None:
         texts.add(node.attr_key == IMPORT)
+
+    def over(node: Any) -> None:
+        if int(node.kind) == int(VECTORIZED):
+            texts.add(False)
 
     def load(node: Any) -> None:
         ranks.add(len(node.indices))
@@ -138,6 +143,7 @@ def contents(body: Stmt) -> Contents:
             (tvm.ir.Call, call),
             (IfThenElse, branch),
             (tirx.AttrStmt, attribute),
+            (For, over),
             (_DIVISIONS, division),
             (_CHOICES, choice),
         ],

@@ -536,7 +536,11 @@ def test_what_is_text_is_emitted_without_passes_over_it() -> None:
     body = procedure.called([pointer])
     held = contents(body)
     assert held.is_text
-    assert not contents(seq(body, store(buffer("y", (1,), "float32"), 0, 1.0))).is_text
+    y = buffer("y", (8,), "float32")
+    vectors = loop(8, lambda lane: store(y, lane, const(1, "float32")), VECTORIZED)
+    assert contents(seq(body, store(y, 0, const(1, "float32")))).is_text
+    assert not contents(seq(body, vectors)).is_text
+    assert not contents(vectors).is_text
 
     def module(quick: bool) -> Any:
         return compile_kernels([c_function("k", [pointer], body)], host_target(), held, quick)

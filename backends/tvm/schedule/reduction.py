@@ -11,18 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from tvm import sym
+from tvm.ir import TensorLoad
+
 from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
-from tracejit.backends.tvm.reducers import identities
+from tracejit.backends.tvm.mathematics.kinds import KINDS
+from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
+from tracejit.backends.tvm.schedule.row_code import RowCode, row_code
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range, Reducer, Sweep
 from tracejit.backends.tvm.scope import Value
-from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq, tirx
+from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, importing, loop, seq, tirx
 from tracejit.graph import Instruction
+from tracejit.ops.computations import identity_value
+from tracejit.ops.elementwise import MAX, MIN
 
+# Registers whose numbers memory holds as they are.
+_AS_THEY_ARE = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64"})
 # A reduction of at least this many elements to few results is cut into parts that run in parallel.
 PARTS_FROM = 1 << 15
 PARTS = 8
@@ -294,15 +304,58 @@ class _Reduction(Sweep):
         ranges = [Range(a, self.number(0), self.number(a.extent)) for a in self.reduced_axes]
 
         def row() -> list[Stmt]:
-            total = Accumulators(self.reducer.element_types, 1)
-            return [
-                *total.allocations,
-                *self.scalar(lambda e, at: total.write(e, at, self.initial(e))),
-                *self.row(axis, ranges, total, i32(0)),
-                *self.finished(total),
-            ]
+            return self._combined_row(axis, ranges, self.initial, self.finish)
 
         return nest(counts, row, parallel=self.parallel(), dtype=self.dtype)
+
+    def _combined_row(
+        self,
+        axis: Axis,
+        ranges: Sequence[Range],
+        start: Callable[[Emitter], list[Value]],
+        use: Callable[[Emitter, list[Value]], list[Stmt]],
+    ) -> list[Stmt]:
+        """``use`` of what all in ``ranges`` make, combined with ``start``."""
+        text = self._row_in_text(ranges[0]) if len(ranges) == 1 else None
+        if text is not None:
+            code, first = text
+
+            def called(emitter: Emitter, at: Expr) -> list[Stmt]:
+                made = code.called(tirx.address_of(first), ranges[0].extent, *start(emitter))
+                return use(emitter, [made])
+
+            return [importing(code.text, seq(*self.scalar(called)))]
+        total = Accumulators(self.reducer.element_types, 1)
+        return [
+            *total.allocations,
+            *self.scalar(lambda e, at: total.write(e, at, start(e))),
+            *self.row(axis, ranges, total, i32(0)),
+            *self.scalar(lambda e, at: use(e, total.read(e, at))),
+        ]
+
+    def _row_in_text(self, what: Range) -> tuple[RowCode, TensorLoad] | None:
+        """Code for neighbours in memory, just as they are, and the first; None for others."""
+        op, kind, axis = monoid(self.reducer.combine), KINDS[self.register()], what.axis
+        lanes = self.lanes(axis.extent)
+        if op is None or kind.name not in _AS_THEY_ARE or lanes == 1:
+            return None
+        if kind.is_float and op in (MAX, MIN) and self.extreme is None:
+            return None
+        places = []
+        for offset in (0, 1):
+            self.positions[axis.last] = what.begin + self.number(offset)
+            emitter = self.emitter()
+            (element,) = self.elements(emitter)
+            if emitter.statements or not isinstance(element, TensorLoad):
+                return None
+            places.append(element)
+        first, second = places
+        if not sym.Analyzer().can_prove_equal(second.indices[0], first.indices[0] + 1):
+            return None
+        start = np.asarray(identity_value(op.function, self.reducer.element_types[0])).item()
+        count = int(what.extent) if isinstance(what.extent, tirx.IntImm) else None
+        group = self.group(axis.extent, lanes)
+        return row_code(op, kind, start, lanes, group, count), first
 
     def _row_parts(self, axis: Axis, counts: list[Count]) -> Stmt:
         """Each part of the first reduced axis into an accumulator of its own; then the parts."""
@@ -312,13 +365,12 @@ class _Reduction(Sweep):
 
         def fill(number: Expr) -> list[Stmt]:
             at = number * self.number(results) + slot[0]
-            total = Accumulators(self.reducer.element_types, 1)
-            return [
-                *total.allocations,
-                *self.scalar(lambda e, lane: total.write(e, lane, self.identity())),
-                *self.row(axis, self._part(self.reduced_axes, number), total, i32(0)),
-                *self.scalar(lambda e, lane: partial.write(e, at, total.read(e, lane))),
-            ]
+            return self._combined_row(
+                axis,
+                self._part(self.reduced_axes, number),
+                lambda emitter: self.identity(),
+                lambda emitter, values: partial.write(emitter, at, values),
+            )
 
         def gather() -> list[Stmt]:
             total = Accumulators(self.reducer.element_types, 1)

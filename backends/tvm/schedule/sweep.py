@@ -149,7 +149,7 @@ class Sweep(ABC):
     ) -> list[Value]:
         """Two partial results made one, to be written and not used otherwise."""
         if self.extreme is not None:
-            return [mathematics.higher_rank(left[0], right[0], self._register())]
+            return [mathematics.higher_rank(left[0], right[0], self.register())]
         return self._applied(self.reducer.combine, emitter, [*left, *right], once=True)
 
     def joined(self, emitter: Emitter, values: Sequence[Value], once: bool = True) -> list[Value]:
@@ -361,7 +361,7 @@ class Sweep(ABC):
         many = math.prod(self.reducer.reduced) >= RANKED
         return op if many and self.frame.machine.vector_bytes >= least else None
 
-    def _register(self) -> str:
+    def register(self) -> str:
         return register_dtype(held(self.reducer.element_types[0]))
 
     def _ranked(self, values: Sequence[Value]) -> list[Value]:
@@ -370,7 +370,7 @@ class Sweep(ABC):
         rank = mathematics.rank_for_maximum
         if self.extreme is MIN:
             rank = mathematics.rank_for_minimum
-        return [rank(value, self._register()) for value in values]
+        return [rank(value, self.register()) for value in values]
 
     def _unranked(self, values: Sequence[Value]) -> list[Value]:
         if self.extreme is None:
@@ -378,7 +378,7 @@ class Sweep(ABC):
         value_of = mathematics.maximum_of_rank
         if self.extreme is MIN:
             value_of = mathematics.minimum_of_rank
-        return [value_of(rank, self._register()) for rank in values]
+        return [value_of(rank, self.register()) for rank in values]
 
     def over(self, ranges: Sequence[Range], body: Callable[[], list[Stmt]]) -> Stmt:
         if not ranges:
