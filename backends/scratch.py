@@ -20,10 +20,14 @@ ROOM_BYTES = 64 << 20
 """Far more than the object files of one program take."""
 
 _MEMORY = Path("/dev/shm")
+_NAMES = ("TMPDIR", "TEMP", "TMP")
 
 
 def roomy_folders() -> Iterator[Path]:
-    """Where files of 64 MiB in all can be written: the system's temporary folder, then memory."""
+    """Where files of 64 MiB in all can be written: memory, then the system's temporary folder.
+
+    A folder that the user names comes first. Memory has the files in an eighth of the time.
+    """
     if _longest_file() < ROOM_BYTES:
         return
     for folder in _candidates():
@@ -32,11 +36,15 @@ def roomy_folders() -> Iterator[Path]:
 
 
 def _candidates() -> Iterator[Path]:
+    is_named = any(os.environ.get(name) for name in _NAMES)
+    if not is_named:
+        yield _MEMORY
     try:
         yield Path(tempfile.gettempdir())
     except FileNotFoundError:  # none can be written to
         pass
-    yield _MEMORY
+    if is_named:
+        yield _MEMORY
 
 
 def _room(folder: Path) -> float:
