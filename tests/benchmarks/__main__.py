@@ -16,6 +16,7 @@ from tests.benchmarks import machine, picture, session, tables
 from tests.benchmarks.case import ENGINES, Case
 from tests.benchmarks.records import Report
 from tests.benchmarks.session import Settings
+from tests.options import count, seconds, threads
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,9 +24,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("cases", nargs="*", help="names or patterns, 'matmul*' say; default: all")
     made.add_argument("--list", action="store_true", help="print the names of the cases and stop")
     made.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
-    made.add_argument("--threads", type=int, default=2, help="of each engine; default: 2")
-    made.add_argument("--rounds", type=int, default=3, help="turns of each engine; default: 3")
-    made.add_argument("--seconds", type=float, default=0.3, help="of a turn; default: 0.3")
+    made.add_argument("--threads", type=threads, default=2, help="of each engine; default: 2")
+    made.add_argument("--rounds", type=count, default=3, help="turns of each engine; default: 3")
+    made.add_argument("--seconds", type=seconds, default=0.3, help="of a turn; default: 0.3")
     made.add_argument("--tiny", action="store_true", help="tiny inputs, to see that all works")
     made.add_argument("--output", type=Path, default=Path("out"), help="folder; default: out")
     made.add_argument("--table", default=Settings.table, help="module whose CASES are measured")
@@ -54,20 +55,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seconds=options.seconds,
         tiny=options.tiny,
     )
-    if options.list:
-        print(*[case.name for case in settings.cases()], sep="\n")
-        return 0
     try:
         chosen = choose(settings.cases(), options.cases)
-    except ValueError as error:
+    except (ValueError, ImportError, AttributeError) as error:
         parser().error(str(error))
+    if options.list:
+        print(*[case.name for case in chosen], sep="\n")
+        return 0
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser().error(f"--output: {error}")
     inputs = {"inputs": "tiny, not as the names say"} if settings.tiny else {}
     report = Report(machine.describe(settings.threads) | inputs)
     session.run(settings, chosen, report, progress)
     if not report.versions:
         parser().error("; ".join(["none of these engines can be used", *report.errors()]))
 
-    options.output.mkdir(parents=True, exist_ok=True)
     text = json.dumps(report.as_dict(), indent=1)
     (options.output / "benchmarks.json").write_text(text, encoding="utf-8")
     picture.draw(report, options.output / "benchmarks.png")

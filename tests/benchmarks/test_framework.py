@@ -252,3 +252,23 @@ def test_tuned_and_untuned_side_by_side(
     assert len(lines) == 3
     assert lines[0] == "| | untuned | tuned | ratio | what changed |"
     assert lines[2].startswith("| softmax, 1024x1024 | ")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--threads", "0"], "not a number of at least 1"),
+        (["--threads", "100000"], "processors may be used"),
+        (["--rounds", "two"], "not a number of at least 1"),
+        (["--seconds", "-1"], "not a positive number of seconds"),
+        (["--table", "nonsense"], "No module named 'nonsense'"),
+        (["--table", "json"], "CASES"),
+        (["--output", __file__], "--output"),
+    ],
+)
+def test_options_that_cannot_be_meant(
+    options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command.main(options)
+    assert says in capsys.readouterr().err

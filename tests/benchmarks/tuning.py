@@ -28,6 +28,7 @@ from tests.benchmarks.cases import CASES
 from tests.benchmarks.compare import difference
 from tests.benchmarks.tables import seconds
 from tests.benchmarks.tree import leaves
+from tests.options import seconds as positive
 from tracejit.runtime.stopwatch import Stopwatch, Times
 
 PATTERNS = ("matmul*", "conv 3x3*", "softmax*", "training step, perceptron")
@@ -45,8 +46,8 @@ class Row:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser("python -m tests.benchmarks.tuning", description=__doc__)
     made.add_argument("cases", nargs="*", default=PATTERNS, help="names or patterns")
-    made.add_argument("--tune", type=float, default=10.0, help="seconds to tune a case for")
-    made.add_argument("--seconds", type=float, default=2.0, help="seconds to compare both for")
+    made.add_argument("--tune", type=positive, default=10.0, help="seconds to tune a case for")
+    made.add_argument("--seconds", type=positive, default=2.0, help="seconds to compare both for")
     made.add_argument("--tiny", action="store_true", help="tiny inputs, to see that all works")
     return made
 

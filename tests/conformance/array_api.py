@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.options import checkout, count
+
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "tests.conformance.array_api_namespace"
 SETTINGS = "tests.conformance.array_api_settings"
@@ -59,9 +61,11 @@ def reason_of(name: str) -> str | None:
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.array_api")
-    parser.add_argument("path", type=Path, help="a checkout of data-apis/array-api-tests")
+    parser.add_argument(
+        "path", type=checkout("array_api_tests"), help="a checkout of data-apis/array-api-tests"
+    )
     parser.add_argument("files", nargs="*", help="some of the suite's test files; all by default")
-    parser.add_argument("--max-examples", type=int, default=5, help="of hypothesis, for each test")
+    parser.add_argument("--max-examples", type=count, default=5, help="of each test")
     parser.add_argument("-k", default="", help="pytest's expression of which tests to run")
     parser.add_argument("--verbose", action="store_true", help="show what pytest prints")
     return parser.parse_args()

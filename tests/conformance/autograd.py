@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.conformance.array_api import ROOT, outcomes
+from tests.options import checkout
 
 _SLOPE = "the slope of |x| at 0 is 1, as JAX's"
 _ORDER = "complex numbers have no order in XLA"
@@ -48,7 +49,7 @@ NOT_APPLICABLE: dict[str, str] = {
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.autograd")
-    parser.add_argument("path", type=Path, help="a checkout of HIPS/autograd")
+    parser.add_argument("path", type=checkout("tests"), help="a checkout of HIPS/autograd")
     parser.add_argument("files", nargs="*", help="some of the suite's test files; all by default")
     parser.add_argument("-k", default="", help="pytest's expression of which tests to run")
     parser.add_argument("--verbose", action="store_true", help="show what pytest prints")

@@ -23,6 +23,7 @@ from pathlib import Path
 from jax.errors import JaxRuntimeError
 from jaxlib import _hlo
 
+from tests.options import existing
 from tracejit.equality import same_graph
 from tracejit.errors import HloParseError, UnsupportedError, VerificationError
 from tracejit.hlo import parse, to_text
@@ -84,7 +85,7 @@ def _ask_xla(text: str, answer: Connection) -> None:
 def main() -> None:
     """Prints the counts; the exit code says whether something was refused."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.hlo")
-    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH")
+    parser.add_argument("paths", type=existing, nargs="+", metavar="PATH")
     parser.add_argument("--judge", action="store_true", help="ask XLA to read what is refused")
     parser.add_argument("--verbose", action="store_true", help="print every module refused")
     given = parser.parse_args()

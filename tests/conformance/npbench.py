@@ -22,11 +22,11 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import geometric_mean
 
 from tests.conformance.contestants import Contestant, Finding, race
 from tests.conformance.npbench_program import ENGINES
+from tests.options import checkout, count, seconds, threads
 
 TURNS = 8
 TRIFLE_SECONDS = 20e-6
@@ -36,22 +36,27 @@ TRIFLE_SECONDS = 20e-6
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.npbench")
-    parser.add_argument("path", type=Path, help="a checkout of spcl/npbench")
+    parser.add_argument("path", type=checkout("bench_info"), help="a checkout of spcl/npbench")
     parser.add_argument("--preset", default="S", help="sizes: small, S, M, L or paper")
     parser.add_argument("--only", nargs="+", default=[], help="names of programs")
     parser.add_argument(
-        "--limit", type=float, default=120, help="seconds that the first call may take"
+        "--limit", type=seconds, default=120, help="seconds that the first call may take"
     )
-    parser.add_argument("--seconds", type=float, default=1.0, help="for timing one function")
-    threads = len(os.sched_getaffinity(0))
-    parser.add_argument("--threads", type=int, default=threads, help="of each engine")
+    parser.add_argument("--seconds", type=seconds, default=1.0, help="for timing one function")
+    most = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=threads, default=most, help="of each engine")
     parser.add_argument(
         "--least", action="store_true", help="the least of the times, for a busy machine"
     )
     peers = [engine for engine in ENGINES if engine not in ("tracejit", "numpy")]
-    parser.add_argument("--jobs", type=int, default=1, help="programs at a time; times get worse")
+    parser.add_argument("--jobs", type=count, default=1, help="programs at a time; times get worse")
     parser.add_argument("--peers", nargs="*", default=[], choices=peers, help="to time as well")
-    return parser.parse_args(given)
+    made = parser.parse_args(given)
+    made.names = sorted(file.stem for file in (made.path / "bench_info").glob("*.json"))
+    unknown = sorted({*made.only} - {*made.names})
+    if unknown or not made.names:
+        parser.error(f"no programs called {', '.join(unknown)}" if unknown else "no programs")
+    return made
 
 
 def milliseconds(seconds: float) -> str:
@@ -89,8 +94,7 @@ def summary(peer: str, times: dict[str, tuple[float, float]]) -> list[str]:
 def main(given: Sequence[str] | None = None) -> int:
     """Runs the programs and prints the table; 0 if all of them are equal."""
     options = arguments(given)
-    names = sorted(file.stem for file in (options.path / "bench_info").glob("*.json"))
-    names = [name for name in names if not options.only or name in options.only]
+    names = [name for name in options.names if not options.only or name in options.only]
     peers = ["numpy", *options.peers]
     columns = ["ours", *peers, "first call", *(f"first {peer}" for peer in options.peers)]
     print(f"{'program':26} {'outcome':9}" + "".join(f"{c:>12}" for c in columns) + "  (ms)")

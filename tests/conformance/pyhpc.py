@@ -15,11 +15,11 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from tests.conformance.contestants import Contestant, Finding, race
 from tests.conformance.npbench import TURNS, milliseconds, summary
 from tests.conformance.pyhpc_program import FILES, PROGRAMS
+from tests.options import checkout, count, seconds, threads
 
 OURS = ("tracejit", "as jax")
 
@@ -27,12 +27,14 @@ OURS = ("tracejit", "as jax")
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.pyhpc")
-    parser.add_argument("path", type=Path, help="a checkout of dionhaefner/pyhpc-benchmarks")
-    parser.add_argument("--size", type=int, nargs="+", default=[65536], help="elements")
-    parser.add_argument("--limit", type=float, default=300, help="seconds that a process may take")
-    parser.add_argument("--seconds", type=float, default=1.0, help="for timing one function")
-    threads = len(os.sched_getaffinity(0))
-    parser.add_argument("--threads", type=int, default=threads, help="of each engine")
+    parser.add_argument(
+        "path", type=checkout("benchmarks"), help="a checkout of dionhaefner/pyhpc-benchmarks"
+    )
+    parser.add_argument("--size", type=count, nargs="+", default=[65536], help="elements")
+    parser.add_argument("--limit", type=seconds, default=300, help="seconds of a process")
+    parser.add_argument("--seconds", type=seconds, default=1.0, help="for timing one function")
+    most = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=threads, default=most, help="of each engine")
     parser.add_argument(
         "--least", action="store_true", help="the least of the times, for a busy machine"
     )

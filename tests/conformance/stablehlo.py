@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from tests.conformance.stablehlo_checks import Checked, Unusable, checked_module, differing
 from tests.conformance.stablehlo_modules import Source, modules
 from tests.judge import run_xla
+from tests.options import existing
 from tracejit import api
 from tracejit.errors import TracejitError
 
@@ -34,7 +34,7 @@ Outcome = tuple[str, str]
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.stablehlo")
-    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH")
+    parser.add_argument("paths", type=existing, nargs="+", metavar="PATH")
     parser.add_argument(
         "--compile-one-in",
         type=int,

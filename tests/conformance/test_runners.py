@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,3 +167,23 @@ def test_pyhpc(
     printed = capsys.readouterr().out
     assert "tracejit: refused" in printed
     assert "as jax:" not in printed
+
+
+@pytest.mark.parametrize("arguments", [npbench.arguments, pyhpc.arguments, autograd.arguments])
+def test_a_path_that_is_no_checkout(
+    arguments: Callable[[list[str]], Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, says in ((tmp_path, "is no checkout"), (tmp_path / "missing", "there is no")):
+        with pytest.raises(SystemExit, match="2"):
+            arguments([str(path)])
+        assert says in capsys.readouterr().err
+
+
+def test_a_program_that_npbench_has_not_got(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench_info").mkdir()
+    (tmp_path / "bench_info" / "gemm.json").touch()
+    with pytest.raises(SystemExit, match="2"):
+        npbench.arguments([str(tmp_path), "--only", "gemm", "gem"])
+    assert "no programs called gem" in capsys.readouterr().err
