@@ -11,7 +11,7 @@ so that no order of elements takes more than some log n + bits passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.mathematics.kinds import KINDS
@@ -105,6 +105,27 @@ class SortCode(Procedure):
         self.jump(top)
         self.start(done)
 
+    def carried(
+        self,
+        begin: Sequence[str],
+        condition: Callable[..., str],
+        body: Callable[..., Sequence[str]],
+    ) -> list[str]:
+        """Numbers that ``body`` makes of themselves while the i1 of ``condition`` of them holds."""
+        top, inside, done = self.fresh("while", "inside", "done")
+        before = self.block
+        self.jump(top)
+        self.start(top)
+        places, numbers = self.reserve(len(begin)), self.fresh(*["%p"] * len(begin))
+        self.act(f"br i1 {condition(*numbers)}, label %{inside}, label %{done}")
+        self.start(inside)
+        following = body(*numbers)
+        for place, number, first, then in zip(places, numbers, begin, following, strict=True):
+            self.fill(place, number, f"phi i64 [ {first}, %{before} ], [ {then}, %{self.block} ]")
+        self.jump(top)
+        self.start(done)
+        return numbers
+
     def either(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
         first, second, done = self.fresh("then", "else", "done")
         self.act(f"br i1 {condition}, label %{first}, label %{second}")
@@ -120,12 +141,15 @@ class SortCode(Procedure):
         """The address of an element."""
         return self.address(memory, self.product(number, self.bytes))
 
-    def count(self, mask: Value) -> str:
-        """How many lanes a mask holds."""
+    def bits_of(self, mask: Value) -> str:
+        """A mask as an i64."""
         word = f"i{self.lanes}"
         bits = self.made(f"bitcast {mask.typed} to {word}")
-        count = self.made(f"call {word} @llvm.ctpop.{word}({word} {bits})")
-        return self.made(f"zext {word} {count} to i64")
+        return self.made(f"zext {word} {bits} to i64")
+
+    def count(self, mask: Value) -> str:
+        """How many lanes a mask holds."""
+        return self.made(f"call i64 @llvm.ctpop.i64(i64 {self.bits_of(mask)})")
 
     def below(self, count: str, first: int = 0) -> Value:
         """The lanes whose number, counted from ``first`` on, is below ``count``."""

@@ -69,7 +69,8 @@ class Steps(SortCode):
             )
             if enter:
                 if special:
-                    self.note(self.is_special(value), special)
+                    bits = self.bits_of(self.is_special(value))
+                    self.write(special, self.made(f"or i64 {self.read(special)}, {bits}"))
                 value = self.key(value)
                 if mask is not None:
                     rest = self.literal(self.kind, self.greatest)
@@ -116,13 +117,6 @@ class Steps(SortCode):
         if max(lanes) < self.lanes:
             return self.permuted(a, index)
         return self.call(self.kind, f"x86.avx512.{_JOINED[self.kind.bits]}", a, index, b)
-
-    def note(self, mask: Value, special: str) -> None:
-        """Remembers whether a lane of the mask was ever set."""
-        word = f"i{self.lanes}"
-        bits = self.made(f"bitcast {mask.typed} to {word}")
-        wide = self.made(f"zext {word} {bits} to i64")
-        self.write(special, self.made(f"or i64 {self.read(special)}, {wide}"))
 
     def loaded_key(self, address: str, enter: bool) -> Value:
         value = self.get(self.kind, address)
@@ -176,50 +170,48 @@ class Steps(SortCode):
         Of what has not been read yet there is as much as places are free between the two, so that
         a whole vector may be stored while one is left to read.
         """
-        place, low, high = self.variable("0"), self.variable("0"), self.variable(count)
+        width = str(self.lanes)
 
-        def keys(value: Value) -> Value:
-            if enter and special:
-                self.note(self.is_special(value), special)
-            return self.key(value) if enter else value
+        def keys(value: Value, seen: str) -> tuple[Value, str]:
+            if special:
+                seen = self.made(f"or i64 {seen}, {self.bits_of(self.is_special(value))}")
+            return (self.key(value) if enter else value), seen
 
-        def vector(first: str) -> None:
-            value = keys(self.get(self.kind, self.at(source, first)))
+        def vector(place: str, low: str, high: str, seen: str) -> list[str]:
+            value, seen = keys(self.get(self.kind, self.at(source, place)), seen)
             before = value <= pivot
             number = self.count(before)
-            begin, end = self.read(low), self.read(high)
-            self.put(self.packed(value, before), self.at(target, begin))
+            self.put(self.packed(value, before), self.at(target, low))
             after = self.turned(self.packed(value, ~before), number)
-            self.put(after, self.at(target, self.sum(end, str(-self.lanes))))
-            self.write(low, self.sum(begin, number))
-            self.write(high, self.difference(end, self.difference(str(self.lanes), number)))
+            self.put(after, self.at(target, self.difference(high, width)))
+            low = self.sum(low, number)
+            # As many places are free as numbers are left.
+            high = self.difference(self.sum(high, number), width)
+            return [self.sum(place, width), low, high, seen]
 
-        def rest() -> None:
-            first = self.read(place)
-            mask = self.below(self.difference(count, first))
+        def rest(place: str, low: str, high: str, seen: str) -> list[str]:
+            mask = self.below(self.difference(count, place))
             # Zero bits are no special number, and lanes without an element go nowhere.
-            value = keys(self.get_some(self.at(source, first), mask, 0))
+            value, seen = keys(self.get_some(self.at(source, place), mask, 0), seen)
             before = (value <= pivot) & mask
             after = ~before & mask
             number, left = self.count(before), self.count(after)
-            begin, end = self.read(low), self.difference(self.read(high), left)
-            self.put_some(self.packed(value, before), self.at(target, begin), self.below(number))
-            self.put_some(self.packed(value, after), self.at(target, end), self.below(left))
-            self.write(low, self.sum(begin, number))
-            self.write(high, end)
-            self.write(place, self.sum(first, str(self.lanes)))
+            high = self.difference(high, left)
+            self.put_some(self.packed(value, before), self.at(target, low), self.below(number))
+            self.put_some(self.packed(value, after), self.at(target, high), self.below(left))
+            return [self.sum(place, width), self.sum(low, number), high, seen]
 
         # Whole vectors may be stored at both ends while two of them are free.
         most = self.difference(count, str(2 * self.lanes))
-
-        def body() -> None:
-            first = self.read(place)
-            vector(first)
-            self.write(place, self.sum(first, str(self.lanes)))
-
-        self.repeat(lambda: self.holds("sle", self.read(place), most), body)
-        self.repeat(lambda: self.holds("slt", self.read(place), count), rest)
-        return self.read(low)
+        begin = self.carried(
+            ["0", "0", count, "0"], lambda place, *_: self.holds("sle", place, most), vector
+        )
+        _, low, _, seen = self.carried(
+            begin, lambda place, *_: self.holds("slt", place, count), rest
+        )
+        if special:
+            self.write(special, seen)
+        return low
 
     def extremes(self, source: str, count: str) -> tuple[str, str]:
         """The least key and the greatest, of at least one vector."""
