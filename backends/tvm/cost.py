@@ -20,6 +20,10 @@ AMPLIFIED_COST = 8
 EPILOGUE_COST = 6
 # The same for how large its expression grows, in which rounding is written out.
 EPILOGUE_SIZE = 32
+# What a cumulative op walks along is computed on its way if it costs at most this: for a vector of
+# columns, for a number of a row.
+COLUMNS_COST = 16
+ROWS_COST = 1
 # A kernel of more ops takes longer to compile than several that have as many.
 SIZE_LIMIT = 400
 # How deeply ops are written inside each other: as deeply, the writer recurses.

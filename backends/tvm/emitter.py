@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -81,17 +82,8 @@ class Emitter:
 
     def anew(self) -> Emitter:
         """An emitter at other positions, whose statements and allocations join this one's."""
-        made = Emitter(
-            self.inputs,
-            self.positions,
-            lanes=self.lanes,
-            lane=self.lane,
-            uses=self.uses,
-            index_dtype=self.index_dtype,
-            holding=self.holding,
-            along=self.along,
-        )
-        made.statements, made.allocations = self.statements, self.allocations
+        made = copy.copy(self)
+        made.given, made._memo = {}, {}
         return made
 
     # Indices and addresses

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Sequence
 
 from tracejit.backends.tvm.cost import (
     AMPLIFIED_COST,
+    COLUMNS_COST,
     EPILOGUE_COST,
     EPILOGUE_SIZE,
     NESTED,
+    ROWS_COST,
     SHARED_COST,
     SIZE_LIMIT,
     cost_of,
@@ -26,10 +28,18 @@ from tracejit.backends.tvm.early_reads import early_reads
 from tracejit.backends.tvm.fused import Kernel, Plan, gathered, is_given, is_heart
 from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES, INDEX_VECTOR
 from tracejit.backends.tvm.library import is_library_call
-from tracejit.backends.tvm.merging import are_scalars, merged, size_limit
+from tracejit.backends.tvm.merging import (
+    MOST_BESIDE,
+    are_scalars,
+    merged,
+    one_pass,
+    size_limit,
+)
 from tracejit.backends.tvm.own_places import reads_elsewhere
 from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.reshapes import stripped
+from tracejit.backends.tvm.rows import LEAST_COLUMNS
+from tracejit.backends.tvm.schedule.running import CUT_FROM
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
@@ -41,7 +51,7 @@ from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, PAD, RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
-from tracejit.ops.windows import SELECT_AND_SCATTER
+from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order
 
@@ -52,7 +62,7 @@ SMALL_UPDATE = 4
 # How many instructions are asked whether one needs another, and which of how many writers do.
 NEAR = 256
 FEW_WRITERS = 4
-EPILOGUE_HEARTS = frozenset({REDUCE, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})
+EPILOGUE_HEARTS = frozenset({REDUCE, REDUCE_WINDOW, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})
 
 
 def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> Plan:
@@ -81,7 +91,7 @@ class _Fusion:
         self.chain: dict[Instruction, int] = {}
         self.cost = self._accumulated()
         self.homes: dict[Instruction, frozenset[Instruction]] = {}
-        self.hearts: dict[Instruction, Instruction] = {}
+        self.hearts: dict[Instruction, list[Instruction]] = {}
 
     def _accumulated(self) -> dict[Instruction, int]:
         """The cost per element of computing each instruction from what has memory.
@@ -186,6 +196,8 @@ class _Fusion:
             return not self._fit_together(user)
         if user.op is SCATTER and _is_scattered(user, operand):
             return cost > SHARED_COST
+        if user.op is REDUCE_WINDOW and _computes_on_its_way(user, cost):
+            return cost == 0 and not _is_view(operand)
         is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
         if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
             return self._grows_long(operand)
@@ -262,15 +274,22 @@ class _Fusion:
         return instruction in self.memory or is_heart(instruction)
 
     def _joins_epilogue(self, instruction: Instruction, homes: set[Instruction]) -> bool:
-        """Whether a heart can stay in registers: one kernel, only pointwise ops to its result."""
+        """Whether a heart can stay in registers: one kernel, only pointwise ops to its result.
+
+        Several can that are combined in one pass; what only pointwise ops come after is not needed
+        by another.
+        """
         if len(homes) != 1 or not isinstance(instruction.shape, Shape):
             return False
         (home,) = homes
-        if home in self.hearts or is_heart(home) or instruction.op not in EPILOGUE_HEARTS:
+        if is_heart(home) or instruction.op not in EPILOGUE_HEARTS:
+            return False
+        others = self.hearts.get(home, [])
+        if len(others) == MOST_BESIDE or not all(one_pass(instruction, o) for o in others):
             return False
         if not self._pure_path(instruction, home):
             return False
-        self.hearts[home] = instruction
+        self.hearts[home] = [instruction, *others]
         return True
 
     def _pure_path(self, instruction: Instruction, home: Instruction) -> bool:
@@ -289,6 +308,11 @@ class _Fusion:
                 stack.extend(self.users[user])
         if instruction.op is REDUCE:
             return True
+        if instruction.op is REDUCE_WINDOW and _running(instruction) is None:
+            return True
+        if instruction.op is REDUCE_WINDOW:
+            before = self.cost[instruction.operands[0]]
+            return _computes_on_its_way(instruction, before + sum(map(cost_of, seen)))
         # Contractions compute their epilogue as one expression, anew for every use of a value.
         size = math.prod(map(growth, seen))
         return sum(map(cost_of, seen)) <= EPILOGUE_COST and size <= EPILOGUE_SIZE
@@ -303,9 +327,10 @@ class _Fusion:
             if is_heart(instruction):
                 kernels.append(Kernel([instruction], instruction))
             else:
-                heart = self.hearts.get(instruction)
+                hearts = self.hearts.get(instruction, [])
+                heart, beside = next(iter(hearts), None), tuple(hearts[1:])
                 size, chains = self.size[instruction], {instruction: self.chain[instruction]}
-                kernels.append(Kernel([instruction], heart, size, chains))
+                kernels.append(Kernel([instruction], heart, beside, size, chains))
         return kernels
 
 
@@ -339,6 +364,30 @@ def _reads_starts_once(gather: Instruction) -> bool:
     attributes = gather.attributes
     is_single = len(attributes["start_index_map"]) == 1 or gather.operands[1].op is INDEX_VECTOR
     return is_single and math.prod(attributes["slice_sizes"]) == 1
+
+
+def _running(window: Instruction) -> int | None:
+    """The dimension along which a ReduceWindow of one array is cumulative, if it is."""
+    sizes = window.operands[0].array_shape.dimensions
+    is_single = isinstance(window.shape, Shape)
+    return running_axis(window.attributes["window"], sizes) if is_single else None
+
+
+def _computes_on_its_way(window: Instruction, cost: int) -> bool:
+    """Whether a cumulative ReduceWindow computes what costs so much as it comes to an element.
+
+    It comes to each once. Vectors of columns lose nothing by it, numbers of a row little, if they
+    are made of one array; the parts of a long row would wait for each other longer.
+    """
+    sizes = window.operands[0].array_shape.dimensions
+    axis = _running(window)
+    if axis is None:
+        return False
+    columns = next((size for size in reversed(sizes[axis + 1 :]) if size > 1), 1)
+    if columns >= LEAST_COLUMNS:
+        return cost <= COLUMNS_COST
+    arrays = {o for o in window.operands[0].operands if o.op is not BROADCAST_IN_DIM}
+    return cost <= ROWS_COST and sizes[axis] < CUT_FROM and len(arrays) <= 1
 
 
 def _is_scattered(scatter: Instruction, operand: Instruction) -> bool:

@@ -24,14 +24,21 @@ class Kernel:
 
     ``results`` get memory and share ``dimensions``. ``heart`` is the one instruction that needs a
     schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the heart
-    is not itself a result, the results are its epilogue. ``size`` counts a pointwise kernel's ops,
-    ``chains`` those before each result that wait for each other.
+    is not itself a result, the results are its epilogue. ``beside`` are further Reduces, over the
+    same dimensions of equal shapes, that are combined in the same pass. ``size`` counts a pointwise
+    kernel's ops, ``chains`` those before each result that wait for each other.
     """
 
     results: list[Instruction]
     heart: Instruction | None = None
+    beside: tuple[Instruction, ...] = ()
     size: int = 0
     chains: dict[Instruction, int] = field(default_factory=dict)
+
+    @property
+    def hearts(self) -> tuple[Instruction, ...]:
+        """The heart and what is beside it, if there is one."""
+        return () if self.heart is None else (self.heart, *self.beside)
 
     @property
     def dimensions(self) -> tuple[int, ...]:

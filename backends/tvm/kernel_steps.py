@@ -86,6 +86,7 @@ class KernelSteps:
         results: Sequence[Instruction],
         shared: Mapping[Instruction, int],
         choices: Choices = MODEL,
+        beside: Sequence[Instruction] = (),
     ) -> Frame:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
@@ -103,6 +104,7 @@ class KernelSteps:
             in_place,
             shared,
             choices,
+            beside,
         )
 
     def _text(
@@ -128,7 +130,7 @@ class KernelSteps:
         shared = {
             self._places.shared[r]: n for n, r in enumerate(results) if r in self._places.shared
         }
-        frame = self._frame(ordered, results, shared, choices)
+        frame = self._frame(ordered, results, shared, choices, fused.beside)
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)

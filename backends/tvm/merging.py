@@ -1,4 +1,4 @@
-"""Pointwise kernels over one space, joined: what both read is read once.
+"""Kernels over one space, joined: what both read is read once.
 
 merged(kernels, memory)
 """
@@ -19,16 +19,22 @@ from tracejit.backends.tvm.fused import (
 )
 from tracejit.graph import Instruction
 from tracejit.ops.layout import RESHAPE
+from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 
 MERGE_LIMIT = 32
+# How many Reduces are combined in one pass, whose results so far stay in registers.
+MOST_BESIDE = 6
 # Scalars stay in registers.
 SCALAR_MERGE_LIMIT = 32
 SCALAR_SIZE_LIMIT = 500
 
 
 def merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
-    """Pointwise kernels over one space joined, where no kernel between depends on the first."""
+    """Kernels over one space joined, where no kernel between depends on the first.
+
+    They are pointwise, or Reduces.
+    """
     merged: list[Kernel] = []
     for kernel in kernels:
         found = _with_host(kernel, merged, memory)
@@ -44,23 +50,50 @@ def _with_host(
     kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]
 ) -> tuple[int, Kernel] | None:
     """Which of the kernels before it can make a kernel's results, and what that is then."""
-    if kernel.heart is not None:
+    if kernel.heart is not None and kernel.heart.op is not REDUCE:
         return None
     needed = inputs_of(kernel, memory)
     for place in reversed(range(len(earlier))):
         other = earlier[place]
         if (
-            other.heart is None
+            kernel.heart is other.heart is None
             and other.dimensions == kernel.dimensions
             and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
         ):
             joined = _joined(other, kernel, memory)
             if joined and reads_at_own_element(kernel, set(other.results), memory):
                 return place, joined
-        depends = any(result in needed for result in other.results)
-        if depends or any(tuple_of(i) in other.results for i in needed):
+        if any(tuple_of(i) in other.results for i in needed):
             return None
+        if _read_alike(other, kernel, needed, memory):
+            results = [*other.results, *kernel.results]
+            return place, Kernel(results, other.heart, (*other.beside, *kernel.hearts))
     return None
+
+
+def one_pass(reduction: Instruction, other: Instruction) -> bool:
+    """Whether two instructions are Reduces that can be combined in one pass.
+
+    They combine elements at the same places. Nothing is known of whether one needs the other.
+    """
+    return (
+        reduction.op is other.op is REDUCE
+        and reduction.operands[0].array_shape.dimensions == other.operands[0].array_shape.dimensions
+        and reduction.attributes["dimensions"] == other.attributes["dimensions"]
+    )
+
+
+def _read_alike(
+    host: Kernel, kernel: Kernel, needed: set[Instruction], memory: set[Instruction]
+) -> bool:
+    """Whether Reduces that do not need each other read as much in one pass as each alone."""
+    if host.heart is None or kernel.heart is None or not one_pass(host.heart, kernel.heart):
+        return False
+    if len(host.hearts) + len(kernel.hearts) > MOST_BESIDE:
+        return False
+    size = kernel.heart.operands[0].array_shape.size
+    both = needed & inputs_of(host, memory)
+    return any(isinstance(i.shape, Shape) and i.shape.size >= size for i in both)
 
 
 def _joined(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> Kernel | None:
@@ -70,11 +103,11 @@ def _joined(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> Kernel | 
         return None
     results = [*host.results, *kernel.results]
     if not kernel.dimensions:  # scalars wait for each other anyway
-        return Kernel(results, None, size)
+        return Kernel(results, size=size)
     chains = _joint_chains(host, kernel, memory)
     if max(chains.values()) > longest_chain(size):
         return None
-    return Kernel(results, None, size, host.chains | chains)
+    return Kernel(results, size=size, chains=host.chains | chains)
 
 
 def _joint_chains(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> dict[Instruction, int]:

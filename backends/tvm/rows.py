@@ -8,7 +8,7 @@ reads the others' results at its own row only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.accesses import Accesses
@@ -24,6 +24,12 @@ from tracejit.shapes import Shape
 LEAST_ROWS = 4
 SMALL_WORK = 1 << 13
 MOST_PHASES = 12
+# Bytes of local arrays that a kernel may have for its row; beyond, they go to memory.
+LOCAL_BYTES = 128 << 10
+# Rows that are columns of memory are computed side by side. Longer ones do not stay in cache, where
+# enough of a line lies together; fewer are not worth it.
+LONGEST_COLUMN = 1 << 11
+LEAST_COLUMNS = 16
 
 
 @dataclass
@@ -44,6 +50,17 @@ class Rows:
     @property
     def inner_sizes(self) -> tuple[int, ...]:
         return tuple(self.dimensions[d] for d in self.inner)
+
+    @property
+    def length(self) -> int:
+        """How many elements a row has."""
+        return math.prod(self.inner_sizes)
+
+    @property
+    def are_columns(self) -> bool:
+        """Whether neighbours in memory belong to different rows."""
+        wide = [d for d, size in enumerate(self.dimensions) if size > 1]
+        return bool(wide) and wide[-1] in self.outer
 
     def spaces(self) -> tuple[Space, Space]:
         """Loop variables for the rows, and for the elements of a row."""
@@ -77,21 +94,30 @@ class Rows:
 def rows_of(kernel: Kernel) -> Rows | None:
     """The rows that a kernel with a Reduce for its heart works on; None for any other."""
     heart = kernel.heart
-    if heart is None or heart.op is not REDUCE or not isinstance(heart.shape, Shape):
+    if heart is None or heart.op is not REDUCE:
         return None
     dimensions = heart.operands[0].array_shape.dimensions
     reduced = heart.attributes["dimensions"]
-    if monoid(heart.attributes["to_apply"]) is None or list(reduced) != sorted(reduced):
+    if not all(map(_is_simple, kernel.hearts)) or list(reduced) != sorted(reduced):
         return None
     outer = tuple(d for d in range(len(dimensions)) if d not in reduced)
     rows = Rows(dimensions, outer)
-    wide = [d for d, size in enumerate(dimensions) if size > 1]
-    # Neighbours in memory must belong to one row, and rows must be told from whole arrays.
-    if not wide or wide[-1] in outer or rows.is_whole(rows.row_sizes) is not False:
-        return None
-    count = math.prod(rows.row_sizes)
     size = heart.operands[0].array_shape.size
-    return rows if size and (count >= LEAST_ROWS or size <= SMALL_WORK) else None
+    # Rows must be told from whole arrays.
+    if not size or rows.is_whole(rows.row_sizes) is not False:
+        return None
+    least = LEAST_ROWS
+    if rows.are_columns:
+        columns = next(n for n in reversed(rows.row_sizes) if n > 1)
+        if columns < LEAST_COLUMNS or rows.length > LONGEST_COLUMN:
+            return None
+        least *= LEAST_COLUMNS
+    return rows if math.prod(rows.row_sizes) >= least or size <= SMALL_WORK else None
+
+
+def _is_simple(heart: Instruction) -> bool:
+    """Whether a Reduce is of one array, by one associative op."""
+    return isinstance(heart.shape, Shape) and monoid(heart.attributes["to_apply"]) is not None
 
 
 @dataclass
@@ -123,6 +149,7 @@ def joined(
             groups[position] = host
         host.phases.append(kernel)
         host.results.extend(kernel.results)
+    groups = [kernel for group in groups for kernel in _worthwhile(group)]
     readers: dict[Instruction, set[int]] = {}
     for number, group in enumerate(groups):
         for instruction in inputs_of_all(group, memory):
@@ -131,8 +158,28 @@ def joined(
     for number, group in enumerate(groups):
         if isinstance(group, RowKernel):
             kept = [r for r in group.results if r in wanted or readers.get(r, set()) - {number}]
-            group.results = kept
+            local = set(_local(group.rows, (r for r in group.results if r not in kept)))
+            group.results = [r for r in group.results if r not in local]
     return groups
+
+
+def _worthwhile(group: Kernel) -> Sequence[Kernel]:
+    """A group, or its kernels where they share only values that each column has one of."""
+    if not isinstance(group, RowKernel) or not group.rows.are_columns:
+        return [group]
+    shared = [p for p in group.phases if p.hearts or group.rows.is_whole(p.dimensions)]
+    return [group] if len(shared) > 1 else group.phases
+
+
+def _local(rows: Rows, results: Iterable[Instruction]) -> Iterator[Instruction]:
+    """As many of the results that only their kernel reads as have room in local arrays."""
+    room = LOCAL_BYTES
+    for result in results:
+        shape = result.array_shape
+        size = rows.length * shape.dtype.itemsize if rows.is_whole(shape.dimensions) else 0
+        if size <= room or rows.are_columns:
+            room -= size
+            yield result
 
 
 def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -> int | None:
@@ -169,7 +216,7 @@ def _row_local(
     if kernel.heart is None and rows.is_whole(kernel.dimensions) is None:
         return False
     row_space, inner_space = rows.spaces()
-    own = set(kernel.results) | ({kernel.heart} if kernel.heart else set())
+    own = {*kernel.results, *kernel.hearts}
     accesses = settle(
         [row_space, inner_space],
         lambda scope: ask_phase(scope, kernel, rows, row_space, inner_space),
@@ -210,11 +257,11 @@ def ask_phase(
     scope: Accesses, kernel: Kernel, rows: Rows, row_space: Space, inner_space: Space
 ) -> None:
     """Follows everything that one phase reads."""
-    if kernel.heart is not None:
-        operand, initial = kernel.heart.operands
+    for heart in kernel.hearts:
+        operand, initial = heart.operands
         scope.value(operand, rows.whole(row_space, inner_space))
         scope.value(initial, ())
-        scope.known.add(kernel.heart)
+    scope.known.update(kernel.hearts)
     for result in kernel.results:
         if result not in scope.known:
             scope.result(result, rows.place(result.array_shape.dimensions, row_space, inner_space))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tracejit.backends.tvm.affine import Index
 from tracejit.backends.tvm.extremes import counted, extreme, in_order
 from tracejit.backends.tvm.roots import Results, rooted
+from tracejit.backends.tvm.schedule.combining import Reduced
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.reduction import reduction
 from tracejit.backends.tvm.schedule.sorting import Sorting, sorting
@@ -16,7 +16,7 @@ from tracejit.backends.tvm.schedule.sweep import Reducer
 from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
-from tracejit.ops.constants import constant, get_tuple_element, iota, parameter
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, constant, get_tuple_element, iota, parameter
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -24,20 +24,11 @@ from tracejit.shapes import ElementType, Shape, TupleShape
 def hearts_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
     """What stands for each result of a reduction: itself, or one GetTupleElement per element."""
     if isinstance(instruction.shape, TupleShape):
-        known = {r.attributes["index"]: r for r, _ in results}
+        own = [r for r, _ in results if r.operands[:1] == (instruction,)]
+        known = {r.attributes["index"]: r for r in own if r.op is GET_TUPLE_ELEMENT}
         count = len(instruction.shape.elements)
         return tuple(known.get(i) or get_tuple_element(instruction, i) for i in range(count))
     return (instruction,)
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """What a Reduce combines, and how an element joins what has been combined before it."""
-
-    operands: tuple[Instruction, ...]
-    initial: tuple[Instruction, ...]
-    combine: Computation
-    step: Computation
 
 
 def reduced(instruction: Instruction) -> Reduced:
@@ -47,7 +38,7 @@ def reduced(instruction: Instruction) -> Reduced:
     combine = instruction.attributes["to_apply"]
     name = extreme(combine)
     if name is None or not counted(instruction):
-        return Reduced(operands, initial, combine, combine)
+        return Reduced(operands, initial, combine)
     shape = operands[0].array_shape
     element_type = operands[1].array_shape.element_type
     (dimension,) = instruction.attributes["dimensions"]
@@ -62,9 +53,10 @@ def reduced(instruction: Instruction) -> Reduced:
 
 @rooted.attach(REDUCE)
 def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    work = reduced(instruction)
+    """A Reduce and those of the frame that are ``beside`` it, in one pass."""
+    hearts = [instruction, *frame.beside]
     dimensions = instruction.attributes["dimensions"]
-    sizes = work.operands[0].array_shape.dimensions
+    sizes = instruction.operands[0].array_shape.dimensions
     kept = [d for d in range(len(sizes)) if d not in dimensions]
 
     def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
@@ -72,14 +64,11 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         return [where[d] for d in range(len(sizes))]
 
     reducer = Reducer(
-        operands=work.operands,
-        initial=work.initial,
-        combine=work.combine,
-        step=work.step,
+        parts=tuple(map(reduced, hearts)),
         kept=tuple(sizes[d] for d in kept),
         reduced=tuple(sizes[d] for d in dimensions),
         locate=locate,
-        hearts=hearts_of(instruction, results),
+        hearts=tuple(each for heart in hearts for each in hearts_of(heart, results)),
         results=tuple(results),
     )
     return reduction(frame, reducer, frame.cost)

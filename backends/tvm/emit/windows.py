@@ -10,6 +10,7 @@ from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, Opaque, ro
 from tracejit.backends.tvm.emit.reduction import hearts_of
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.roots import Results, rooted
+from tracejit.backends.tvm.schedule.combining import Reduced
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
@@ -45,9 +46,9 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
     axis = running_axis(window, instruction.operands[0].array_shape.dimensions)
     if axis is not None and count == 1:
         operand, initial = instruction.operands
-        ((_, target),) = results
         backwards = window[axis].padding_high > 0
-        return running(frame, Running(operand, initial, to_apply, axis, backwards, target))
+        work = Running(operand, initial, to_apply, axis, backwards, instruction, tuple(results))
+        return running(frame, work)
 
     def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
         places: list[Index] = []
@@ -58,9 +59,7 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
         return places
 
     reducer = Reducer(
-        operands=instruction.operands[:count],
-        initial=instruction.operands[count:],
-        combine=to_apply,
+        parts=(Reduced(instruction.operands[:count], instruction.operands[count:], to_apply),),
         kept=results[0][0].array_shape.dimensions,
         reduced=tuple(w.size for w in window),
         locate=locate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tracejit.backends.tvm.choices import MODEL, Choices, either
 from tracejit.backends.tvm.kernels.machine import Machine
@@ -89,8 +89,9 @@ class Frame:
     ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
     ``in_place`` the result's memory holds already what the kernel updates. ``shared`` are inputs
     whose memory is that of the result of the given number: no element may be computed twice.
-    ``schedule`` is the name of the way that was chosen, for those who ask, and ``choices`` decides
-    what can be done in more than one way.
+    ``beside`` are the Reduces that are combined together with the kernel's heart. ``schedule`` is
+    the name of the way that was chosen, for those who ask, and ``choices`` decides what can be done
+    in more than one way.
     """
 
     def __init__(
@@ -104,8 +105,10 @@ class Frame:
         in_place: bool = False,
         shared: Mapping[Instruction, int] | None = None,
         choices: Choices = MODEL,
+        beside: Sequence[Instruction] = (),
     ) -> None:
         self.choices = choices
+        self.beside = beside
         self.in_place = in_place
         self.inputs = Inputs(has_memory)
         self.outputs = [memory_buffer(shape, "out") for shape in outputs]

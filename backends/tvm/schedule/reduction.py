@@ -19,7 +19,7 @@ from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.mathematics.kinds import KINDS
-from tracejit.backends.tvm.reducers import identities, monoid
+from tracejit.backends.tvm.reducers import monoid
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
@@ -80,7 +80,7 @@ class _Reduction(Sweep):
     # Choosing
 
     def statement(self) -> Stmt:
-        vectorisable = identities(self.reducer.combine) is not None
+        vectorisable = self.reducer.has_identities
         inner = self.reduced_axes[-1] if self.reduced_axes else None
         outer = self.kept_axes[-1] if self.kept_axes else None
         ways: dict[str, Callable[[], Stmt]] = {}
@@ -162,7 +162,7 @@ class _Reduction(Sweep):
     def _is_wide(self, axis: Axis, lanes: int) -> bool:
         """Whether columns are many enough to be taken `VECTORS` vectors at a time."""
         can_be = (
-            identities(self.reducer.combine) is not None
+            self.reducer.has_identities
             and bool(self.reduced_axes)
             and axis.extent % (lanes * VECTORS) == 0
         )
@@ -335,11 +335,14 @@ class _Reduction(Sweep):
 
     def _row_in_text(self, what: Range) -> tuple[RowCode, TensorLoad] | None:
         """Code for neighbours in memory, just as they are, and the first; None for others."""
-        op, kind, axis = monoid(self.reducer.combine), KINDS[self.register()], what.axis
+        if len(self.combiners) > 1:
+            return None
+        (combiner,), axis = self.combiners, what.axis
+        op, kind = monoid(combiner.work.combine), KINDS[combiner.register()]
         lanes = self.lanes(axis.extent)
         if op is None or kind.name not in _AS_THEY_ARE or lanes == 1:
             return None
-        if kind.is_float and op in (MAX, MIN) and self.extreme is None:
+        if kind.is_float and op in (MAX, MIN) and combiner.extreme is None:
             return None
         places = []
         for offset in (0, 1):
@@ -404,7 +407,7 @@ class _Reduction(Sweep):
     def _in_parts(self, independent: int) -> bool:
         """Whether few results of many elements leave threads idle unless each is cut up."""
         can_be = (
-            identities(self.reducer.combine) is not None
+            self.reducer.has_identities
             and independent < 2 * PARTS
             and bool(self.reduced_axes)
             and self.reduced_axes[0].extent >= PARTS

@@ -15,9 +15,10 @@ from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter, literal
 from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.reducers import identities
+from tracejit.backends.tvm.schedule.combining import held
 from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
-from tracejit.backends.tvm.schedule.sweep import Accumulators, held
+from tracejit.backends.tvm.schedule.sweep import Accumulators
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,
@@ -43,14 +44,19 @@ CUT_FROM = 1 << 13
 
 @dataclass(frozen=True)
 class Running:
-    """A cumulative reduction of ``operand`` along ``axis``, from its end if ``backwards``."""
+    """A cumulative reduction of ``operand`` along ``axis``, from its end if ``backwards``.
+
+    ``results`` are the kernel's outputs: (root, buffer) pairs, the ``heart`` itself alone or what
+    is made of each of its elements. Of a long row it is itself alone.
+    """
 
     operand: Instruction
     initial: Instruction
     combine: Computation
     axis: int
     backwards: bool
-    target: Buffer
+    heart: Instruction
+    results: tuple[tuple[Instruction, Buffer], ...]
 
 
 def running(frame: Frame, work: Running) -> Stmt:
@@ -64,6 +70,7 @@ class _Walk:
         self.frame = frame
         self.work = work
         self.dtype = frame.index_dtype
+        self.visible = frame.inputs.without({work.heart, *(root for root, _ in work.results)})
         self.shape = work.operand.array_shape
         self.sizes = self.shape.dimensions
         self.at: list[Expr] = [const(0, self.dtype)] * len(self.sizes)
@@ -85,7 +92,7 @@ class _Walk:
             counts.append(self._blocks(last, lanes))
         if last is None and rows is None and self._is_cut():
             return nest(counts, self._in_parts, dtype=self.dtype)
-        parallel = self.frame.pieces(self.shape.size)
+        parallel = self.frame.pieces(self.shape.size * max(self.frame.cost - 1, 1))
         return nest(
             counts,
             lambda: self._walk(last, lanes) if rows is None else self._walk_rows(rows),
@@ -145,7 +152,7 @@ class _Walk:
 
     def _emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
         return Emitter(
-            self.frame.inputs,
+            self.visible,
             {},
             lanes=lanes,
             lane=lane,
@@ -243,14 +250,16 @@ class _Walk:
             if self.work.backwards:
                 start = self._number(self.sizes[self.work.axis] - size) - start
 
+            ((_, target),) = self.work.results
+
             def element(i: Expr) -> Stmt:
                 emitter = Emitter({}, {}, index_dtype=self.dtype, holding=False)
                 self.at[self.work.axis] = start + (i if self.dtype == "int32" else self._number(i))
                 address = self._address()
-                old = emitter.load(self.work.target, address, element_type)
+                old = emitter.load(target, address, element_type)
                 (known,) = before.read(emitter, part)
                 made = emitter.accumulate(combine, [known, old])
-                return emitter.store(self.work.target, address, made, element_type)
+                return emitter.store(target, address, made, element_type)
 
             return vector_loop(size, self.frame.lanes(element_type, size), element)
 
@@ -295,8 +304,13 @@ class _Walk:
         element_type = self.shape.element_type
         address = self._address()
         settled = emitter.hold(emitter.settled(value, element_type), element_type)
-        made = emitter.store(self.work.target, address, settled, element_type)
-        written = made if isinstance(made, list) else [made]
+        emitter.given[self.work.heart] = settled
+        written: list[Stmt] = []
+        for root, target in self.work.results:
+            known = emitter.given.get(root)
+            made = emitter.result(root, where) if known is None else known
+            stored = emitter.store(target, address, made, root.array_shape.element_type)
+            written.extend(stored if isinstance(stored, list) else [stored])
         return [*into.write(emitter, lane, [value]), *written]
 
     def _address(self) -> Expr:

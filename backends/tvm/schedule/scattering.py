@@ -15,10 +15,10 @@ from tracejit.backends.tvm.emitter import Emitter, literal
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.reducers import identities, monoid
+from tracejit.backends.tvm.schedule.combining import held
 from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame, memory_buffer
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.scatter_updates import Scattering, Target, Updates
-from tracejit.backends.tvm.schedule.sweep import held
 from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq, tirx
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD

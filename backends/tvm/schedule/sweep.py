@@ -1,24 +1,22 @@
 """The pieces of which reductions are made: accumulators, and vectors that run along a row.
 
-A `Sweep` combines everything in some ranges of the reduced axes. What surrounds it decides where
-the kept axes stand, and what becomes of the results.
+A `Sweep` combines everything in some ranges of the reduced axes, for one Reduce or for several that
+combine elements at the same places. What surrounds it decides where the kept axes stand, and what
+becomes of the results.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tvm.ir import TensorLoad
-
-from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Index, LoopVariable
 from tracejit.backends.tvm.choices import counts
-from tracejit.backends.tvm.emitter import Emitter, literal
-from tracejit.backends.tvm.extremes import extreme
-from tracejit.backends.tvm.reducers import identities, monoid
+from tracejit.backends.tvm.emitter import Emitter
+from tracejit.backends.tvm.reducers import identities
+from tracejit.backends.tvm.schedule.combining import Combiner, Reduced, held
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space
 from tracejit.backends.tvm.scope import Value
@@ -35,49 +33,47 @@ from tracejit.backends.tvm.tir import (
     tirx,
 )
 from tracejit.backends.tvm.types import register_dtype
-from tracejit.graph import Computation, Instruction, Op
-from tracejit.ops.constants import constant
-from tracejit.ops.elementwise import ADD, MAX, MIN
+from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """What is combined: operands at an index over kept and reduced variables, and how.
-
-    ``step`` combines what was combined so far with the next element; by default it is ``combine``.
-    It may be simpler, where elements come in the order in which they lie.
+    """What is combined: the operands of ``reduced`` at an index over kept and reduced variables.
 
     ``locate(kept, reduced)`` gives the operands' indices. ``results`` are the kernel's outputs:
-    (root, buffer) pairs evaluated at the kept index with each of ``hearts`` already known.
+    (root, buffer) pairs evaluated at the kept index with each of ``hearts`` already known, one for
+    each operand.
     """
 
-    operands: tuple[Instruction, ...]
-    initial: tuple[Instruction, ...]
-    combine: Computation
+    parts: tuple[Reduced, ...]
     kept: tuple[int, ...]
     reduced: tuple[int, ...]
     locate: Callable[[Sequence[Index], Sequence[Index]], list[Index]]
     hearts: tuple[Instruction, ...]
     results: tuple[tuple[Instruction, Buffer], ...]
-    step: Computation | None = None
+
+    @property
+    def operands(self) -> list[Instruction]:
+        return [operand for part in self.parts for operand in part.operands]
+
+    @property
+    def initial(self) -> list[Instruction]:
+        return [initial for part in self.parts for initial in part.initial]
 
     @property
     def element_types(self) -> list[ElementType]:
         return [operand.array_shape.element_type for operand in self.operands]
 
+    @property
+    def has_identities(self) -> bool:
+        """Whether elements may be combined in any order."""
+        return all(identities(part.combine) is not None for part in self.parts)
+
 
 # Vectors of accumulators along a row whose elements cost at most `CHEAP`, where they help.
 GROUP = 4
 CHEAP = 4
-# Rows of sums up to which a second-level cache keeps pace.
-SHORT = 1 << 14
-# Maxima of fewer elements are found without ranks.
-RANKED = 8
-
-
-# Types whose registers compare as they do.
-_AS_HELD = frozenset({ElementType.F32, ElementType.F64, ElementType.S32, ElementType.S64})
 
 
 class Accumulators:
@@ -98,13 +94,6 @@ class Accumulators:
             made = emitter.store(b, at, value, held(t))
             statements.extend(made if isinstance(made, list) else [made])
         return statements
-
-
-def held(element_type: ElementType) -> ElementType:
-    """Narrow floats accumulate in f32."""
-    if element_type.is_floating and element_type.bits < 32:
-        return ElementType.F32
-    return element_type
 
 
 @dataclass(frozen=True)
@@ -133,8 +122,8 @@ class Sweep(ABC):
         self.kept = kept
         self.reduced = reduced
         self.positions = positions
-        self.extreme = self._extreme_by_rank()
-        self._finds = self._found()
+        count = math.prod(reducer.reduced)
+        self.combiners = [Combiner(part, count, frame.machine) for part in reducer.parts]
 
     @abstractmethod
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
@@ -148,61 +137,41 @@ class Sweep(ABC):
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
     ) -> list[Value]:
         """Two partial results made one, to be written and not used otherwise."""
-        if self.extreme is not None:
-            return [mathematics.higher_rank(left[0], right[0], self.register())]
-        return self._applied(self.reducer.combine, emitter, [*left, *right], once=True)
+        return [
+            value
+            for combiner, (own, other) in self._apart(left, right)
+            for value in combiner.combined(emitter, own, other)
+        ]
 
     def joined(self, emitter: Emitter, values: Sequence[Value], once: bool = True) -> list[Value]:
         """A partial result with the element at the positions as they stand, to be used ``once``."""
-        if self.extreme is not None:
-            return self.combined(emitter, values, self._ranked(self.elements(emitter)))
-        step = self.reducer.step or self.reducer.combine
-        return self._applied(step, emitter, [*values, *self.elements(emitter)], once)
+        return [
+            value
+            for combiner, (own, elements) in self._apart(values, self.elements(emitter))
+            for value in combiner.joined(emitter, own, elements, once)
+        ]
 
-    def _applied(
-        self, computation: Computation, emitter: Emitter, values: Sequence[Value], once: bool
-    ) -> list[Value]:
-        if self._finds is not None:
-            return self._better(emitter, values, computation is not self.reducer.combine)
-        if len(self.reducer.operands) > 1:
-            return list(emitter.accumulate(computation, values))
-        return [emitter.accumulate(computation, values, once)]
-
-    # Where an extreme is: one mask for two choices, and nothing held in between
-
-    def _found(self) -> str | None:
-        """What `extreme` says, of types whose registers compare as they do."""
-        types = self.reducer.element_types
-        return extreme(self.reducer.combine) if _AS_HELD.issuperset(types) else None
-
-    def _better(self, emitter: Emitter, values: Sequence[Value], is_later: bool) -> list[Value]:
-        """As `ops.reduction.arg_computation`, or as `extremes.in_order` if ``is_later``."""
-        types = self.reducer.element_types
-        best, best_index, value, index = (
-            each if isinstance(each, TensorLoad) else emitter.hold(each, t)
-            for each, t in zip(values, (*types, *types), strict=True)
-        )
-        better = value > best if self._finds == "argmax" else value < best
-        if is_later:
-            worse = value <= best if self._finds == "argmax" else value >= best
-            take = tirx.And(tirx.Not(worse), best == best) if types[0].is_floating else better
-        else:
-            equal = value == best
-            if types[0].is_floating:
-                is_nan, was_nan = tirx.Not(value == value), tirx.Not(best == best)
-                better = tirx.Or(better, tirx.And(is_nan, tirx.Not(was_nan)))
-                equal = tirx.Or(equal, tirx.And(is_nan, was_nan))
-            take = tirx.Or(better, tirx.And(equal, index < best_index))
-        chosen = [tirx.Select(take, value, best), tirx.Select(take, index, best_index)]
-        return [emitter.hold(each, t) for each, t in zip(chosen, types, strict=True)]
+    def _apart(
+        self, *values: Sequence[Value]
+    ) -> Iterator[tuple[Combiner, tuple[Sequence[Value], ...]]]:
+        """What each of the combiners has of ``values``, which have one for each operand."""
+        first = 0
+        for combiner in self.combiners:
+            end = first + len(combiner.types)
+            yield combiner, tuple(each[first:end] for each in values)
+            first = end
 
     def initial(self, emitter: Emitter) -> list[Value]:
-        return self._ranked([emitter.value(initial, ()) for initial in self.reducer.initial])
+        return [value for combiner in self.combiners for value in combiner.initial(emitter)]
+
+    def identity(self) -> list[Value]:
+        return [value for combiner in self.combiners for value in combiner.identity()]
 
     def settle(self, emitter: Emitter, values: Sequence[Value]) -> None:
         """Rounds the results and makes them known to the epilogue."""
+        made_of = [v for combiner, (own,) in self._apart(values) for v in combiner.values_of(own)]
         for heart, value, element_type in zip(
-            self.reducer.hearts, self._unranked(values), self.reducer.element_types, strict=True
+            self.reducer.hearts, made_of, self.reducer.element_types, strict=True
         ):
             made, own = emitter.settled(value, element_type), heart.array_shape.element_type
             if own is not element_type:
@@ -326,59 +295,12 @@ class Sweep(ABC):
         return self.frame.lanes(max(types, key=lambda t: t.dtype.itemsize), extent)
 
     def group(self, extent: int, lanes: int) -> int:
-        """How many vectors of accumulators run along a row of ``extent``.
-
-        Each step waits for the one before: of sums three cycles, of the greater of two floats and
-        of the place of the greatest several instructions. Long sums wait for memory anyway.
-        """
-        op = monoid(self.reducer.combine)
-        waits = op in (MAX, MIN) or extreme(self.reducer.combine) is not None
-        waits = waits or (op is ADD and extent <= SHORT)
-        element_type = self.reducer.element_types[0]
-        waits = waits and element_type.is_floating
-        # Truth goes through masks and back.
-        waits = (waits or element_type is ElementType.PRED) and self.frame.cost <= CHEAP
-        pick = GROUP if waits and extent >= 2 * GROUP * lanes else 1
+        """How many vectors of accumulators run along a row of ``extent`` for each Reduce."""
+        waits = self.frame.cost <= CHEAP and any(c.waits(extent) for c in self.combiners)
+        most = max(GROUP // len(self.combiners), 1)
+        pick = most if waits and extent >= 2 * most * lanes else 1
         others = [n for n in (1, 2, GROUP, 2 * GROUP) if extent >= 2 * n * lanes]
         return self.frame.choices.of("accumulators", counts(pick, others, "vectors"))
-
-    def identity(self) -> list[Value]:
-        values = identities(self.reducer.combine)
-        assert values is not None
-        types = self.reducer.element_types
-        literals = [literal(constant(v, held(t))) for v, t in zip(values, types, strict=True)]
-        return self._ranked(literals)
-
-    # Maxima and minima of many floats: accumulators hold ranks
-
-    def _extreme_by_rank(self) -> Op | None:
-        """MAX or MIN where ranks take fewer instructions: on x86, from `RANKED` elements on."""
-        op = monoid(self.reducer.combine)
-        held_type = held(self.reducer.element_types[0])
-        least = {ElementType.F32: 32, ElementType.F64: 64}.get(held_type)
-        if op not in (MAX, MIN) or least is None:
-            return None
-        many = math.prod(self.reducer.reduced) >= RANKED
-        return op if many and self.frame.machine.vector_bytes >= least else None
-
-    def register(self) -> str:
-        return register_dtype(held(self.reducer.element_types[0]))
-
-    def _ranked(self, values: Sequence[Value]) -> list[Value]:
-        if self.extreme is None:
-            return list(values)
-        rank = mathematics.rank_for_maximum
-        if self.extreme is MIN:
-            rank = mathematics.rank_for_minimum
-        return [rank(value, self.register()) for value in values]
-
-    def _unranked(self, values: Sequence[Value]) -> list[Value]:
-        if self.extreme is None:
-            return list(values)
-        value_of = mathematics.maximum_of_rank
-        if self.extreme is MIN:
-            value_of = mathematics.minimum_of_rank
-        return [value_of(rank, self.register()) for rank in values]
 
     def over(self, ranges: Sequence[Range], body: Callable[[], list[Stmt]]) -> Stmt:
         if not ranges:
