@@ -24,6 +24,10 @@ from tvm.tirx import (
     Var,
     While,
 )
+from tvm_ffi import register_error
+
+# What a function raises that TVM calls comes out of TVM by its name, or as an empty RuntimeError.
+register_error("KeyboardInterrupt", KeyboardInterrupt)
 
 # TVM's expression and statement classes overload operators dynamically; to a type checker they
 # are opaque.

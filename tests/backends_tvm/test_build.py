@@ -28,6 +28,7 @@ from tracejit.errors import CompilationError
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
+    import tvm_ffi
     from tvm.ir import PointerType, PrimType
 
     from tracejit.backends.tvm import build as building
@@ -548,3 +549,13 @@ def test_what_is_text_is_emitted_without_passes_over_it() -> None:
     quick, thorough = module(True), module(False)
     assert "alloca" in quick.inspect_source("ll")  # of the parameter, for debuggers
     assert quick.inspect_source("s").count("addps") == thorough.inspect_source("s").count("addps")
+
+
+def test_an_interruption_inside_of_tvm_is_one() -> None:
+    """TVM calls functions of ours while it walks a kernel, and knows few kinds of exceptions."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tvm_ffi.convert(interrupted)()
