@@ -507,5 +507,5 @@ def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     compiled.export(folder / "my model.so", header=folder / "my model.h")
     assert "int my_model(" in (folder / "my model.h").read_text()
     assert library(folder / "my model.so").my_model(None, None) == 1
-    with pytest.raises(ArgumentError, match="different files"):
+    with pytest.raises(ArgumentError, match="Python module must be different files"):
         compiled.export(folder / "m.so", header=folder / "m.so")

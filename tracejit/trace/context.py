@@ -73,10 +73,13 @@ class LongTraceError(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """After ``count`` instructions recording ends with `LongTraceError`, if it ``may_stop``."""
+    """After ``count`` instructions it is asked how many ``more`` there may be.
+
+    If none, recording ends with `LongTraceError`; else it is asked again after these.
+    """
 
     count: int
-    may_stop: Callable[[], bool]
+    more: Callable[[], float]
 
 
 class Trace:
@@ -159,12 +162,13 @@ class Trace:
         assert _running.traces.pop() is self
 
     def reach_end(self) -> None:
-        """Raises `LongTraceError` if the limit says so; else there is none any more."""
+        """Raises `LongTraceError` if the limit says so; else the end is farther from now on."""
         assert self.limit is not None, "a trace without a limit has no end"
-        if self.limit.may_stop():
+        more = self.limit.more()
+        if not more:
             raise LongTraceError
         for trace in _running.traces:
-            trace.end = math.inf
+            trace.end += more
 
     @contextmanager
     def resumed(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ many as it has steps, each at the price of a Python call, and all of them would 
 from __future__ import annotations
 
 import contextvars
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FunctionType
@@ -77,19 +78,25 @@ def staged(
     """What ``record`` makes of ``function``, or of the ``rewritten`` one if the trace gets long.
 
     It is given the function and a limit, at which it raises `LongTraceError`: not for a function
-    that writes to what is not its own, which recording again would do twice.
+    that writes to what is not its own, which recording again would do twice. Where there seem to be
+    no loops it goes on, and looks again when the trace is twice as long.
     """
     others: list[Function] = []
+    asked: list[bool] = []
 
-    def may_stop() -> bool:
+    def more() -> float:
+        reachable = load("tracejit.statements.reachable")
+        asked.append(asked[0] if asked else reachable.may_loop(function))
+        if not asked[0] and not reachable.is_looping(staged.__code__):
+            return float(LONGEST << len(asked) - 1)
         if not load("tracejit.statements").keeps_to_itself(function):
-            return False
+            return math.inf
         other = rewritten()
         others.extend([] if other is None else [other])
-        return bool(others)
+        return 0 if others else math.inf
 
     try:
-        return record(function, Limit(LONGEST, may_stop))
+        return record(function, Limit(LONGEST, more))
     except LongTraceError:
         statements = load("tracejit.statements")
     made: Staged | None = None
