@@ -7,14 +7,15 @@ A counter begins at a constant, grows by a constant and is compared with a const
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from tracejit.autodiff.leaves import assembled, leaves
+from tracejit.autodiff.ranges import counted, range_of
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT, TUPLE, parameter, tuple_
-from tracejit.ops.elementwise import ADD, SUB
 from tracejit.ops.scanning import scan
 from tracejit.shapes import Shape
 from tracejit.traversal import substitute
@@ -22,12 +23,48 @@ from tracejit.traversal import substitute
 _SWAPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "EQ"}
 
 
-def as_scan(loop: Instruction, nbytes: int) -> Instruction | None:
-    """A Scan without outputs that makes the leaves of the loop's result.
+@dataclass(frozen=True)
+class Counter:
+    """What a loop counts: it goes on while ``start``, grown by ``step`` each time, compares so with
+    ``stop``. ``place`` is the counter's in the state."""
 
-    None where the number of steps is not known, is zero, or so great that keeping all states takes
-    more than ``nbytes``.
-    """
+    place: int
+    direction: str
+    start: Instruction
+    stop: Instruction
+    step: int
+
+    @property
+    def is_upwards(self) -> bool:
+        return self.step > 0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A loop taken apart that counts: parameters for the leaves of its state, what a step makes of
+    them, and what they begin with."""
+
+    name: str
+    state: list[Instruction]
+    following: list[Instruction]
+    init: list[Instruction]
+    test: Instruction
+    counter: Counter
+
+    @property
+    def moving_bytes(self) -> int:
+        """The bytes of what a step changes."""
+        pairs = zip(self.state, self.following, strict=True)
+        return sum(s.array_shape.nbytes for s, after in pairs if s is not after)
+
+    def scan(self, count: int) -> Instruction:
+        """A Scan of so many steps that makes the leaves of the state."""
+        step = Computation(self.name, tuple(self.state), tuple_(self.following))
+        return scan([], self.init, step, length=count)
+
+
+def as_counted(loop: Instruction) -> Counted | None:
+    """The loop taken apart; None for one with side effects, or that does not count."""
     condition, body = loop.computations
     if condition.root.reaches_effect or body.root.reaches_effect:
         return None
@@ -42,54 +79,81 @@ def as_scan(loop: Instruction, nbytes: int) -> Instruction | None:
     (test,) = substitute([condition.root], {condition.parameters[0]: whole})
     (root,) = substitute([body.root], {body.parameters[0]: whole})
     following = leaves(root)
-    fixed = {s: value for s, value, new in zip(state, init, following, strict=True) if s is new}
-    count = _count(test, state, following, init, fixed)
-    moving = sum(s.array_shape.nbytes for s in state if s not in fixed)
-    if not count or count * moving > nbytes:
+    counter = _counter(test, state, following, init)
+    if counter is None:
         return None
-    return scan([], init, Computation(body.name, tuple(state), tuple_(following)), length=count)
+    return Counted(body.name, state, following, init, test, counter)
 
 
-def _count(
+def as_scan(loop: Counted, nbytes: int) -> Instruction | None:
+    """A Scan without outputs that makes the leaves of the loop's result.
+
+    None where the number of steps is not known, is zero, or so great that keeping all states takes
+    more than ``nbytes``.
+    """
+    count = _count(loop.counter, loop.init)
+    if not count or count * loop.moving_bytes > nbytes:
+        return None
+    return loop.scan(count)
+
+
+def _counter(
     test: Instruction,
     state: list[Instruction],
     following: list[Instruction],
     init: list[Instruction],
-    fixed: dict[Instruction, Instruction],
-) -> int | None:
-    """How often ``test`` holds."""
-
-    def known(number: Instruction) -> int | None:
-        number = fixed.get(number, number)
-        if number.op is not CONSTANT or not number.array_shape.element_type.is_integral:
-            return None
-        return int(number.attributes["literal"]) if not number.array_shape.rank else None
-
+) -> Counter | None:
+    """What the loop counts while ``test`` holds."""
+    pairs = zip(state, following, init, strict=True)
+    fixed = {s: value for s, new, value in pairs if s is new}
     if test.op is not COMPARE:
         return None
     direction = test.attributes["direction"]
     counter, end = test.operands
     if counter not in state or counter in fixed:
         counter, end, direction = end, counter, _SWAPPED[direction]
-    if counter not in state or counter in fixed:
+    if counter not in state or counter in fixed or counter.array_shape.rank:
         return None
     place = state.index(counter)
-    grown = following[place]
-    if grown.op not in (ADD, SUB) or counter not in grown.operands:
+    step = counted(counter, following[place])
+    stop = fixed.get(end, end)
+    if not step or (stop is end and end.op is not CONSTANT):
         return None
-    (other,) = [o for o in grown.operands if o is not counter] or [counter]
-    start, stop, step = known(init[place]), known(end), known(other)
-    if start is None or stop is None or not step:
-        return None
-    if grown.op is SUB:
-        if grown.operands[0] is not counter:
+    return Counter(place, direction, init[place], stop, step)
+
+
+def _count(counter: Counter, init: list[Instruction]) -> int | None:
+    """How often the test holds."""
+
+    def known(number: Instruction) -> int | None:
+        if number.op is not CONSTANT or not number.array_shape.element_type.is_integral:
             return None
-        step = -step
-    count = _steps(direction, start, stop, step)
-    limits = np.iinfo(counter.array_shape.dtype)
-    if count is None or not limits.min <= start + count * step <= limits.max:
+        return int(number.attributes["literal"]) if not number.array_shape.rank else None
+
+    start, stop = known(counter.start), known(counter.stop)
+    if start is None or stop is None:
         return None
-    return count
+    count = _steps(counter.direction, start, stop, counter.step)
+    return count if _fits(counter, start, count) else None
+
+
+def most_steps(counter: Counter) -> int | None:
+    """So many steps are not exceeded, as far as the loops around tell; None if they do not."""
+    start, stop = range_of(counter.start), range_of(counter.stop)
+    if start is None or stop is None or counter.direction not in _ORDERED[counter.is_upwards]:
+        return None
+    first, last = (start[0], stop[1]) if counter.is_upwards else (start[1], stop[0])
+    count = _steps(counter.direction, first, last, counter.step)
+    return count if _fits(counter, first, count) else None
+
+
+_ORDERED = {True: ("LT", "LE"), False: ("GT", "GE")}
+
+
+def _fits(counter: Counter, start: int, count: int | None) -> bool:
+    """Whether the counter does not wrap."""
+    limits = np.iinfo(counter.start.array_shape.dtype)
+    return count is not None and limits.min <= start + count * counter.step <= limits.max
 
 
 def _steps(direction: str, start: int, stop: int, step: int) -> int | None:

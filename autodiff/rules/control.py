@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from tracejit.autodiff.bounded_loops import bounded_cotangents
 from tracejit.autodiff.composition import pullback_through
-from tracejit.autodiff.counted_loops import as_scan
+from tracejit.autodiff.counted_loops import as_counted, as_scan
 from tracejit.autodiff.leaves import assembled, flat, leaves, nested, refilled, wanted_leaves
 from tracejit.autodiff.reverse import (
     Cotangent,
@@ -150,9 +151,12 @@ def map_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 @differentiate.attach(WHILE)
 def while_rule(instruction: Instruction, cotangent: Nested) -> Sequence[Nested]:
     def kept(arriving: Sequence[Cotangent], nbytes: int) -> Sequence[Cotangent] | None:
-        made = as_scan(instruction, nbytes)
-        if made is None:
+        loop = as_counted(instruction)
+        if loop is None:
             return None
+        made = as_scan(loop, nbytes)
+        if made is None:
+            return bounded_cotangents(loop, arriving, nbytes)
         found = cast(Cotangents, scan_rule(made, arriving))
         # In front is what tells a Scan how many steps there are.
         return found[len(found) - len(arriving) :]

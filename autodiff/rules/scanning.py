@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.leaves import refilled
+from tracejit.autodiff.ranges import knowing, ranges_of_state, times
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,
@@ -51,6 +52,8 @@ _READING = (DYNAMIC_SLICE, GATHER, SLICE)
 _WRITING = (DYNAMIC_UPDATE_SLICE, SCATTER)
 _SMALL = 4
 
+Pair = tuple[Instruction, Instruction]
+
 
 @differentiate.attach(SCAN)
 def scan_rule(instruction: Instruction, cotangent: Cotangents) -> Cotangents:
@@ -58,7 +61,7 @@ def scan_rule(instruction: Instruction, cotangent: Cotangents) -> Cotangents:
         return pullback_through(
             lambda *operands: _leading(instruction, operands), instruction.operands, cotangent
         )
-    return _Reversed(instruction, cotangent).cotangents()
+    return Reversed(instruction, cotangent).cotangents()
 
 
 def _leading(instruction: Instruction, operands: Sequence[Instruction]) -> list[Instruction]:
@@ -93,7 +96,9 @@ class _Backward:
     of_carries: Sequence[Cotangent]
 
 
-class _Reversed:
+class Reversed:
+    """A Scan taken apart, and put together again as the Scan that goes back."""
+
     def __init__(self, instruction: Instruction, arriving: Sequence[Cotangent]) -> None:
         self.instruction = instruction
         self.step: Computation = instruction.attributes["to_apply"]
@@ -111,6 +116,13 @@ class _Reversed:
         self.length = scan_length(instruction)
 
     def cotangents(self) -> list[Cotangent]:
+        """The cotangents of the Scan's operands."""
+        ranges = ranges_of_state(self.carries, self.next, self.inits, self.length)
+        moving = [c for c, after in zip(self.carries, self.next, strict=True) if c is not after]
+        with knowing(ranges, self._times(), [*self.slices, *moving]):
+            return self._cotangents()
+
+    def _cotangents(self) -> list[Cotangent]:
         back, residuals = self._with_residuals(self._fixpoint())
         wanted = [c for c in (*back.of_slices, *back.of_carries) if c is not None]
         if not wanted:
@@ -152,23 +164,29 @@ class _Reversed:
         ]
         of_slices = [c for c in back.of_slices if c is not None]
         root = tuple_([*of_slices, *following, *(c for c, _ in constant)])
-        parameters = [p for p, _ in (*inputs, *states, *constant)]
+        results = iter(self._backwards(inputs, [*states, *constant], root))
+        of_inputs = [None if c is None else next(results) for c in back.of_slices]
+        return [*of_inputs, *(None if p is None else next(results) for p in back.carries)]
+
+    def _backwards(
+        self, inputs: Sequence[Pair], states: Sequence[Pair], root: Instruction
+    ) -> Sequence[Instruction]:
+        """All results of the steps back, of which each makes the tuple ``root``: parameters of the
+        slices of arrays, and of what is carried, each with what it stands for."""
         made = scan(
             [array for _, array in inputs],
-            [value for _, value in (*states, *constant)],
-            _closed(f"{self.step.name}_gradient", parameters, root),
+            [value for _, value in states],
+            _closed(f"{self.step.name}_gradient", [p for p, _ in (*inputs, *states)], root),
             is_reverse=not self.instruction.attributes["is_reverse"],
             length=self.length,
         )
-        results = iter(elements_of(made))
-        of_inputs = [None if c is None else next(results) for c in back.of_slices]
-        return [*of_inputs, *(None if p is None else next(results) for p in back.carries)]
+        return elements_of(made)
 
     def _with_residuals(self, back: _Backward) -> tuple[_Backward, dict[Instruction, Instruction]]:
         """The step back, with parameters in place of the values that are kept for it."""
         wanted = [c for c in (*back.of_slices, *back.of_carries) if c is not None]
         moving = [c for c, after in zip(self.carries, self.next, strict=True) if c is not after]
-        worth = _worth_keeping(self.step, [*self.slices, *moving], wanted)
+        worth = _worth_keeping(self.step, [*self.slices, *moving], wanted, self._divided(wanted))
         kept = {value: _like(value) for value in worth}
         made = substitute(wanted, kept)
         every = [*back.of_slices, *back.of_carries]
@@ -177,6 +195,14 @@ class _Reversed:
             replace(back, of_slices=results[: self.count], of_carries=results[self.count :]),
             kept,
         )
+
+    def _times(self) -> int:
+        """How often a loop around and this one keep what a step does."""
+        return times() * self.length
+
+    def _divided(self, wanted: Sequence[Instruction]) -> Sequence[Instruction]:
+        """Carries that no step changes, of which parts are kept all the same."""
+        return ()
 
     def _fixpoint(self) -> _Backward:
         """One step back, with a cotangent for every carry that one can reach."""
@@ -237,11 +263,15 @@ class _Reversed:
 
 
 def _worth_keeping(
-    step: Computation, moving: Sequence[Instruction], wanted: Sequence[Instruction]
+    step: Computation,
+    moving: Sequence[Instruction],
+    wanted: Sequence[Instruction],
+    divided: Sequence[Instruction],
 ) -> list[Instruction]:
     """The values of a step that its derivative reads and that cost more than they take to keep.
 
-    What does not depend on the parameters that are ``moving`` is the same in all steps.
+    What does not depend on the parameters that are ``moving`` is the same in all steps; but parts
+    of those that are ``divided`` are kept as well.
     """
     forward = {*in_order([step.root]), *_forward_loops(step, wanted)}
     read: dict[Instruction, None] = {}
@@ -258,14 +288,14 @@ def _worth_keeping(
         if instruction.op.family in _COSTLY or any(o in costly for o in instruction.operands):
             costly.add(instruction)
     kept = [v for v in read if v in costly and isinstance(v.shape, Shape) and not v.reaches_effect]
-    return [*kept, *_small_parts(wanted, moving, forward, kept)]
+    return [*kept, *small_parts(wanted, [*moving, *divided], forward, kept)]
 
 
-def _small_parts(
+def small_parts(
     wanted: Sequence[Instruction],
     moving: Sequence[Instruction],
     forward: Collection[Instruction],
-    kept: Sequence[Instruction],
+    kept: Sequence[Instruction] = (),
 ) -> list[Instruction]:
     """What a step reads of great arrays that it writes into: kept, so that those need not be."""
     found: dict[Instruction, None] = {}
