@@ -84,8 +84,7 @@ def range_of(number: Instruction, depth: int = 0) -> Range | None:
     if len(found) < len(ranges):
         return None
     low, high = _EXTREMES[number.op](*found)
-    limits = np.iinfo(shape.dtype) if shape.dtype.kind in "iu" else None
-    return (low, high) if limits and limits.min <= low <= high <= limits.max else None
+    return (low, high) if _fits(number, low, high) else None
 
 
 def _product(x: Range, y: Range) -> Range:
@@ -135,5 +134,16 @@ def ranges_of_state(
         first = None if step is None else range_of(begin)
         if step is not None and first is not None:
             grown = step * max(count - 1, 0)
-            found[number] = first[0] + min(grown, 0), first[1] + max(grown, 0)
+            low, high = first[0] + min(grown, 0), first[1] + max(grown, 0)
+            if _fits(number, low, high):
+                found[number] = low, high
     return found
+
+
+def _fits(number: Instruction, low: int, high: int) -> bool:
+    """Whether numbers of this type do not wrap in between."""
+    dtype = number.array_shape.dtype
+    if dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= low <= high <= limits.max)

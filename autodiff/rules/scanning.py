@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.leaves import refilled
-from tracejit.autodiff.ranges import knowing, ranges_of_state, times
+from tracejit.autodiff.ranges import knowing, range_of, ranges_of_state, times
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,
@@ -118,6 +118,10 @@ class Reversed:
     def cotangents(self) -> list[Cotangent]:
         """The cotangents of the Scan's operands."""
         ranges = ranges_of_state(self.carries, self.next, self.inits, self.length)
+        for part, array in zip(self.slices, self.inputs, strict=True):
+            known = range_of(array)
+            if known is not None:
+                ranges[part] = known
         moving = [c for c, after in zip(self.carries, self.next, strict=True) if c is not after]
         with knowing(ranges, self._times(), [*self.slices, *moving]):
             return self._cotangents()

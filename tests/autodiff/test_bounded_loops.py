@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.autodiff.ranges import knowing, range_of
+from tracejit.autodiff.ranges import knowing, range_of, ranges_of_state
 from tracejit.graph import Module
 from tracejit.ops import elementwise
 from tracejit.ops.constants import constant, iota, parameter
@@ -139,6 +139,7 @@ def test_loops_of_lax() -> None:
         options: dict[str, Any] = {"static_argnums": 1} if static else {}
         gradient = tj.jit(tj.grad(loss), **options)
         for first in (0, 3):
+            assert not has_buffers(gradient.lower(x, first).module)
             steps = 1e-6 * np.eye(12)
             slopes = [(plain(x + s, first) - plain(x - s, first)) / 2e-6 for s in steps]
             np.testing.assert_allclose(gradient(x, first), slopes, rtol=1e-6)
@@ -159,3 +160,7 @@ def test_ranges() -> None:
         assert range_of(elementwise.add(x, unknown)) is None
         assert range_of(iota(Shape(ElementType.S64, (4, 9)), 1)) == (0, 8)
     assert range_of(x) is None
+    after = elementwise.add(x, two)
+    begin = constant(np.int32(2**31 - 9))
+    assert ranges_of_state([x], [after], [begin], 5) == {x: (2**31 - 9, 2**31 - 1)}
+    assert ranges_of_state([x], [after], [begin], 6) == {}
