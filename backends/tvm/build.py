@@ -44,6 +44,7 @@ from tracejit.backends.tvm.in_process import (
     warn_of_missing_room,
 )
 from tracejit.backends.tvm.program import Kernel, Program
+from tracejit.backends.tvm.routines import Part, parts
 from tracejit.backends.tvm.twins import without_twins
 from tracejit.errors import CompilationError
 
@@ -75,8 +76,9 @@ def build(
         return InProcess(entry_of(program, modules, target), artifact)
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
         folder = Path(name)
-        written = written_kernels(program.kernels)
-        others = [kernel for kernel in program.kernels if kernel.name not in written.kernels]
+        own = [kernel for kernel in program.kernels if kernel.direct is None]
+        written = written_kernels(own)
+        others = [kernel for kernel in own if kernel.name not in written.kernels]
         jobs = _kernel_jobs(others, held, target, c_function)
         texts = procedure_texts(written, target, max(target.threads - len(jobs), 1))
         texts.append(entry_text(program, target, written))
@@ -85,8 +87,16 @@ def build(
         ]
         files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
+        routines = {k.direct.routine: None for k in program.kernels if k.direct is not None}
+        for part in [part for routine in routines for part in parts(routine, target)]:
+            files.append(folder / f"{len(files)}.o")
+            data = part.known()
+            if data is None:
+                writers.append(partial(_write_part, part, files[-1]))
+            else:
+                files[-1].write_bytes(data)
         # One module of kernels, and the entry's: another thread would cost what it saves.
-        _on_threads(writers, target.threads if len(jobs) > 2 else 1, progress)
+        _on_threads(writers, target.threads if len(writers) > 2 else 1, progress)
         return pack(_linked(linker, files), artifact)
 
 
@@ -184,6 +194,10 @@ def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
     wanted = thorough or kernel.is_thorough
     return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
+
+
+def _write_part(part: Part, file: Path) -> None:
+    file.write_bytes(part.compiled(file.parent))
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:

@@ -22,10 +22,20 @@ from tracejit.backends.abi import (
     WRITEABLE,
 )
 from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.glue import DECLARED, Written
 from tracejit.backends.tvm.mathematics.llvm import module_text
 from tracejit.backends.tvm.mathematics.procedures import Procedure
-from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node, Program
+from tracejit.backends.tvm.program import (
+    Argument,
+    Branch,
+    Call,
+    Kernel,
+    Loop,
+    Memory,
+    Node,
+    Program,
+)
 from tracejit.backends.tvm.tir import (
     Evaluate,
     Expr,
@@ -49,16 +59,38 @@ _ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
 def entry_text(program: Program, target: CpuTarget, written: Written) -> str:
     """``int32 tracejit_main(ptr tuple)`` of a checked program whose kernels are C functions.
 
-    Those that are ``written`` are part of the text, but for their procedures.
+    Those that are ``written``, or call a routine, are part of the text, but for their procedures.
     """
     functions = [*written.kernels.values(), Entry(program).whole()]
-    declared = [
-        f"declare i32 @{kernel.name}({', '.join(['ptr'] * len(kernel.parameters))})"
-        for kernel in program.kernels
-        if kernel.name not in written.kernels
-    ]
-    declared += _declarations(written.procedures.values())
-    return _module([*declared, *functions], target, target.tvm_unoptimised)
+    declared: dict[str, None] = {}
+    for kernel in program.kernels:
+        name, count = kernel.name, len(kernel.parameters)
+        if kernel.direct is not None:
+            functions.append(_direct(kernel, kernel.direct))
+            name, count = kernel.direct.routine.name, len(kernel.direct.pointers) + 1
+        if kernel.name not in written.kernels:
+            declared[f"declare i32 @{name}({', '.join(['ptr'] * count)})"] = None
+    declared |= dict.fromkeys(_declarations(written.procedures.values()))
+    return module_of([*declared, *functions], target, target.tvm_unoptimised)
+
+
+def _direct(kernel: Kernel, direct: Direct) -> str:
+    """A kernel that calls a routine, and the numbers that this is told, a constant."""
+    words = ", ".join(f"i64 {number}" for number in direct.numbers)
+    numbers = f"@{kernel.name}_numbers"
+    count = len(kernel.parameters)
+    places = direct.places(kernel.parameters)
+    pointers = ["ptr null" if place is None else f"ptr %p{place}" for place in places]
+    call = f"call i32 @{direct.routine.name}({', '.join([*pointers, f'ptr {numbers}'])})"
+    return "\n".join(
+        [
+            f"{numbers} = private constant [{len(direct.numbers)} x i64] [{words}]",
+            f"define i32 @{kernel.name}({', '.join(f'ptr %p{n}' for n in range(count))}) {{",
+            f"  %status = {call}",
+            "  ret i32 %status",
+            "}",
+        ]
+    )
 
 
 def procedure_texts(written: Written, target: CpuTarget, most: int) -> list[str]:
@@ -71,7 +103,7 @@ def procedure_texts(written: Written, target: CpuTarget, most: int) -> list[str]
     made = []
     for piece in pieces:
         others = [text for text in texts if text not in piece]
-        made.append(_module([*_declarations(others), *piece], target, target.tvm_quick))
+        made.append(module_of([*_declarations(others), *piece], target, target.tvm_quick))
     return made
 
 
@@ -80,7 +112,7 @@ def _declarations(functions: Iterable[str]) -> list[str]:
     return [DECLARED, *("declare" + f.partition(" {")[0].removeprefix("define") for f in functions)]
 
 
-def _module(texts: Sequence[str], target: CpuTarget, described: Any) -> str:
+def module_of(texts: Sequence[str], target: CpuTarget, described: Any) -> str:
     """A module of functions; ``described`` says how hard LLVM tries."""
     description = str(described).replace('"', "\\22")
     return "\n".join(

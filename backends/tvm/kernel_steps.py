@@ -153,7 +153,7 @@ class KernelSteps:
         is_thorough = is_soon_built(facts) and choices.of(
             "passes of LLVM", either(False, "all", "few")
         )
-        return KernelStep(name, body, parameters, len(inputs), facts, is_thorough)
+        return KernelStep(name, body, parameters, len(inputs), facts, is_thorough, frame.direct)
 
 
 def _stores(result: Instruction, target: Buffer) -> list[Store]:

@@ -31,6 +31,7 @@ import numpy as np
 from tvm import DataType
 
 from tracejit.backends.abi import ArraySpec
+from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.facts import NOTHING, Counted
 from tracejit.backends.tvm.tir import Buffer, Stmt, nbytes
 from tracejit.errors import CompilationError
@@ -43,7 +44,8 @@ class Kernel:
     ``name`` is a C identifier. Buffers that the body allocates live on the stack. The first
     ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
     told of it to those who ask. Nothing is left undone that could make an ``is_thorough`` one
-    faster, however long it takes to compile.
+    faster, however long it takes to compile. What the body does is done by a ``direct`` call of a
+    routine as well, where there is one.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Kernel:
     reads: int = 0
     counted: Counted = NOTHING
     is_thorough: bool = False
+    direct: Direct | None = None
 
 
 class Memory(enum.Enum):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.facts import NOTHING, Counted
 from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
 from tracejit.backends.tvm.tir import Buffer, Stmt
@@ -46,7 +47,7 @@ class Step(Protocol):
 class KernelStep:
     """One call of one kernel, which only reads the first ``reads`` of its parameters.
 
-    ``is_thorough`` is as in `Kernel`.
+    ``is_thorough`` and ``direct`` are as in `Kernel`.
     """
 
     name: str
@@ -55,6 +56,7 @@ class KernelStep:
     reads: int = 0
     counted: Counted = NOTHING
     is_thorough: bool = False
+    direct: Direct | None = None
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -62,7 +64,8 @@ class KernelStep:
 
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
-        return [Kernel(self.name, buffers, self.body, self.reads, self.counted, self.is_thorough)]
+        how = self.counted, self.is_thorough, self.direct
+        return [Kernel(self.name, buffers, self.body, self.reads, *how)]
 
     def nodes(self, place: Place) -> list[Node]:
         return [Call(self.name, [place(owner) for owner, _ in self.parameters])]

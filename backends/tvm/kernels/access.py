@@ -15,7 +15,7 @@ from tvm import sym
 from tvm.ir import TensorLoad
 
 from tracejit.backends.tvm.kernels.arithmetic import Value
-from tracejit.backends.tvm.tir import Expr, tirx, var
+from tracejit.backends.tvm.tir import Buffer, Expr, tirx, var
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,11 @@ def _strides(node: Any, kind: type, indices: list[Expr]) -> tuple[tuple[int, ...
     return tuple(_stride(access, indices) for access in found)
 
 
-def _stride(access: Any, indices: list[Expr]) -> tuple[int, ...] | None:
+def linear(access: Any, indices: list[Expr]) -> tuple[Buffer, tuple[int, ...], int | None] | None:
+    """Of a read or a write of memory: which, the distance that each index moves it, and the place
+    of index 0, if that is known; None for anything else, or where that is not affine."""
+    if not isinstance(access, (TensorLoad, tirx.BufferStore)):
+        return None
     buffer = access.source if isinstance(access, TensorLoad) else access.buffer
     address: Expr = 0
     step = 1
@@ -101,4 +105,11 @@ def _stride(access: Any, indices: list[Expr]) -> tuple[int, ...] | None:
     terms = sym.detect_linear_equation(simple, indices)
     if not terms or not all(isinstance(t, tirx.IntImm) for t in terms[:-1]):
         return None
-    return tuple(int(t) for t in terms[:-1])
+    *distances, first = terms
+    begin = int(first) if isinstance(first, tirx.IntImm) else None
+    return buffer, tuple(int(t) for t in distances), begin
+
+
+def _stride(access: Any, indices: list[Expr]) -> tuple[int, ...] | None:
+    found = linear(access, indices)
+    return None if found is None else found[1]

@@ -10,6 +10,7 @@ from tracejit.backends.tvm.choices import MODEL, Choices, ranked
 from tracejit.backends.tvm.kernels.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.matvec import Axpy, Dot
+from tracejit.backends.tvm.kernels.product import plain, product
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.kernels.tiled import Tiled
@@ -59,6 +60,16 @@ def gemm(
     cycles, problem, schedule = choices.of("product", _ways(problem, machine))
     ranges = range_count(problem, machine, choices, schedule is _dot) if batch == 1 else 1
     sharing = choices.of("threads", _sharings(cycles, batch, machine))
+    if schedule is _tiled and ranges == 1:
+        found = plain(problem, index_dtype)
+        if found is not None:
+            sharers = min(machine.threads, batch) if sharing is Sharing.BATCH else 0
+            threads = machine.threads if sharing is Sharing.MATRIX else 1
+            plan = tiled_plan(problem, machine, 1, threads, choices)
+            work = product(problem, found, plan, batch, sharers)
+            if work is not None:
+                name = _NAMES[Tiled]
+                return work._replace(schedule=name if batch == 1 else f"batch of {name}")
     if sharing is Sharing.BATCH:
         return _batches_at_once(problem, schedule, batch, machine, choices)
     threads = machine.threads if sharing is Sharing.MATRIX else 1

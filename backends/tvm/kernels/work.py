@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Evaluate, Stmt, i32, seq
 
 
@@ -13,11 +14,13 @@ class Work(NamedTuple):
 
     Scratch holds anything at first and begins at a multiple of 64 bytes. Buffers that are small
     and private to a thread are allocated inside the statement. ``schedule`` names the way chosen.
+    A ``direct`` call of a routine does the same.
     """
 
     statement: Stmt
     scratch: tuple[Buffer, ...] = ()
     schedule: str = ""
+    direct: Direct | None = None
 
     def allocated(self) -> Stmt:
         """The statement with its scratch allocated in front of it."""

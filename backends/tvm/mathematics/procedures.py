@@ -48,10 +48,19 @@ class Procedure(Function):
         """Append an instruction that makes a value of any type; its text."""
         return self._made(instruction)
 
+    def make_room(self, allocation: str) -> None:
+        """An instruction that allocates memory, before all others."""
+        self._rooms.append(f"  {allocation}")
+
     def sum(self, a: str, b: str) -> str:
         if _known(a) and _known(b):
             return str(int(a) + int(b))
         return b if a == "0" else a if b == "0" else self._made(f"add nsw i64 {a}, {b}")
+
+    def difference(self, a: str, b: str) -> str:
+        if _known(a) and _known(b):
+            return str(int(a) - int(b))
+        return a if b == "0" else self._made(f"sub nsw i64 {a}, {b}")
 
     def product(self, a: str, b: str) -> str:
         if _known(a) and _known(b):

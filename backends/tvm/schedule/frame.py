@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tracejit.backends.tvm.choices import MODEL, Choices, either
+from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes
 from tracejit.backends.tvm.types import memory_dtype, words
@@ -91,7 +92,7 @@ class Frame:
     whose memory is that of the result of the given number: no element may be computed twice.
     ``beside`` are the Reduces that are combined together with the kernel's heart. ``schedule`` is
     the name of the way that was chosen, for those who ask, and ``choices`` decides what can be done
-    in more than one way.
+    in more than one way. ``direct`` is the call of a routine that does all of it.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Frame:
         self.cost = cost
         self.scratch: list[Buffer] = []
         self.schedule = ""
+        self.direct: Direct | None = None
 
     @property
     def apart(self) -> bool:

@@ -1,0 +1,103 @@
+"""Products that are calls of a routine: its edges, copies and blocks; and what it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit
+from tracejit.backends.tvm import build as building
+from tracejit.backends.tvm import routines
+from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.program import Program
+from tracejit.graph import Module
+
+# Rows, columns, steps: whole tiles, and rows and columns that are left over; more steps than a
+# block has, in both types; so many columns that rows are copied, too.
+SIZES = [
+    (64, 64, 64),
+    (100, 37, 51),
+    (13, 33, 300),
+    (300, 17, 64),
+    (40, 70, 2500),
+    (129, 1030, 70),
+]
+
+
+def product(left: Any, right: Any) -> Any:
+    return left @ right
+
+
+def transposed(left: Any, right: Any) -> Any:
+    return left.T @ right.T
+
+
+def lowered(function: Callable[..., Any], *arguments: np.ndarray) -> Program:
+    module: Module = tracejit.jit(function).lower(*arguments).module
+    return lower(module.entry, host_target().machine)
+
+
+def whole(rng: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:
+    """Small integers: their products have exact sums in any order."""
+    return rng.integers(-8, 9, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_every_number_is_the_sum_of_its_products(m: int, n: int, k: int, dtype: str) -> None:
+    rng = np.random.default_rng(m)
+    left, right = whole(rng, dtype, m, k), whole(rng, dtype, k, n)
+    np.testing.assert_array_equal(tracejit.jit(product)(left, right), left @ right)
+    left, right = whole(rng, dtype, k, m), whole(rng, dtype, n, k)
+    np.testing.assert_array_equal(tracejit.jit(transposed)(left, right), left.T @ right.T)
+
+
+@pytest.mark.parametrize("shape", [(7, 100, 50, 60), (3, 200, 100, 80), (40, 33, 37, 64)])
+def test_batches(shape: tuple[int, ...]) -> None:
+    b, m, n, k = shape
+    rng = np.random.default_rng(b)
+    left, right = whole(rng, "float32", b, m, k), whole(rng, "float32", b, k, n)
+    np.testing.assert_array_equal(tracejit.jit(product)(left, right), left @ right)
+
+
+def test_parts_of_arrays_are_read_where_they_lie() -> None:
+    rng = np.random.default_rng(1)
+    left, right = whole(rng, "float64", 90, 200), whole(rng, "float64", 200, 80)
+
+    def function(left: Any, right: Any) -> Any:
+        return left[10:80, 20:120] @ right[30:130, 7:71]
+
+    program = lowered(function, left, right)
+    assert [kernel.direct is not None for kernel in program.kernels] == [True]
+    np.testing.assert_array_equal(tracejit.jit(function)(left, right), function(left, right))
+
+
+def test_what_is_computed_on_the_way_has_code_of_its_own() -> None:
+    x = np.ones((64, 64), np.float32)
+    (kernel,) = lowered(lambda x: np.maximum(x @ x, 0), x).kernels
+    assert kernel.direct is None
+
+
+def test_a_second_product_compiles_nothing() -> None:
+    rng = np.random.default_rng(2)
+    left, right = whole(rng, "float32", 65, 96), whole(rng, "float32", 96, 64)
+    tracejit.jit(product)(left, right)
+    known = dict(routines._known)
+    left, right = whole(rng, "float32", 130, 80), whole(rng, "float32", 80, 128)
+    np.testing.assert_array_equal(tracejit.jit(product)(left, right), left @ right)
+    assert routines._known == known
+
+
+@pytest.mark.filterwarnings("ignore:no linker found")
+def test_without_a_linker_parts_of_the_routine_are_in_the_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(building, "find_linker", lambda: None)
+    rng = np.random.default_rng(3)
+    left, right = whole(rng, "float32", 131, 73), whole(rng, "float32", 73, 91)
+    compiled = tracejit.jit(product).lower(left, right).compile()
+    np.testing.assert_array_equal(compiled(left, right), left @ right)
