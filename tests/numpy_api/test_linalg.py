@@ -235,3 +235,15 @@ def test_more_refusals() -> None:
 
 def test_every_name_is_there() -> None:
     assert set(np.linalg.__all__) == set(tj.numpy.linalg.__all__)
+
+
+def test_least_squares_of_complex_matrices_one_by_one() -> None:
+    """In a batch, of which LAPACK's function takes none."""
+    a, b = matrix(2, 5, 3, dtype=np.complex128), matrix(2, 5, 2, dtype=np.complex128)
+    a[1, :, 2] = a[1, :, 1]  # of rank 2
+
+    def solve(a: Any, b: Any) -> Any:
+        return tuple(np.linalg.lstsq(a, b, rcond=1e-10)[::3])
+
+    for made, *wanted in zip(tj.vmap(solve)(a, b), *map(solve, a, b), strict=True):
+        np.testing.assert_allclose(made, np.stack(wanted), atol=1e-13)

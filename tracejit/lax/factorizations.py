@@ -181,6 +181,27 @@ pinv = _define(
 )
 
 
+def _lstsq(a: np.ndarray, b: np.ndarray, rcond: np.ndarray) -> Arrays:
+    if a.ndim > 2:
+        empty = [np.empty(s.dimensions, s.dtype) for s in lstsq.shapes(*map(shape_of, (a, b)))]
+        for index in np.ndindex(*a.shape[:-2]):
+            for whole, one in zip(empty, _lstsq(a[index], b[index], rcond[index]), strict=True):
+                whole[index] = one
+        return tuple(empty)
+    x, _, _, values = np.linalg.lstsq(a, b, float(rcond))
+    return x, values
+
+
+lstsq = _define(
+    "lstsq",
+    lambda a, b, *rcond: [
+        _sized(b, a.dimensions[-1], b.dimensions[-1]),
+        _sized(a, min(a.dimensions[-2:]), real=True),
+    ],
+    _lstsq,
+)
+
+
 def _qr_shapes(a: Shape, complete: bool = False) -> list[Shape]:
     rows, columns = a.dimensions[-2:]
     inner = rows if complete else min(rows, columns)

@@ -231,6 +231,16 @@ def pinv(a: Array, rcond: Array, cotangent: Array) -> tuple[Array, None]:
     return made.conj(), None
 
 
+@_differentiates(factorizations.lstsq)
+def lstsq(
+    a: Array, b: Array, rcond: Array, of_x: Array, of_values: Array
+) -> tuple[Array, Array, None]:
+    """x = p b with the pseudo-inverse p of a; the values are those of `svdvals`."""
+    (p,) = factorizations.pinv(a, rcond)
+    of_a, _ = pinv(a, rcond, of_x @ _transposed(b))
+    return of_a + svdvals(a, of_values), _transposed(p) @ of_x, None
+
+
 @_differentiates(factorizations.qr)
 @_of_gradients
 def qr(a: Array, of_q: Array, of_r: Array) -> Array:

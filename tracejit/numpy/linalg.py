@@ -309,14 +309,25 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> Any:
         raise MatrixError(f"lstsq: a and b must have as many rows; a {left.shape}, b {right.shape}")
     epsilon = _epsilon(left)
     cutoff = epsilon * max(rows, columns) if rcond is None else epsilon if rcond == -1 else rcond
-    x = products.matmul(_pinv(left, cutoff), right)
-    (values,) = factorizations.svdvals(left)
+    x, values = _least_squares(left, right, cutoff)
     rank = _rank(values, cutoff).astype(np.int32)
     missing = right - products.matmul(left, x)
     squares = (missing * missing.conj()).real.sum(0, keepdims=right.ndim == 1)
     if rows <= columns:
         squares = squares[:0]
     return x, squares, rank, values
+
+
+def _least_squares(left: Tracer, right: Tracer, cutoff: Any) -> tuple[Any, Tracer]:
+    """The solution, and the singular values of ``left``."""
+    if left.element_type.is_complex and 0 not in left.shape:
+        # LAPACK's, which makes no singular vectors.
+        columns = right[:, None] if right.ndim == 1 else right
+        share = as_array(cutoff).astype(np.float64)
+        x, values = factorizations.lstsq(left, columns, share)
+        return (x[:, 0] if right.ndim == 1 else x), values
+    (values,) = factorizations.svdvals(left)
+    return products.matmul(_pinv(left, cutoff), right), values
 
 
 def _rank(values: Tracer, relative: Any) -> Any:

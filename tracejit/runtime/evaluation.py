@@ -16,6 +16,7 @@ from tracejit.backends.abi import EVALUATE
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation
 from tracejit.hlo import parse
+from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
@@ -47,12 +48,20 @@ def _function(entry: Computation) -> Callable[..., Any]:
     The library's own linear algebra is called at once: of a small matrix the interpreter's checks
     would take longer.
     """
-    root = entry.root
-    if root.op is CUSTOM_CALL and root.operands == entry.parameters:
+    root, given = entry.root, entry.parameters
+    fixed = tuple(o.attributes["literal"] for o in root.operands[len(given) :] if o.op is CONSTANT)
+    # What has no memory of its own, such as a share of the greatest singular value, comes last.
+    is_plain = root.operands[: len(given)] == given and len(given + fixed) == len(root.operands)
+    if root.op is CUSTOM_CALL and is_plain:
         target: str = root.attributes["custom_call_target"]
         if target.startswith(LINEAR_ALGEBRA):
-            return find_target(target).function
+            function = find_target(target).function
+            return functools.partial(_with_fixed, function, fixed) if fixed else function
     return lambda *operands: evaluate(entry, operands)
+
+
+def _with_fixed(function: Callable[..., Any], fixed: tuple[Any, ...], *operands: Any) -> Any:
+    return function(*operands, *fixed)
 
 
 def _leaf_shapes(shape: AnyShape) -> list[Shape]:
