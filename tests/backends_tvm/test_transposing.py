@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
+import tracejit as tj
 from tests.backends_tvm.compiled import check, computation
 from tracejit import ops
 from tracejit.graph import Instruction
@@ -70,3 +73,20 @@ def test_squares_at_the_edges_of_tiles(n: int) -> None:
         computation(lambda x: ops.transpose(x, (1, 0)), Shape(ElementType.F32, array.shape)),
         [array],
     )
+
+
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))), ids=str)
+@pytest.mark.parametrize("last", [64, 65])
+def test_rows_that_keep_their_order_are_read_as_they_lie(
+    permutation: tuple[int, int, int], last: int
+) -> None:
+    """Also beside an operand that is the same everywhere, and one in the order of the result."""
+    sizes = (5, 7, 3)
+    places = (*permutation, 3)
+    shape = (*(sizes[d] for d in permutation), last)
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.standard_normal(s).astype(np.float32) for s in ((*sizes, last), (last,), shape))
+    moved = tj.jit(lambda x, y: np.transpose(x, places) * y)
+    assert_array_equal(moved(x, y), x.transpose(places) * y)
+    both = tj.jit(lambda x, z: np.transpose(x, places) + z)
+    assert_array_equal(both(x, z), x.transpose(places) + z)

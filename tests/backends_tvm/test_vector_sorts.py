@@ -118,3 +118,29 @@ def test_a_row_that_threads_share(kind: ElementType) -> None:
 @compresses
 def test_many_rows_that_threads_share() -> None:
     check_sorts(sorts(F32, 500, 300), [values(F32, 500, 300)], 2, 3)
+
+
+@compresses
+@pytest.mark.parametrize("dimensions", [(40, 16), (3, 130), (2, 1000), (300, 5)])
+@pytest.mark.parametrize("kind", [F32, S32, ElementType.U32, ElementType.F16, ElementType.U8])
+def test_positions(kind: ElementType, dimensions: tuple[int, ...]) -> None:
+    """Keys and positions are sorted as one word, along either dimension."""
+    x, y, p, q = (ops.parameter(i, Shape(t)) for i, t in enumerate((kind, kind, S32, S32)))
+    down = Computation("down", (x, y, p, q), ops.gt(x, y))
+    orders = [ops.sort_order(kind, S32), ops.sort_order(kind, S32, descending=True)]
+    if not kind.is_floating:
+        orders.append(down)
+
+    def build(x: Instruction) -> Instruction:
+        places = ops.iota(Shape(S32, dimensions), 0)
+        made = [
+            ops.sort([x, places], order, dimension, True)
+            for order in orders
+            for dimension in (0, 1)
+        ]
+        return ops.tuple_(made)
+
+    entry = computation(build, Shape(kind, dimensions))
+    schedules = {k.counted.schedule for k in lower(entry, Machine(64, 2)).kernels}
+    assert "sort of words" in schedules
+    check_sorts(entry, [values(kind, *dimensions)], 1, 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tracejit.backends.tvm.accesses import Accesses
+from tracejit.backends.tvm.accesses import Accesses, Load
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
@@ -22,11 +22,17 @@ from tracejit.graph import Instruction
 # Whether what is read across memory goes through registers, tile by tile.
 TURNING = either(True, "in tiles", "number by number")
 
+# Whether outer loops follow what is read, where all of it has another order than the results.
+LOADED = either(True, "of operands", "of results")
+
 # The last axis may be so long, and its elements cost so much together, for a vector to have
 # elements of the axis before, which is at least `LONG`.
 MOST_GROUPED = 4
 GROUPED_COST = 128
 LONG = 64
+
+# Bytes along the last axis from which most lines are written at once, wherever they lie.
+WRITTEN_WHOLE = 256
 
 Address = Callable[[Sequence[Index]], Affine]
 """Where in the output the element with the given indices goes."""
@@ -167,6 +173,9 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         return seq(main, *_strips(frame, tile, axes, positions, scalar))
 
     places = [store.address(space.indices) for store in stores]
+    if inner is not None and frame.choices.of("order", LOADED):
+        axes = _as_loaded(axes, accesses.loads, places)
+        counts = [_count(axis, positions) for axis in axes[:-1]]
     if inner is not None and _is_group(frame, axes, places, stores, cost):
         group = inner
         axes, counts = axes[:-1], counts[:-1]
@@ -225,6 +234,27 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     counts.append(Count(blocks, place))
     outermost = parallel if outer > 1 else 1
     return seq(nest(counts, vector, parallel=outermost, dtype=frame.index_dtype), *rest)
+
+
+def _as_loaded(axes: list[Axis], loads: Sequence[Load], places: Sequence[Affine]) -> list[Axis]:
+    """The axes in the order in which operands lie in memory, if they have one order in common.
+
+    Processors ask ahead for what is read line after line, and what is written can wait. Lines that
+    are written in parts must not: they would be gone before the second part.
+    """
+    *others, inner = axes
+    orders = set()
+    for load in loads:
+        steps = [load.address.coefficient(axis.last) for axis in axes]
+        itemsize = load.instruction.array_shape.element_type.dtype.itemsize
+        if not load.known or steps[-1] != 1 or inner.extent * itemsize < WRITTEN_WHOLE:
+            return axes
+        if all(steps):
+            orders.add(tuple(sorted(range(len(others)), key=lambda n: -abs(steps[n]))))
+    if len(orders) != 1 or any(place.coefficient(inner.last) != 1 for place in places):
+        return axes
+    (order,) = orders
+    return [*(others[n] for n in order), inner]
 
 
 def _is_group(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from tracejit.backends.tvm.mathematics.llvm import Value
 from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.schedule.sort_code import Plan
-from tracejit.backends.tvm.schedule.sort_steps import Steps
+from tracejit.backends.tvm.schedule.sort_steps import REGISTERS, Steps
 
 # Parts that wait: the longer of two waits for the shorter one, so that 40 would do for a terabyte.
 _WAITING = 64
@@ -62,15 +62,20 @@ def sorted_part(plan: Plan) -> Procedure:
     return code
 
 
+def is_short(plan: Plan, count: int) -> bool:
+    """Whether a row is sorted in registers, without scratch memory."""
+    return count <= REGISTERS * plan.lanes
+
+
 def sorted_row(plan: Plan, count: int) -> Procedure:
     """Sorts a row of ``count`` elements from ``first`` on into the same place of ``target``.
 
-    ``scratch`` holds a row.
+    ``scratch`` holds a row that is not short. Integers may be sorted where they are.
     """
     code = Steps(plan, f"sort_row_{count}", ("source", "target", "scratch"), ("first",))
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     special = code.variable("0") if plan.restores else ""
-    if count <= code.most:
+    if is_short(plan, count):
         code.short(source, target, count, special)
     else:
         number = _divided(code, source, "%scratch", str(count), True, special)

@@ -10,7 +10,7 @@ from tracejit.backends.tvm.schedule.sort_network import Shuffle, network
 
 # Registers of the networks. With smaller ones more jumps are guessed wrong, larger ones are long to
 # compile.
-_SMALL, _LARGE = 8, 16
+_SMALL, REGISTERS = 8, 16
 # Instructions for lanes of two vectors in an order that a third one says.
 _JOINED = {32: "vpermi2var.d.512", 64: "vpermi2var.q.512"}
 
@@ -28,7 +28,7 @@ class Steps(SortCode):
     @property
     def most(self) -> int:
         """How many elements a network sorts."""
-        return _LARGE * self.lanes
+        return REGISTERS * self.lanes
 
     def leaf(self, source: str, target: str, count: str) -> None:
         """Sorts up to `most` keys, and stores their elements."""
@@ -36,7 +36,7 @@ class Steps(SortCode):
         self.either(
             self.holds("sle", count, str(small)),
             lambda: self.sorted_in(_SMALL, source, target, count),
-            lambda: self.sorted_in(_LARGE, source, target, count, least=small + 1),
+            lambda: self.sorted_in(REGISTERS, source, target, count, least=small + 1),
         )
 
     def short(self, source: str, target: str, count: int, special: str) -> None:

@@ -42,7 +42,7 @@ _TYPES = {
     ElementType.F64: "float64",
 }
 # Only these registers have lanes that can be compressed.
-_VECTOR_BYTES = 64
+VECTOR_BYTES = 64
 # Bytes of a row from which threads share it.
 _SHARED_FROM = 1 << 17
 
@@ -50,7 +50,7 @@ _SHARED_FROM = 1 << 17
 def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
     """Whether a sort is one of values alone, in rows, on a processor that compresses vectors."""
     return (
-        frame.machine.vector_bytes == _VECTOR_BYTES
+        frame.machine.vector_bytes == VECTOR_BYTES
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length > 1
@@ -70,9 +70,7 @@ def _rows(work: Sorting) -> int:
 def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     """The whole kernel."""
     itemsize = order.element_type.dtype.itemsize
-    plan = Plan(
-        _TYPES[order.element_type], _VECTOR_BYTES // itemsize, order.descending, order.total
-    )
+    plan = Plan(_TYPES[order.element_type], VECTOR_BYTES // itemsize, order.descending, order.total)
     (operand,) = work.operands
     ((target, _),) = work.targets
     rows, length = _rows(work), work.length

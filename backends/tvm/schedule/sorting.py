@@ -8,6 +8,7 @@ from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_keys import order_of
 from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_library
 from tracejit.backends.tvm.schedule.sort_merge import Merging
+from tracejit.backends.tvm.schedule.sort_positions import Positions, suits_words
 from tracejit.backends.tvm.schedule.sort_radix import Radix
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
 from tracejit.backends.tvm.schedule.sort_select import Selecting, suits_selection
@@ -35,6 +36,8 @@ def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]
     if order is not None and frame.index_dtype == "int32":
         if suits_selection(work):
             yield "selection", lambda: Selecting(frame, work, order).statement()
+        if suits_words(frame, work, order):
+            yield "sort of words", lambda: Positions(frame, work, order).statement()
         if work.length >= RADIX_FROM:
             yield "radix sort", lambda: Radix(frame, work, order).statement()
     yield "merge sort", lambda: Merging(frame, work).statement()

@@ -1,0 +1,83 @@
+"""Sort by keys of up to 32 bits in vector registers: a key and its position are one word of 64.
+
+The position in the lower half makes all words different, and the sort stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.sort_code import Plan
+from tracejit.backends.tvm.schedule.sort_keys import Order
+from tracejit.backends.tvm.schedule.sort_procedures import is_short, sorted_row
+from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
+from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
+from tracejit.backends.tvm.tir import (
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    loop,
+    store,
+    tirx,
+)
+
+_PLAN = Plan("uint64", VECTOR_BYTES // 8, descending=False, total=True)
+_POSITION = (1 << 32) - 1
+
+
+def suits_words(frame: Frame, work: Sorting, order: Order) -> bool:
+    """Whether keys and positions fit into words, and the processor compresses vectors."""
+    return frame.machine.vector_bytes == VECTOR_BYTES and order.bits <= 32 and work.length > 1
+
+
+class Positions(Rows):
+    """The kernel of a sort of words; addresses must be 32-bit numbers."""
+
+    def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
+        super().__init__(frame, work, max(1, work.length.bit_length() // 2))
+        self.order = order
+        room = (self.rows * self.length,)
+        self.words = buffer("words", room, "uint64")
+        short = is_short(_PLAN, self.length)
+        self.free = self.words if short else buffer("free", room, "uint64")
+
+    def scratch(self) -> Sequence[Buffer]:
+        return [self.words] if self.free is self.words else [self.words, self.free]
+
+    def ordered(self, row: Expr, base: Expr) -> tuple[list[Stmt], Callable[[Expr], Expr]]:
+        first = row * self.number(self.length)
+        words = tirx.address_of(self.words[first])
+        free = tirx.address_of(self.free[first])
+        procedure = sorted_row(_PLAN, self.length)
+        statements = [
+            loop(self.length, lambda i: self._enter(base, first, i), dtype=self.dtype),
+            procedure.called([words, words, free, const(0, "int64")]),
+        ]
+
+        def position(number: Expr) -> Expr:
+            word = self.words[first + number] & const(_POSITION, "uint64")
+            return tirx.Cast(self.dtype, word)
+
+        return statements, position
+
+    def _enter(self, base: Expr, first: Expr, number: Expr) -> list[Stmt]:
+        """Stores the key of one element with its position."""
+        emitter = self.emitter()
+        operand = self.work.operands[self.order.operand]
+        element_type = operand.array_shape.element_type
+        value = emitter.hold(self.load(emitter, operand, base, number), element_type)
+        key = buffer("key", (1,), f"uint{self.order.bits}", scope="local")
+        zero = self.number(0)
+        high = tirx.Cast("uint64", key[zero]) << const(32, "uint64")
+        word = high | tirx.Cast("uint64", number)
+        return [
+            AllocBuffer(key),
+            *emitter.allocations,
+            *emitter.statements,
+            store(key, zero, self.order.key(value)),
+            store(self.words, first + number, word),
+        ]
