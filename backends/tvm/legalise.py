@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
 from tracejit.backends.tvm import spectra
+from tracejit.backends.tvm.cofactors import COFACTORS, cofactors
 from tracejit.backends.tvm.known import as_known, logarithm_to_base, power_of_two
 from tracejit.backends.tvm.pseudo_inverses import PSEUDO_INVERSE, pseudo_inverse
 from tracejit.backends.tvm.reducers import monoid
@@ -146,11 +147,18 @@ def _rng(instruction: Instruction) -> Instruction:
     return expanded_rng(a, b, distribution, instruction.array_shape)
 
 
+_LINEAR_ALGEBRA: dict[str, Callable[[Instruction], Instruction | None]] = {
+    COFACTORS: cofactors,
+    PSEUDO_INVERSE: pseudo_inverse,
+}
+
+
 @expansions.attach(CUSTOM_CALL)
 def _custom_call(instruction: Instruction) -> Instruction | None:
-    """A user's op that is made of others, which are legalised too; a pseudo-inverse."""
-    if instruction.attributes["custom_call_target"] == PSEUDO_INVERSE:
-        return pseudo_inverse(instruction)
+    """A user's op that is made of others, which are legalised too; linear algebra made of other."""
+    target = instruction.attributes["custom_call_target"]
+    if target in _LINEAR_ALGEBRA:
+        return _LINEAR_ALGEBRA[target](instruction)
     expansion = None if kernel_for(instruction) is not None else expansion_for(instruction)
     if expansion is None:
         return None

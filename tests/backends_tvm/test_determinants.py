@@ -76,3 +76,24 @@ def test_derivatives() -> None:
     a = np.random.default_rng(0).standard_normal((4, 4))
     tj.check_grads(det, (a,), order=2)
     tj.check_grads(lambda a: slogdet(a)[1], (a,), order=2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 2, 7, 60])
+def test_gradients_of_determinants_are_compiled(dtype: Any, size: int) -> None:
+    a = np.random.default_rng(size).standard_normal((2, size, size)) / np.sqrt(size)
+    a = a.astype(dtype)
+    function = tj.jit(tj.grad(lambda a: np.linalg.det(a).sum()))
+    wide = a.astype(np.float64)
+    wanted = np.linalg.det(wide)[:, None, None] * np.swapaxes(np.linalg.inv(wide), 1, 2)
+    scale = np.max(np.abs(wanted), (1, 2), keepdims=True)
+    np.testing.assert_allclose(function(a) / scale, wanted / scale, atol=2000 * np.finfo(dtype).eps)
+
+
+def test_a_singular_matrix_s_determinant_has_a_gradient() -> None:
+    """All of a batch goes the other way for it; nothing of the regular ones is lost."""
+    function = tj.jit(tj.grad(lambda a: np.linalg.det(a).sum()))
+    a = np.stack([np.diag([2.0, 0, 5]), np.diag([1.0, 2, 3]), np.zeros((3, 3))])
+    wanted = np.stack([np.diag([0.0, 10, 0]), np.diag([6.0, 3, 2]), np.zeros((3, 3))])
+    np.testing.assert_allclose(function(a), wanted, atol=1e-14)
+    np.testing.assert_array_equal(function(a[1:2]), wanted[1:2])

@@ -121,6 +121,9 @@ def _cofactors(a: np.ndarray) -> Arrays:
 
 cofactors = _define("cofactors", lambda a: [a], _cofactors)
 
+# What compiled code calls where the inverse is not finite.
+cofactors_of_singular = _define("cofactors_of_singular", lambda a: [a], _cofactors)
+
 
 def _eigh(uplo: Literal["L", "U"]) -> Factorization:
     return _define(

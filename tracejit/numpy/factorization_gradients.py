@@ -266,8 +266,9 @@ def _qr_of_tall(q: Array, r: Array, of_q: Array, of_r: Array) -> Array:
     return _adjoint(made)
 
 
-# Only compiled code has R without Q, where nothing else is asked for.
-define_target(Target(factorizations.qr_r.name, factorizations.qr_r.evaluate))
+# What only compiled code calls has no derivative.
+for _part in (factorizations.qr_r, factorizations.cofactors_of_singular):
+    define_target(Target(_part.name, _part.evaluate))
 
 # Vectors that complete a basis are not determined by the matrix, and have no derivative.
 for _each in (factorizations.svd_full, factorizations.qr_complete, factorizations.qr_raw):
