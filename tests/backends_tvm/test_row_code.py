@@ -47,6 +47,21 @@ def test_rows_of_all_types(shape: tuple[int, ...]) -> None:
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("shape", [(100,), (40_001,), (30, 33), (3, 20_000)], ids=str)
+def test_initial_values(shape: tuple[int, ...]) -> None:
+    """Several reductions of one program, from different numbers on."""
+    x = np.random.default_rng(0).integers(-50, 50, shape)
+
+    def from_several(x: Any) -> list[Any]:
+        sums = [np.sum(x, axis=-1, initial=number) for number in (0, 3, -4)]
+        return [*sums, *(np.max(x, axis=-1, initial=number) for number in (-60, 49, 70))]
+
+    for dtype in (np.int32, np.float32):
+        given = x.astype(dtype)
+        for found, expected in zip(tj.jit(from_several)(given), from_several(given), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("length", [9, 100, 40_000])
 @pytest.mark.parametrize("place", [0, 7, -1])
 def test_nan_and_zeros_of_both_signs(length: int, place: int) -> None:

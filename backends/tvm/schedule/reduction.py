@@ -11,28 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from tvm import sym
-from tvm.ir import TensorLoad
-
 from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
-from tracejit.backends.tvm.mathematics.kinds import KINDS
-from tracejit.backends.tvm.reducers import monoid
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
-from tracejit.backends.tvm.schedule.row_code import RowCode, row_code
+from tracejit.backends.tvm.schedule.row_kernels import WholeRows, row_in_text
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range, Reducer, Sweep
 from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, importing, loop, seq, tirx
 from tracejit.graph import Instruction
-from tracejit.ops.computations import identity_value
-from tracejit.ops.elementwise import MAX, MIN
 
-# Registers whose numbers memory holds as they are.
-_AS_THEY_ARE = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64"})
 # A reduction of at least this many elements to few results is cut into parts that run in parallel.
 PARTS_FROM = 1 << 15
 PARTS = 8
@@ -298,6 +288,9 @@ class _Reduction(Sweep):
 
     def _rows(self, axis: Axis) -> Stmt:
         self.frame.schedule = "row reduction" if self.kept_axes else "full reduction"
+        whole = self._whole_rows(axis)
+        if whole is not None:
+            return whole
         counts = [self.count(a) for a in self.kept_axes]
         if self._in_parts(self.kept_size):
             return self._row_parts(axis, counts)
@@ -308,6 +301,14 @@ class _Reduction(Sweep):
 
         return nest(counts, row, parallel=self.parallel(), dtype=self.dtype)
 
+    def _whole_rows(self, axis: Axis) -> Stmt | None:
+        """All rows at once, where that is possible."""
+        if len(self.loads) != 1 or len(self.reduced_axes) != 1 or len(self.kept_axes) > 1:
+            return None
+        kept = self.kept_axes[0] if self.kept_axes else None
+        parts = PARTS if self._in_parts(self.kept_size) else 1
+        return WholeRows(self, axis, kept, self.loads[0], parts, self.work).statement()
+
     def _combined_row(
         self,
         axis: Axis,
@@ -316,7 +317,7 @@ class _Reduction(Sweep):
         use: Callable[[Emitter, list[Value]], list[Stmt]],
     ) -> list[Stmt]:
         """``use`` of what all in ``ranges`` make, combined with ``start``."""
-        text = self._row_in_text(ranges[0]) if len(ranges) == 1 else None
+        text = row_in_text(self, ranges[0]) if len(ranges) == 1 else None
         if text is not None:
             code, first = text
 
@@ -332,33 +333,6 @@ class _Reduction(Sweep):
             *self.row(axis, ranges, total, i32(0)),
             *self.scalar(lambda e, at: use(e, total.read(e, at))),
         ]
-
-    def _row_in_text(self, what: Range) -> tuple[RowCode, TensorLoad] | None:
-        """Code for neighbours in memory, just as they are, and the first; None for others."""
-        if len(self.combiners) > 1:
-            return None
-        (combiner,), axis = self.combiners, what.axis
-        op, kind = monoid(combiner.work.combine), KINDS[combiner.register()]
-        lanes = self.lanes(axis.extent)
-        if op is None or kind.name not in _AS_THEY_ARE or lanes == 1:
-            return None
-        if kind.is_float and op in (MAX, MIN) and combiner.extreme is None:
-            return None
-        places = []
-        for offset in (0, 1):
-            self.positions[axis.last] = what.begin + self.number(offset)
-            emitter = self.emitter()
-            (element,) = self.elements(emitter)
-            if emitter.statements or not isinstance(element, TensorLoad):
-                return None
-            places.append(element)
-        first, second = places
-        if not sym.Analyzer().can_prove_equal(second.indices[0], first.indices[0] + 1):
-            return None
-        start = np.asarray(identity_value(op.function, self.reducer.element_types[0])).item()
-        count = int(what.extent) if isinstance(what.extent, tirx.IntImm) else None
-        group = self.group(axis.extent, lanes)
-        return row_code(op, kind, start, lanes, group, count), first
 
     def _row_parts(self, axis: Axis, counts: list[Count]) -> Stmt:
         """Each part of the first reduced axis into an accumulator of its own; then the parts."""
