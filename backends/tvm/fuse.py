@@ -25,7 +25,7 @@ from tracejit.backends.tvm.cost import (
     size_of,
 )
 from tracejit.backends.tvm.early_reads import early_reads
-from tracejit.backends.tvm.fused import Kernel, Plan, gathered, is_given, is_heart
+from tracejit.backends.tvm.fused import Kernel, Plan, gathered, is_given, is_heart, made_of
 from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES, INDEX_VECTOR
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.merging import (
@@ -224,13 +224,8 @@ class _Fusion:
 
         Contractions hold nothing that they compute, neither of operands nor in their epilogue.
         """
-        stack, seen = [operand], {operand}
-        while stack:
-            below = stack.pop().operands
-            new = [o for o in below if o not in self.memory and o not in seen]
-            seen.update(new)
-            stack.extend(new)
-        return math.prod(growth(i) for i in seen if pointwise.get(i.op)) > EPILOGUE_SIZE
+        below = [i for i in made_of([operand], self.memory.__contains__) if i not in self.memory]
+        return math.prod(growth(i) for i in below if pointwise.get(i.op)) > EPILOGUE_SIZE
 
     def _is_made_in_time(self, update: Instruction) -> bool:
         """Whether what an update writes may be computed as late as it is written.
@@ -238,21 +233,13 @@ class _Fusion:
         What it is made of must not be kept for it: all that is written over that comes later.
         """
         array = stripped(update.operands[0])
-        stack = [update.operands[1]]
-        seen: set[Instruction] = set()
-        while stack:
-            instruction = stack.pop()
-            if instruction in seen:
-                continue
-            seen.add(instruction)
-            if not self._is_stored(instruction):
-                stack.extend(instruction.operands)
+        for instruction in made_of([update.operands[1]], self._is_stored):
+            if not self._is_stored(instruction) or stripped(instruction) is array:
                 continue
             writers = self.writers.get(stripped(instruction), ())
-            if stripped(instruction) is not array and (
-                len(writers) > FEW_WRITERS
-                or not all(self._is_after(writer, update) for writer in writers)
-            ):
+            if len(writers) > FEW_WRITERS:
+                return False
+            if not all(self._is_after(writer, update) for writer in writers):
                 return False
         return True
 

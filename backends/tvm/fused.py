@@ -5,7 +5,7 @@ inputs_of(kernel, memory)       what a kernel loads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tracejit.backends.tvm.own_places import Asked, asked_for
@@ -105,19 +105,22 @@ def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
 
 def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instruction]:
     """What is loaded to compute ``values``: they themselves, where they have memory."""
-    found: set[Instruction] = set()
+    return {i for i in made_of(values, memory.__contains__) if i in memory}
+
+
+def made_of(
+    values: Iterable[Instruction], is_end: Callable[[Instruction], bool]
+) -> Iterator[Instruction]:
+    """``values`` and all that they are made of, once each, not looking further than the ends."""
     stack = list(values)
     seen: set[Instruction] = set()
     while stack:
         instruction = stack.pop()
-        if instruction in seen:
-            continue
-        seen.add(instruction)
-        if instruction in memory:
-            found.add(instruction)
-        else:
-            stack.extend(instruction.operands)
-    return found
+        if instruction not in seen:
+            seen.add(instruction)
+            yield instruction
+            if not is_end(instruction):
+                stack.extend(instruction.operands)
 
 
 def _keeps_places(instruction: Instruction) -> bool:
