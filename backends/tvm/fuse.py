@@ -62,7 +62,11 @@ SMALL_UPDATE = 4
 # How many instructions are asked whether one needs another, and which of how many writers do.
 NEAR = 256
 FEW_WRITERS = 4
-EPILOGUE_HEARTS = frozenset({REDUCE, REDUCE_WINDOW, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED})
+EPILOGUE_HEARTS = frozenset(
+    {REDUCE, REDUCE_WINDOW, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED, CONCATENATE, PAD}
+)
+# What is made of joined arrays is written once for each, which are at most so many.
+MOST_JOINED = 4
 
 
 def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> Plan:
@@ -300,6 +304,9 @@ class _Fusion:
         if instruction.op is REDUCE_WINDOW:
             before = self.cost[instruction.operands[0]]
             return _computes_on_its_way(instruction, before + sum(map(cost_of, seen)))
+        if instruction.op in (CONCATENATE, PAD):
+            few = len(instruction.operands) <= MOST_JOINED
+            return few and sum(map(cost_of, seen)) <= EPILOGUE_COST
         # Contractions compute their epilogue as one expression, anew for every use of a value.
         size = math.prod(map(growth, seen))
         return sum(map(cost_of, seen)) <= EPILOGUE_COST and size <= EPILOGUE_SIZE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Index, moved
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.roots import Results, rooted
@@ -28,6 +29,37 @@ from tracejit.ops.layout import broadcast_in_dim as broadcast_builder
 from tracejit.ops.layout import slice_ as slice_builder
 
 Indices = Sequence[Index]
+
+
+class Placed(Store):
+    """What a heart has at some places, ``index * factor + offset``, or what is made of that there.
+
+    ``results`` are the heart itself, or the end of its epilogue.
+    """
+
+    def __init__(
+        self,
+        heart: Instruction,
+        results: Results,
+        part: Instruction,
+        factors: Sequence[int],
+        offsets: Sequence[int],
+    ) -> None:
+        ((root, target),) = results
+        super().__init__(root, target, strided(root.array_shape.dimensions, factors, offsets))
+        self._heart, self._part = heart, part
+        self._places = list(zip(factors, offsets, strict=True))
+
+    def ask(self, scope: Accesses | Emitter, indices: Indices) -> object:
+        element = scope.value(self._part, indices)
+        if self.value is self._heart:
+            return element
+        if isinstance(scope, Emitter):
+            scope.given[self._heart] = element
+        else:
+            scope.known.add(self._heart)
+        places = zip(indices, self._places, strict=True)
+        return scope.result(self.value, [moved(index, *place) for index, place in places])
 
 
 @indexed.attach(BROADCAST_IN_DIM)
@@ -84,11 +116,12 @@ def dynamic_slice(scope: Scope, instruction: Instruction, indices: Indices) -> V
 @rooted.attach(PAD)
 def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The padding value everywhere, then the operand's elements over it."""
-    ((_, target),) = results
     operand, value = instruction.operands
     dimensions = instruction.array_shape.dimensions
     filling = broadcast_builder(value, dimensions, ())
-    statements = [pointwise(frame, dimensions, [Store(filling, target)], 1)]
+    zeros = [0] * len(dimensions)
+    filled = Placed(instruction, results, filling, [1] * len(dimensions), zeros)
+    statements = [pointwise(frame, dimensions, [filled], 1)]
 
     parts, factors, offsets = [], [], []
     sizes = operand.array_shape.dimensions
@@ -106,12 +139,7 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         inside = operand
         if any((first, end) != (0, size) for (first, end), size in zip(parts, sizes, strict=True)):
             inside = slice_builder(operand, [p[0] for p in parts], [p[1] for p in parts])
-        stored = Store(
-            inside,
-            target,
-            strided(dimensions, factors, offsets),
-            compute=inside is not operand,
-        )
+        stored = Placed(instruction, results, inside, factors, offsets)
         cost = max(1, frame.cost)
         statements.append(pointwise(frame, inside.array_shape.dimensions, [stored], cost))
     return seq(*statements)
@@ -120,15 +148,13 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 @rooted.attach(CONCATENATE)
 def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """Each operand to its own part of the result."""
-    ((_, target),) = results
     dimensions = instruction.array_shape.dimensions
     (along,) = instruction.attributes["dimensions"]
     offsets = [0] * len(dimensions)
     statements = []
     for operand in instruction.operands:
         if operand.array_shape.size:
-            address = strided(dimensions, [1] * len(dimensions), list(offsets))
-            stored = Store(operand, target, address, compute=False)
+            stored = Placed(instruction, results, operand, [1] * len(dimensions), list(offsets))
             cost = max(1, frame.cost)
             statements.append(pointwise(frame, operand.array_shape.dimensions, [stored], cost))
         offsets[along] += operand.array_shape.dimensions[along]
