@@ -40,8 +40,11 @@ from tracejit.backends.tvm.tir import (
     var,
 )
 
-_LEAST_CYCLES = 512
+_LEAST_CYCLES = 800
 """Of a tile: for less, finding out where it lies takes too long."""
+
+_LEAST_OF_BATCH = 1 << 22
+"""Products of each matrix of a batch, as well: below, one after the other comes out of memory."""
 
 _PACKED_STEPS = 256
 """Steps of the contraction that are packed as one piece of work."""
@@ -104,6 +107,8 @@ def product(
     """
     tile, arithmetic = plan.tile, problem.arithmetic
     if plan.ranges > 1 or min(plan.depth, problem.k) * tile.cycles < _LEAST_CYCLES:
+        return None
+    if batch > 1 and problem.m * problem.n * problem.k < _LEAST_OF_BATCH:
         return None
     if not plan.pack_right and found.right_steps[-1] != arithmetic.itemsize:
         return None
