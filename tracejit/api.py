@@ -25,6 +25,7 @@ from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
 from tracejit.transforms.compiled import CompiledProgram
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
+from tracejit.transforms.staging import has_own_derivatives
 from tracejit.traversal import called_computations
 
 if TYPE_CHECKING:
@@ -69,8 +70,16 @@ class Compiled(CompiledProgram):
     It is pickled as its graph, and compiled again, or found in the disk cache, where it is read.
     """
 
-    def __init__(self, module: Module, target: str, stream: Stream, donate: bool) -> None:
+    def __init__(
+        self,
+        module: Module,
+        target: str,
+        stream: Stream,
+        donate: bool,
+        has_lost_derivatives: bool = False,
+    ) -> None:
         entry = module.entry
+        self._has_lost_derivatives = has_lost_derivatives
         self._stream = stream
         self._donate = donate
         self._orders = [order_of(p.shape) for p in entry.parameters]
@@ -91,7 +100,8 @@ class Compiled(CompiledProgram):
                 f"{self.module.name} calls functions of this process and cannot be pickled; "
                 f"compile it in the process that is to run it"
             )
-        return Compiled, (self.module, self._target, self._stream, self._donate)
+        lost = self._has_lost_derivatives or has_own_derivatives(self.module)
+        return Compiled, (self.module, self._target, self._stream, self._donate, lost)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results, new arrays. Raises `ArgumentError` for arguments of another shape or type.
@@ -120,7 +130,7 @@ class Compiled(CompiledProgram):
 
     def _function(self) -> Function:
         function: Function = load("tracejit.transforms.export").of_module(self.module)
-        return function
+        return replace(function, has_lost_derivatives=self._has_lost_derivatives)
 
     def _arrays(self, *arrays: Any) -> list[Any]:
         parameters = self.module.entry.parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from dataclasses import dataclass
@@ -321,3 +322,28 @@ def test_check() -> None:
 def test_unknown_target() -> None:
     with pytest.raises(ValueError, match="one of cpu, cpu,fast-math, not 'tpu'"):
         tj.compile(tj.jit(lambda x: x).lower(X).module, target="tpu")
+
+
+def test_garbage_is_collected_after_a_trace() -> None:
+    """Not while it runs, whatever becomes of it; nothing is collected where the user said so."""
+    seen = []
+
+    def function(x: Any) -> Any:
+        seen.append(gc.isenabled())
+        if x.ndim == 3:
+            raise ValueError("no")
+        return x + 1
+
+    jitted = tj.jit(function)
+    jitted(X)
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="no"):
+        jitted(np.ones((2, 2, 2)))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        jitted(np.ones(7))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert seen == [False] * 3

@@ -11,7 +11,7 @@ import pytest
 
 import tracejit as tj
 from tests.runtime.processes import python
-from tracejit.errors import ArgumentError, ValueRangeError
+from tracejit.errors import ArgumentError, UnsupportedError, ValueRangeError
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -122,6 +122,23 @@ def test_what_calls_back_into_this_process(make: Any) -> None:
         pickle.dumps(make(lowered))
     with pytest.raises(TypeError, match=r"calls functions of this process .* cannot be pickled"):
         pickle.dumps(tj.compile(lowered.module))
+
+
+@tj.custom_vjp
+def thrice(x: Any) -> Any:
+    return x**2
+
+
+thrice.defvjp(lambda x: (x**2, x), lambda x, g: (3 * g * x,))
+
+
+def test_derivatives_of_the_users_own_are_not_exchanged_for_others(tmp_path: Any) -> None:
+    lowered = tj.jit(lambda x: thrice(x).sum()).lower(X)
+    for made in (lowered.compile(), tj.compile(lowered.module)):
+        again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(made))))
+        np.testing.assert_array_equal(again(X), (X**2).sum())
+        with pytest.raises(UnsupportedError, match="the function was pickled, which leaves out"):
+            again.export(tmp_path / "m.so", gradients=True)
 
 
 def mutating(x: Any, by: Any) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tracejit.autodiff.reverse import is_differentiable
 from tracejit.backends.machine import thread_count
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.loading import load
 from tracejit.runtime import importing_tvm
@@ -25,11 +25,15 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Function:
-    """A module, and what its arrays are called, tuples taken apart: x, parameters['w'], result."""
+    """A module, and what its arrays are called, tuples taken apart: x, parameters['w'], result.
+
+    ``has_lost_derivatives`` says that it was pickled without derivatives of the user's own.
+    """
 
     module: Module
     arguments: Sequence[str]
     results: Sequence[str]
+    has_lost_derivatives: bool = False
 
 
 def export(
@@ -72,6 +76,11 @@ def export(
     if count < 1:
         raise ArgumentError(f"export: threads must be at least 1, not {count}")
     functions = {called: function}
+    if gradients and function.has_lost_derivatives:
+        raise UnsupportedError(
+            "export: gradients=True, but the function was pickled, which leaves out "
+            "derivatives of its own (custom_vjp, custom_jvp …); export it where it was traced"
+        )
     if gradients:
         functions[f"{called}_value_and_grad"] = _with_gradient(function)
     with importing_tvm():

@@ -71,7 +71,7 @@ class Compiled(CompiledProgram):
 
     def _function(self) -> Function:
         function: Function = load("tracejit.transforms.export").Function(
-            self.module, self._names, self._staged.paths
+            self.module, self._names, self._staged.paths, self._staged.has_lost_derivatives
         )
         return function
 

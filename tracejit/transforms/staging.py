@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +16,14 @@ from tracejit import tree
 from tracejit.errors import ArgumentError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
+from tracejit.ops.control import CALL
 from tracejit.targets import calls_back
 from tracejit.trace.body import Abstract
 from tracejit.trace.context import Bounds, Limit, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
-from tracejit.traversal import unreached
+from tracejit.traversal import called_computations, instructions, unreached
 from tracejit.tree import Structure
 
 Finish = Callable[[Sequence[np.ndarray]], Any]
@@ -50,12 +53,14 @@ class Staged:
     """A traced function: a module of flat arrays, and the tree that its results make.
 
     ``bounds`` are those of the arguments, by number, that are Python's integers and must be within.
+    ``has_lost_derivatives`` says that it was pickled without derivatives of the user's own.
     """
 
     module: Module
     outputs: tuple[Output, ...]
     structure: Structure
     bounds: Mapping[int, Bounds] = field(default_factory=dict)
+    has_lost_derivatives: bool = False
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled with the module's text; what it calls back into is known to this process alone.
@@ -69,7 +74,8 @@ class Staged:
                 f"it in the process that is to run it"
             )
         kinds = [(output.is_weak, output.is_scalar) for output in self.outputs]
-        return _staged_again, (self.module, kinds, self.structure, self.bounds)
+        lost = self.has_lost_derivatives or has_own_derivatives(self.module)
+        return _staged_again, (self.module, kinds, self.structure, self.bounds, lost)
 
     @property
     def paths(self) -> list[str]:
@@ -93,11 +99,21 @@ def _staged_again(
     kinds: Sequence[tuple[bool, bool]],
     structure: Structure,
     bounds: Mapping[int, Bounds],
+    has_lost_derivatives: bool,
 ) -> Staged:
     """What `Staged.__reduce__` has taken apart."""
     results = elements_of(module.entry.root)
     outputs = [Output(result, *kind) for result, kind in zip(results, kinds, strict=True)]
-    return Staged(module, tuple(outputs), structure, bounds)
+    return Staged(module, tuple(outputs), structure, bounds, has_lost_derivatives)
+
+
+def has_own_derivatives(module: Module) -> bool:
+    """Whether there are calls with derivatives of their own, which text does not hold."""
+    return any(
+        instruction.op is CALL and instruction.attributes["derivative"] is not None
+        for computation in called_computations(module)
+        for instruction in instructions(computation)
+    )
 
 
 def _assembled(
@@ -129,6 +145,18 @@ def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
     return tuple(outputs), structure
 
 
+@contextmanager
+def collecting_garbage_later() -> Iterator[None]:
+    """Inside, Python does not look for cycles: what a trace makes is kept, and it makes much."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def stage(
     function: Callable[..., Any],
     title: str,
@@ -145,7 +173,8 @@ def stage(
     stay inside; one that writes to them and returns nothing raises `ArgumentError`.
     Recording that reaches ``limit`` raises `LongTraceError`.
     """
-    with Trace(title, record_numpy=record_numpy, limit=limit) as trace:
+    recorder = Trace(title, record_numpy=record_numpy, limit=limit)
+    with collecting_garbage_later(), recorder as trace:
         tracers = []
         for number, argument in enumerate(arguments):
             made = trace.parameter(argument.shape, functools.partial(describe, number))
