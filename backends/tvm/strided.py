@@ -147,15 +147,45 @@ def _held(value: Expr, lanes: int, before: list[Stmt]) -> Expr:
 
 def _ramp(node: Any) -> tuple[Expr, int, int] | None:
     """Where a load or a store of neither one number nor neighbours begins, its stride and lanes."""
-    if len(node.indices) != 1 or not isinstance(node.indices[0], tirx.Ramp):
+    if len(node.indices) != 1:
         return None
-    (ramp,) = node.indices
-    if not isinstance(ramp.stride, tirx.IntImm) or not isinstance(ramp.lanes, tirx.IntImm):
+    line = _line(node.indices[0])
+    if line is None:
         return None
-    stride, lanes = int(ramp.stride), int(ramp.lanes)
+    base, stride, lanes = line
     if stride in (0, 1) or abs(stride) > MOST_STRIDE or lanes < LEAST_LANES:
         return None
-    return ramp.base, stride, lanes
+    return base, stride, lanes
+
+
+def _line(index: Expr) -> tuple[Expr, int, int] | None:
+    """Where evenly spaced numbers begin, the distance and how many there are.
+
+    They may be written as sums and products by numbers that are the same in every lane.
+    """
+    if isinstance(index, tirx.Ramp | tirx.Broadcast):
+        is_ramp = isinstance(index, tirx.Ramp)
+        stride = index.stride if is_ramp else i32(0)
+        if not isinstance(stride, tirx.IntImm) or not isinstance(index.lanes, tirx.IntImm):
+            return None
+        return index.base if is_ramp else index.value, int(stride), int(index.lanes)
+    if not isinstance(index, tirx.Add | tirx.Sub | tirx.Mul):
+        return None
+    a, b = _line(index.a), _line(index.b)
+    if a is None or b is None:
+        return None
+    if isinstance(index, tirx.Add):
+        return a[0] + b[0], a[1] + b[1], a[2]
+    if isinstance(index, tirx.Sub):
+        return a[0] - b[0], a[1] - b[1], a[2]
+    if a[1] and b[1]:
+        return None
+    same, other = (a, b) if not a[1] else (b, a)
+    if not other[1]:
+        return same[0] * other[0], 0, a[2]
+    if not isinstance(same[0], tirx.IntImm):
+        return None
+    return other[0] * same[0], other[1] * int(same[0]), a[2]
 
 
 def _vector(memory: Buffer, start: Expr, lanes: int) -> Expr:

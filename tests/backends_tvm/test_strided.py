@@ -8,8 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import tvm
 
 import tracejit as tj
+from tracejit.backends.tvm.strided import strided
+from tracejit.backends.tvm.tir import AllocBuffer, buffer, i32, seq, tirx
 
 TYPES = [
     np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.int32,
@@ -38,6 +41,19 @@ def test_every_step_through_an_array(kind: type, size: int) -> None:
 
     for found, expected in zip(tj.jit(steps)(x), steps(x), strict=True):
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("factor", [-1, -3, 2, 5])
+@pytest.mark.parametrize("base", [0, 400])
+def test_distances_written_as_products(factor: int, base: int) -> None:
+    """The lanes' numbers times a factor are evenly spaced numbers."""
+    source, target = (buffer(name, (512,), "float32") for name in ("source", "target"))
+    first = tirx.Var("first", "int32")
+    lanes = tirx.Ramp(first * 16, 1, 16)
+    index = tirx.Broadcast(i32(base), 16) + lanes * tirx.Broadcast(i32(factor), 16)
+    copy = tirx.BufferStore(target, tirx.BufferLoad(source, [index]), [lanes])
+    module = tvm.IRModule({"copy": tirx.PrimFunc([first], seq(AllocBuffer(source), AllocBuffer(target), copy))})
+    assert ("Shuffle" in str(strided(module))) == (abs(factor) < 5)
 
 
 @pytest.mark.parametrize("channels", [2, 3, 4])
