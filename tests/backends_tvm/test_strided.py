@@ -52,7 +52,9 @@ def test_distances_written_as_products(factor: int, base: int) -> None:
     lanes = tirx.Ramp(first * 16, 1, 16)
     index = tirx.Broadcast(i32(base), 16) + lanes * tirx.Broadcast(i32(factor), 16)
     copy = tirx.BufferStore(target, tirx.BufferLoad(source, [index]), [lanes])
-    module = tvm.IRModule({"copy": tirx.PrimFunc([first], seq(AllocBuffer(source), AllocBuffer(target), copy))})
+    module = tvm.IRModule(
+        {"copy": tirx.PrimFunc([first], seq(AllocBuffer(source), AllocBuffer(target), copy))}
+    )
     assert ("Shuffle" in str(strided(module))) == (abs(factor) < 5)
 
 
