@@ -88,7 +88,7 @@ def build(
         files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
         routines = {k.direct.routine: None for k in program.kernels if k.direct is not None}
-        for part in [part for routine in routines for part in parts(routine, target)]:
+        for part in dict.fromkeys(p for routine in routines for p in parts(routine, target)):
             files.append(folder / f"{len(files)}.o")
             data = part.known()
             if data is None:

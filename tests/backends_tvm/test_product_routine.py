@@ -94,6 +94,21 @@ def test_a_second_product_compiles_nothing() -> None:
     assert routines._known == known
 
 
+def test_routines_that_share_their_columns_are_linked() -> None:
+    """One copies operands, and one does not: how they multiply tiles is the same text, once."""
+    rng = np.random.default_rng(4)
+    small = [whole(rng, "float32", *shape) for shape in [(13, 64), (64, 32)]]
+    large = [whole(rng, "float32", *shape) for shape in [(52, 256), (256, 512)]]
+
+    def both(a: Any, b: Any, c: Any, d: Any) -> Any:
+        return a @ b, c @ d
+
+    for found, (left, right) in zip(
+        tracejit.jit(both)(*small, *large), [small, large], strict=True
+    ):
+        np.testing.assert_array_equal(found, left @ right)
+
+
 @pytest.mark.filterwarnings("ignore:no linker found")
 def test_without_a_linker_parts_of_the_routine_are_in_the_kernel(
     monkeypatch: pytest.MonkeyPatch,
