@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tvm.ir import TensorLoad
+
 from tracejit.backends.tvm.accesses import Accesses, Load
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.choices import either
@@ -16,6 +18,7 @@ from tracejit.backends.tvm.kernels.tile import pieces
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.transposing import Turned, in_tiles, turned
+from tracejit.backends.tvm.schedule.turning_code import turned_in_text
 from tracejit.backends.tvm.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
 
@@ -159,6 +162,14 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         allocations, statements = element(None, 1)
         return [*allocations, *statements]
 
+    if tile is not None and len(stores) == len(accesses.loads) == 1:
+        source = _copied(stores[0], visible, axes, space, frame.index_dtype)
+        if source is not None:
+            made = stores[0].target, stores[0].address(space.indices)
+            workers = frame.machine.threads if parallel > 1 else 1
+            copy = turned_in_text(frame, tile, axes, (source, addresses[0]), made, workers)
+            if copy is not None:
+                return copy
     if tile is not None:
         main = in_tiles(
             frame,
@@ -255,6 +266,22 @@ def _as_loaded(axes: list[Axis], loads: Sequence[Load], places: Sequence[Affine]
         return axes
     (order,) = orders
     return [*(others[n] for n in order), inner]
+
+
+def _copied(
+    store: Store,
+    visible: Mapping[Instruction, Buffer],
+    axes: Sequence[Axis],
+    space: Space,
+    dtype: str,
+) -> Buffer | None:
+    """The memory whose numbers are stored, if nothing is done to them."""
+    if not store.compute or store.offset is not None:
+        return None
+    start = {axis.last: const(0, dtype) for axis in axes}
+    emitter = Emitter(visible, start, index_dtype=dtype, holding=False)
+    value = emitter.compute(store.value, space.indices)
+    return value.source if isinstance(value, TensorLoad) else None
 
 
 def _is_group(
