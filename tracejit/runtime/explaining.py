@@ -250,7 +250,9 @@ def _lines(report: Report) -> Iterator[str]:
     if report.seconds is not None and report.call_seconds is not None:
         yield f"measured: kernels {_time(report.seconds)}, a call {_time(report.call_seconds)}"
     elif report.unknown_loops:
-        yield f"{report.unknown_loops} loops are counted as if they ran once"
+        unknown = report.unknown_loops
+        one = "1 loop is counted as if it ran once"
+        yield one if unknown == 1 else f"{unknown} loops are counted as if they ran once"
     if report.tuning is not None:
         yield _tuned(report.tuning)
     limits = report.limits
