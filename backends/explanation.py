@@ -20,6 +20,8 @@ Node = tuple[Any, ...]
 ("branch", selector's place, branches).
 """
 
+WHOLE_LOOP = "loop in registers"
+"""The schedule of a kernel that is a loop of the program."""
 
 Change = tuple[str, str, str]
 """A question about how a kernel is written, the cost model's answer, and the one that is taken."""
@@ -29,8 +31,8 @@ Change = tuple[str, str, str]
 class Nest:
     """A loop of a kernel: how deep inside others, of what kind, how often it runs.
 
-    ``kind`` is "serial", "parallel", "vectorized" or "unrolled"; the extent is -1 where it is only
-    known as the kernel runs.
+    ``kind`` is "serial", "parallel", "vectorized", "unrolled", or "while" for one that goes on as
+    long as something holds; the extent is -1 where it is only known as the kernel runs.
     """
 
     depth: int

@@ -124,12 +124,10 @@ def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> 
             return first
         pairs = zip(elements_of(first), elements_of(second), strict=True)
         return tuple_([_chosen(predicate, a, b) for a, b in pairs])
-    for written, other in ((first, second), (second, first)):
-        if written.op is DYNAMIC_UPDATE_SLICE and written.operands[0] is other:
-            _, update, *starts = written.operands
-            old = dynamic_slice(other, starts, update.array_shape.dimensions)
-            values = (update, old) if written is first else (old, update)
-            return dynamic_update_slice(other, _selected(predicate, *values), starts)
+    if _is_written_over(first, second):
+        return _written(predicate, first, second, True)
+    if _is_written_over(second, first):
+        return _written(predicate, second, first, False)
     if first.op is second.op is DYNAMIC_UPDATE_SLICE:
         base, update, *starts = first.operands
         same, another, *places = second.operands
@@ -137,6 +135,26 @@ def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> 
         if base is same and is_one:
             return dynamic_update_slice(base, _selected(predicate, update, another), starts)
     return _selected(predicate, first, second)
+
+
+def _is_written_over(array: Instruction, base: Instruction) -> bool:
+    """Whether updates have made an array of another."""
+    while array.op is DYNAMIC_UPDATE_SLICE and array is not base:
+        array = array.operands[0]
+    return array is base
+
+
+def _written(
+    predicate: Instruction, array: Instruction, base: Instruction, where: bool
+) -> Instruction:
+    """``base``, with the updates that have made ``array`` of it where the predicate is as told."""
+    if array is base:
+        return base
+    before, update, *starts = array.operands
+    inner = _written(predicate, before, base, where)
+    old = dynamic_slice(inner, starts, update.array_shape.dimensions)
+    values = (update, old) if where else (old, update)
+    return dynamic_update_slice(inner, _selected(predicate, *values), starts)
 
 
 def _are_equal(one: Instruction, other: Instruction) -> bool:

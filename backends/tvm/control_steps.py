@@ -13,7 +13,8 @@ from tracejit.backends.tvm.leaves import arrays_of, flattened
 from tracejit.backends.tvm.places import Places
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
-from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch
+from tracejit.backends.tvm.small_loops import in_registers
+from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.element_types import convert_element_type
@@ -52,7 +53,7 @@ class ControlSteps:
 
     def loop(
         self, instruction: Instruction, results: Sequence[Instruction], name: str
-    ) -> WhileStep:
+    ) -> Sequence[Step]:
         """The steps of a While whose state is ``results``."""
         (init,) = instruction.operands
         condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_")
@@ -64,7 +65,7 @@ class ControlSteps:
         starts = zip(arrays_of(init), results, strict=True)
         moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
         in_turn = moved >= LARGE_STATE and not instruction.attributes["condition"].has_effect
-        return WhileStep(
+        step = WhileStep(
             start=[
                 self._kernels.copy(source, target, f"{name}_start{n}")
                 for n, (source, target) in enumerate(starts)
@@ -84,6 +85,8 @@ class ControlSteps:
             workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
             turn=self._turn(f"{name}_turn") if in_turn else None,
         )
+        whole = in_registers(step, name, self._places)
+        return [step] if whole is None else whole
 
     def conditional(
         self, instruction: Instruction, results: Sequence[Instruction], name: str

@@ -54,10 +54,12 @@ def _loops(body: Stmt) -> tuple[Nest, ...]:
     found: list[Nest] = []
 
     def visit(statement: Stmt, depth: int) -> None:
-        if isinstance(statement, For):
-            extent = statement.extent
-            count = int(extent) if isinstance(extent, IntImm) else -1
-            nest = Nest(depth, _KINDS[int(statement.kind)], count)
+        if isinstance(statement, For | While):
+            nest = Nest(depth, "while", -1)
+            if isinstance(statement, For):
+                extent = statement.extent
+                count = int(extent) if isinstance(extent, IntImm) else -1
+                nest = Nest(depth, _KINDS[int(statement.kind)], count)
             before = len(found)
             found.append(nest)
             visit(statement.body, depth + 1)
@@ -71,7 +73,7 @@ def _loops(body: Stmt) -> tuple[Nest, ...]:
             visit(statement.then_case, depth)
             if statement.else_case is not None:
                 visit(statement.else_case, depth)
-        elif isinstance(statement, While | AttrStmt):
+        elif isinstance(statement, AttrStmt):
             visit(statement.body, depth)
 
     visit(body, 0)

@@ -114,6 +114,19 @@ class Counted:
 NOTHING = Counted()
 
 
+def together(counted: Sequence[Counted], schedule: str) -> Counted:
+    """The costs of kernels that have become one, of which each runs once."""
+    return Counted(
+        tuple(op for each in counted for op in each.ops),
+        schedule,
+        sum(each.bytes_read for each in counted),
+        sum(each.bytes_written for each in counted),
+        sum(each.flops for each in counted),
+        sum(each.transcendentals for each in counted),
+        any(each.wide for each in counted),
+    )
+
+
 def is_soon_built(told: Counted) -> bool:
     """Whether a kernel is known to gain nothing by LLVM's slowest passes.
 

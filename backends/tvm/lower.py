@@ -150,7 +150,7 @@ class _Lowering:
             self.places.aliases,
         )
 
-    def _steps(self, fused: Fused, number: int) -> list[Step]:
+    def _steps(self, fused: Fused, number: int) -> Sequence[Step]:
         results = [leaf for result in fused.results for leaf in self.leaves.of(result)]
         heart = fused.heart
         has_effect = heart is not None and heart.has_effect
@@ -159,7 +159,7 @@ class _Lowering:
         what = "rows" if isinstance(fused, RowKernel) else (heart or results[-1]).op.function
         name = f"{self.prefix}k{number}_{what}"
         if heart is not None and heart.op is WHILE:
-            return [self.control.loop(heart, results, name)]
+            return self.control.loop(heart, results, name)
         if heart is not None and heart.op is CONDITIONAL:
             return [self.control.conditional(heart, results, name)]
         return [self.writer.kernel(fused, results, name)]

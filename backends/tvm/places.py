@@ -16,6 +16,9 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.control import WHILE
 
+APART = 1 << 10
+"""Up to so many bytes nothing shares memory, and what a step of a loop makes may be a variable."""
+
 
 class Places:
     """Which memory each array has.
@@ -110,6 +113,13 @@ class Places:
                 late.append((source, number))
         return late
 
+    def home(self, owner: Owner) -> Owner:
+        """The same for all that lies in the same memory."""
+        if isinstance(owner, Instruction):
+            owner = self.homes.get(owner, owner)
+            return self.owners.get(owner, owner)
+        return owner
+
     def is_at_home(self, source: Instruction, target: Instruction) -> bool:
         """Whether both are the same memory, so that there is nothing to copy."""
         source = stripped(source)
@@ -143,6 +153,11 @@ class Places:
         return place, workspace
 
     @property
+    def constants(self) -> list[Instruction]:
+        """Those that have a place, by their numbers."""
+        return [*self._constants]
+
+    @property
     def in_place(self) -> frozenset[int]:
         """The outputs that come to lie in the memory of the parameters they replace."""
         return frozenset(
@@ -169,6 +184,8 @@ class Places:
                     continue
                 first.setdefault(owner, number)
                 last[owner] = number
+        if sum(map(_nbytes, first)) <= APART:
+            first, last = dict.fromkeys(first, 0), dict.fromkeys(last, len(steps))
         lifetimes = [Lifetime(_nbytes(m), first[m], last[m]) for m in first]
         offsets, total = pack(lifetimes)
         # Even an empty array needs an address.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracejit.backends.explanation import Change, Explanation, KernelFacts, Nest, Node
+from tracejit.backends.explanation import WHOLE_LOOP, Change, Explanation, KernelFacts, Nest, Node
 from tracejit.errors import UnsupportedError
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.measuring import Timing, timed
@@ -137,7 +137,7 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
         total(k.transcendentals for k in kernels),
         whole,
         artifact.workspace_bytes,
-        sum(node[0] == "loop" for node in _nodes(told.steps)),
+        sum(node[0] == "loop" for node in _nodes(told.steps)) + _whole_loops(kernels),
         None if timing is None else sum(timing.seconds),
         None if timing is None else timing.whole,
         limits,
@@ -209,6 +209,12 @@ def _once(steps: Sequence[Node], seconds: Sequence[float]) -> tuple[float, list[
         total += cost
         called += found
     return total, called
+
+
+def _whole_loops(kernels: Iterable[KernelReport]) -> int:
+    """How many loops of the program are part of a kernel."""
+    inside = [nest for k in kernels if k.schedule == WHOLE_LOOP for nest in k.loops]
+    return sum(nest.kind == "while" for nest in inside)
 
 
 # Printing
