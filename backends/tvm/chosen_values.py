@@ -124,10 +124,10 @@ def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> 
             return first
         pairs = zip(elements_of(first), elements_of(second), strict=True)
         return tuple_([_chosen(predicate, a, b) for a, b in pairs])
-    if _is_written_over(first, second):
-        return _written(predicate, first, second, True)
-    if _is_written_over(second, first):
-        return _written(predicate, second, first, False)
+    for written, other in ((first, second), (second, first)):
+        writes = _writes(written, other)
+        if writes:
+            return _written(predicate, writes, other, where=written is first)
     if first.op is second.op is DYNAMIC_UPDATE_SLICE:
         base, update, *starts = first.operands
         same, another, *places = second.operands
@@ -137,24 +137,25 @@ def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> 
     return _selected(predicate, first, second)
 
 
-def _is_written_over(array: Instruction, base: Instruction) -> bool:
-    """Whether updates have made an array of another."""
+def _writes(array: Instruction, base: Instruction) -> list[Instruction]:
+    """The updates, in their order, that have made an array of another; none if that is not so."""
+    found = []
     while array.op is DYNAMIC_UPDATE_SLICE and array is not base:
+        found.append(array)
         array = array.operands[0]
-    return array is base
+    return found[::-1] if array is base else []
 
 
 def _written(
-    predicate: Instruction, array: Instruction, base: Instruction, where: bool
+    predicate: Instruction, writes: Sequence[Instruction], base: Instruction, where: bool
 ) -> Instruction:
-    """``base``, with the updates that have made ``array`` of it where the predicate is as told."""
-    if array is base:
-        return base
-    before, update, *starts = array.operands
-    inner = _written(predicate, before, base, where)
-    old = dynamic_slice(inner, starts, update.array_shape.dimensions)
-    values = (update, old) if where else (old, update)
-    return dynamic_update_slice(inner, _selected(predicate, *values), starts)
+    """``base``, with the updates made where the predicate is as told."""
+    for write in writes:
+        _, update, *starts = write.operands
+        old = dynamic_slice(base, starts, update.array_shape.dimensions)
+        values = (update, old) if where else (old, update)
+        base = dynamic_update_slice(base, _selected(predicate, *values), starts)
+    return base
 
 
 def _are_equal(one: Instruction, other: Instruction) -> bool:

@@ -31,6 +31,25 @@ def waiting(x: Any) -> Any:
     return x
 
 
+@pytest.mark.parametrize("function", [looping, waiting])
+def test_rewritten_loops_are_loops(function: Callable[..., Any]) -> None:
+    rewritten = tj.autograph(function)
+    assert reachable.may_loop(rewritten)
+    assert reachable.has_loop(rewritten.__code__)
+
+
+def test_rewritten_loops_are_recorded_once() -> None:
+    def counted(x: Any) -> Any:
+        found = np.zeros(4)
+        for i in range(x.shape[0]):
+            found[x[i]] += 1
+        return found
+
+    x = np.arange(2000) % 4
+    text = tj.jit(counted, autograph=True).lower(x).as_text("hlo")
+    assert text.count("while(") == 1
+
+
 class Model:
     def __init__(self, steps: int = 3) -> None:
         self.steps = steps

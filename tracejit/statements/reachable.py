@@ -24,6 +24,8 @@ _LOOPS = frozenset(
     for name, number in dis.opmap.items()
     if name == "FOR_ITER" or "JUMP_BACKWARD" in name or name == "JUMP_ABSOLUTE"
 )
+_REWRITTEN = frozenset({"for_", "while_"})
+"""What stands for loops in functions that autograph has rewritten."""
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
@@ -67,6 +69,8 @@ def has_loop(code: CodeType) -> bool:
     Comprehensions are none, where Python makes functions of them.
     """
     if code.co_name not in _COMPREHENSIONS and not _LOOPS.isdisjoint(code.co_code[::2]):
+        return True
+    if not _REWRITTEN.isdisjoint(code.co_names):
         return True
     return any(has_loop(one) for one in code.co_consts if isinstance(one, CodeType))
 
