@@ -12,12 +12,18 @@ from tracejit.ops.computations import binary_op, highest, identity_value
 _MONOIDS = frozenset(
     {binary.ADD, binary.MUL, binary.MAX, binary.MIN, binary.AND, binary.OR, binary.XOR}
 )
+_REPEATED = frozenset({binary.MAX, binary.MIN, binary.AND, binary.OR})
 
 
 def monoid(computation: Computation) -> Op | None:
     """The op of a computation that is one associative op with a known identity, else None."""
     op = binary_op(computation)
     return op if op in _MONOIDS else None
+
+
+def may_repeat(computation: Computation) -> bool:
+    """Whether an element that is combined twice makes no difference, places counted upwards."""
+    return monoid(computation) in _REPEATED or extreme(computation) is not None
 
 
 def identities(computation: Computation) -> tuple[Any, ...] | None:

@@ -62,13 +62,14 @@ class Combiner:
     """Makes one of two partial results, in registers, where ``count`` elements are combined.
 
     Accumulators of maxima and minima of many floats hold ranks: `value_of` has what those mean.
+    ``finds`` says that places are found, "argmax" or "argmin".
     """
 
     def __init__(self, work: Reduced, count: int, machine: Machine) -> None:
         self.work = work
         self.types = work.element_types
         self.extreme = self._extreme_by_rank(count, machine)
-        self._finds = extreme(work.combine) if _AS_HELD.issuperset(self.types) else None
+        self.finds = extreme(work.combine) if _AS_HELD.issuperset(self.types) else None
 
     def combined(
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
@@ -120,7 +121,7 @@ class Combiner:
     def _applied(
         self, computation: Computation, emitter: Emitter, values: Sequence[Value], once: bool
     ) -> list[Value]:
-        if self._finds is not None:
+        if self.finds is not None:
             return self._better(emitter, values, computation is not self.work.combine)
         if len(self.types) > 1:
             return list(emitter.accumulate(computation, values))
@@ -135,9 +136,9 @@ class Combiner:
             for each, t in zip(values, (*self.types, *self.types), strict=True)
         )
         is_floating = self.types[0].is_floating
-        better = value > best if self._finds == "argmax" else value < best
+        better = value > best if self.finds == "argmax" else value < best
         if is_later:
-            worse = value <= best if self._finds == "argmax" else value >= best
+            worse = value <= best if self.finds == "argmax" else value >= best
             take = tirx.And(tirx.Not(worse), best == best) if is_floating else better
         else:
             equal = value == best

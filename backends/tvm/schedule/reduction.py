@@ -360,10 +360,18 @@ class _Reduction(Sweep):
                     )
                 )
 
+            best = self.best_of(1) if results == 1 else None
+            if best is None:
+                gathered = [loop(PARTS, add, dtype=self.dtype)]
+            else:
+                # In every place then, of which the first is added.
+                find = self.found_at
+                gathered = self.vector(PARTS, None, lambda e, at: find(e, best, [partial], at))
+                gathered += add(self.number(0))
             return [
                 *total.allocations,
                 *self.scalar(lambda e, lane: total.write(e, lane, self.initial(e))),
-                loop(PARTS, add, dtype=self.dtype),
+                *gathered,
                 *self.finished(total),
             ]
 
@@ -393,8 +401,12 @@ class _Reduction(Sweep):
         """Part ``number`` of the first axis, and the other axes whole."""
         first, *others = axes
         size = -(-first.extent // PARTS)
-        begin = tirx.min(number * self.number(size), self.number(first.extent))
-        extent = tirx.min(self.number(size), self.number(first.extent) - begin)
+        begin, extent = number * self.number(size), self.number(size)
+        if first.extent % PARTS and self.may_repeat:
+            begin = tirx.min(begin, self.number(first.extent - size))
+        elif first.extent % PARTS:
+            begin = tirx.min(begin, self.number(first.extent))
+            extent = tirx.min(extent, self.number(first.extent) - begin)
         whole = [Range(a, self.number(0), self.number(a.extent)) for a in others]
         return [Range(first, begin, extent), *whole]
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.emitter import Emitter
+from tracejit.backends.tvm.mathematics.places import least_of_lanes
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
 from tracejit.backends.tvm.schedule.sort_keys import Order
@@ -39,6 +41,8 @@ SELECTED = 128
 PART = 1 << 14
 # Elements in a block: what a block costs and what an element of a chosen block costs, balanced.
 BLOCKS = (256, 128, 64, 32, 16)
+# So many vectors of a block are looked at in one turn of a loop.
+STEPS = 8
 
 
 def suits_selection(work: Sorting) -> bool:
@@ -54,6 +58,7 @@ class _First:
 
     def __init__(self, count: int, key_type: str, dtype: str) -> None:
         self.count = count
+        self.dtype = dtype
         self.keys = buffer("keys", (count,), key_type, scope="local")
         self.places = buffer("places", (count,), dtype, scope="local")
         self.hole = buffer("hole", (1,), dtype, scope="local")
@@ -72,7 +77,8 @@ class _First:
         shift = seq(
             store(self.keys, at, self.keys[before]),
             store(self.places, at, self.places[before]),
-            store(self.hole, 0, at - 1),
+            # A loop that LLVM knew the length of would be four times as much code.
+            store(self.hole, 0, mathematics.kept(at - 1, self.dtype)),
         )
         enter = seq(
             store(self.hole, 0, self.count - 1),
@@ -141,8 +147,9 @@ class Selecting(Rows):
         def part() -> list[Stmt]:
             (number,) = at
             row, base = self._row_and_base()
-            begin = number * self.number(self.part)
-            extent = tirx.min(self.number(self.part), self.number(self.length) - begin)
+            begin, extent = number * self.number(self.part), self.number(self.part)
+            if self.length % self.parts:
+                extent = tirx.min(extent, self.number(self.length) - begin)
             first = self._first()
             target = (row * self.number(self.parts) + number) * self.number(self.work.kept)
 
@@ -191,7 +198,6 @@ class Selecting(Rows):
             return [loop(extent, lambda i: one(begin + i), dtype=self.dtype)]
         size = self.number(self.block)
         blocks = tirx.truncdiv(extent, size)
-        tail = blocks * size
         chosen = self._first()
 
         def block(number: Expr) -> list[Stmt]:
@@ -202,56 +208,75 @@ class Selecting(Rows):
                 chosen.offer(least[0], number),
             ]
 
-        def elements(number: Expr) -> Stmt:
-            start = begin + chosen.places[number] * size
-            return loop(self.block, lambda i: one(start + i), dtype=self.dtype)
+        def elements(number: Expr) -> list[Stmt]:
+            """Of a chosen block, or in the end those that are left behind the last one."""
+            bounds = buffer("bounds", (2,), self.dtype, scope="local")
+            last = self.number(self.work.kept - 1)
+            where = tirx.Select(number > last, blocks, chosen.places[tirx.min(number, last)]) * size
+            return [
+                AllocBuffer(bounds),
+                store(bounds, 0, where),
+                store(bounds, 1, tirx.min(size, extent - bounds[0])),
+                loop(bounds[1], lambda i: one(begin + bounds[0] + i), dtype=self.dtype),
+            ]
 
+        is_whole = isinstance(extent, tirx.IntImm) and int(extent) % self.block == 0
         return [
             *chosen.begin,
             loop(blocks, block, dtype=self.dtype),
-            loop(self.work.kept, elements, dtype=self.dtype),
-            loop(extent - tail, lambda i: one(begin + tail + i), dtype=self.dtype),
+            loop(self.work.kept + (not is_whole), elements, dtype=self.dtype),
         ]
 
     def _least(self, least: Buffer, base: Expr, begin: Expr) -> list[Stmt]:
-        """Puts the least key of a block into the first lane."""
-        statements: list[Stmt] = []
-        for offset in range(0, self.block, self.lanes):
-            allocations: list[Stmt] = []
+        """Puts the least key of a block into every lane."""
+        greatest = const(2 ** int(self.key_type[4:]) - 1, self.key_type)
 
-            def vector(
-                lane: Expr, offset: int = offset, allocations: list[Stmt] = allocations
-            ) -> list[Stmt]:
-                emitter = Emitter(
-                    self.in_memory, {}, lanes=self.lanes, lane=lane, index_dtype=self.dtype
-                )
-                key = self._key(emitter, base, begin + self.number(offset) + lane)
-                allocations.extend(emitter.allocations)
-                lesser = tirx.min(least[lane], key) if offset else key
-                return [*emitter.statements, store(least, lane, lesser)]
+        steps = min(self.block // self.lanes, STEPS)
 
-            body = loop(self.lanes, vector, VECTORIZED)
-            statements += [*allocations, body]
-        width = self.lanes // 2
-        while width:
+        def vectors(number: Expr) -> list[Stmt]:
+            start = mathematics.kept(number, self.dtype) * self.number(steps * self.lanes)
+            statements: list[Stmt] = []
+            for step in range(steps):
+                allocations: list[Stmt] = []
+                first = begin + start + self.number(step * self.lanes)
 
-            def halve(lane: Expr, width: int = width) -> Stmt:
-                return store(least, lane, tirx.min(least[lane], least[lane + width]))
+                def vector(
+                    lane: Expr, first: Expr = first, allocations: list[Stmt] = allocations
+                ) -> list[Stmt]:
+                    emitter = Emitter(
+                        self.in_memory, {}, lanes=self.lanes, lane=lane, index_dtype=self.dtype
+                    )
+                    key = self._key(emitter, base, first + lane)
+                    allocations.extend(emitter.allocations)
+                    return [*emitter.statements, store(least, lane, tirx.min(least[lane], key))]
 
-            statements.append(loop(width, halve, VECTORIZED if width > 1 else SERIAL))
-            width //= 2
-        return statements
+                body = loop(self.lanes, vector, VECTORIZED)
+                statements += [*allocations, body]
+            return statements
+
+        def all_lanes(body: Callable[[Expr], Expr]) -> Stmt:
+            kind = VECTORIZED if self.lanes > 1 else SERIAL
+            return loop(self.lanes, lambda lane: store(least, lane, body(lane)), kind)
+
+        return [
+            all_lanes(lambda lane: greatest),
+            loop(self.block // (steps * self.lanes), vectors, dtype=self.dtype),
+            all_lanes(lambda lane: least_of_lanes(least[lane], self.key_type)),
+        ]
 
     def _offered(self, first: _First, base: Expr, place: Expr) -> list[Stmt]:
         emitter = self.emitter()
         key = buffer("key", (1,), self.key_type, scope="local")
-        made = self._key(emitter, base, place)
+        at = buffer("at", (1,), self.dtype, scope="local")
+        made = self._key(emitter, base, at[0])
         return [
             AllocBuffer(key),
+            AllocBuffer(at),
+            store(at, 0, place),
             *emitter.allocations,
             *emitter.statements,
             store(key, 0, made),
-            first.offer(key[0], place),
+            first.offer(key[0], at[0]),
         ]
 
     def _key(self, emitter: Emitter, base: Expr, place: Expr) -> Expr:

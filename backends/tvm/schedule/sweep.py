@@ -12,10 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.affine import Index, LoopVariable
 from tracejit.backends.tvm.choices import counts
 from tracejit.backends.tvm.emitter import Emitter
-from tracejit.backends.tvm.reducers import identities
+from tracejit.backends.tvm.mathematics.places import BEST
+from tracejit.backends.tvm.reducers import identities, may_repeat
 from tracejit.backends.tvm.schedule.combining import Combiner, Reduced, held
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space
@@ -26,10 +28,13 @@ from tracejit.backends.tvm.tir import (
     Buffer,
     Expr,
     Stmt,
+    buffer,
     const,
     i32,
     loop,
+    reinterpret,
     seq,
+    store,
     tirx,
 )
 from tracejit.backends.tvm.types import register_dtype
@@ -124,6 +129,7 @@ class Sweep(ABC):
         self.positions = positions
         count = math.prod(reducer.reduced)
         self.combiners = [Combiner(part, count, frame.machine) for part in reducer.parts]
+        self.may_repeat = all(may_repeat(part.combine) for part in reducer.parts)
 
     @abstractmethod
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
@@ -160,6 +166,36 @@ class Sweep(ABC):
             end = first + len(combiner.types)
             yield combiner, tuple(each[first:end] for each in values)
             first = end
+
+    def best_of(self, group: int) -> tuple[Callable[..., Expr], ...] | None:
+        """What finds the number and the place in ``group`` vectors, where there is such a thing."""
+        finds = self.combiners[0].finds
+        if len(self.combiners) > 1 or finds is None:
+            return None
+        number, place = self.reducer.element_types
+        return None if place.bits > number.bits else BEST.get((finds, group))
+
+    def found_at(
+        self,
+        emitter: Emitter,
+        best: Sequence[Callable[..., Expr]],
+        along: Sequence[Accumulators],
+        lane: Expr,
+    ) -> list[Stmt]:
+        """Writes the number and the place that are ``best`` of all of ``along`` into the first."""
+        number, place = self.reducer.element_types
+        dtype, own = register_dtype(number), register_dtype(place)
+        bits = f"int{number.bits}"
+        pairs = [each.read(emitter, lane) for each in along]
+        kept = [where if own == bits else tirx.Cast(bits, where) for _, where in pairs]
+        given = [x for x, _ in pairs] + [reinterpret(dtype, where) for where in kept]
+        made, found = (each(*given, dtype=dtype) for each in best)
+        found = reinterpret(bits, found)
+        values = [made, found if own == bits else tirx.Cast(own, found)]
+        held_values = [
+            emitter.hold(value, kind) for value, kind in zip(values, (number, place), strict=True)
+        ]
+        return along[0].write(emitter, lane, held_values)
 
     def initial(self, emitter: Emitter) -> list[Value]:
         return [value for combiner in self.combiners for value in combiner.initial(emitter)]
@@ -241,7 +277,24 @@ class Sweep(ABC):
                 statements += self.vector(lanes, axis, self.step(along[number]))
             return statements
 
+        def overlapping(extent: int) -> list[Stmt]:
+            """All of a row in whole groups, of which the last begins inside of the one before."""
+            size = group * lanes
+            last = self.number(extent - size)
+            start = buffer("start", (1,), self.dtype, scope="local")
+
+            def block(number: Expr) -> list[Stmt]:
+                # LLVM would peel the last turn off, for its minimum.
+                first = mathematics.kept(number, self.dtype) * self.number(size)
+                first = inner.begin + (tirx.min(first, last) if extent % size else first)
+                return [AllocBuffer(start), store(start, 0, first), *vectors(start[0], group)]
+
+            return [loop(-(-extent // size), block, dtype=self.dtype)]
+
         def sweep() -> list[Stmt]:
+            if self.may_repeat and isinstance(inner.extent, tirx.IntImm):
+                if int(inner.extent) >= group * lanes:
+                    return overlapping(int(inner.extent))
             statements: list[Stmt] = []
             done: Expr = self.number(0)
             for count in sorted({group, 1}, reverse=True):
@@ -263,14 +316,14 @@ class Sweep(ABC):
 
             return [*statements, loop(inner.extent - done, single, dtype=self.dtype)]
 
-        def pair(into: Accumulators, other: Accumulators, width: int, offset: int) -> list[Stmt]:
-            """The first results of ``into`` with as many of ``other``, from ``offset`` on."""
+        def pair(into: Accumulators, other: Accumulators, width: int = 0) -> list[Stmt]:
+            """Results of ``into`` with those of ``other``, or the first ``width`` with the next."""
 
             def both(emitter: Emitter, lane: Expr) -> list[Stmt]:
-                left, right = into.read(emitter, lane), other.read(emitter, lane + offset)
+                left, right = into.read(emitter, lane), other.read(emitter, lane + width)
                 return into.write(emitter, lane, self.combined(emitter, left, right))
 
-            return self.vector(width, None, both)
+            return self.vector(width or lanes, None, both)
 
         def begin(into: Accumulators) -> list[Stmt]:
             return self.vector(lanes, None, lambda e, lane: into.write(e, lane, self.identity()))
@@ -279,14 +332,24 @@ class Sweep(ABC):
             left, right = total.read(emitter, at), along[0].read(emitter, i32(0))
             return total.write(emitter, at, self.combined(emitter, left, right))
 
-        halves = [group >> n for n in range(1, group.bit_length())]
-        widths = [lanes >> n for n in range(1, lanes.bit_length())]
+        def together() -> list[Stmt]:
+            """What all accumulators come to, in the first one of the first vector."""
+            best = self.best_of(group)
+            if best is not None:
+                find = self.found_at
+                return self.vector(lanes, None, lambda e, lane: find(e, best, along, lane))
+            halves = [group >> n for n in range(1, group.bit_length())]
+            widths = [lanes >> n for n in range(1, lanes.bit_length())]
+            return [
+                *(s for n in halves for i in range(n) for s in pair(along[i], along[i + n])),
+                *(s for width in widths for s in pair(along[0], along[0], width)),
+            ]
+
         return [
             *[allocation for each in along for allocation in each.allocations],
             *[statement for each in along for statement in begin(each)],
             self.over(outer, sweep),
-            *[s for n in halves for i in range(n) for s in pair(along[i], along[i + n], lanes, 0)],
-            *[s for width in widths for s in pair(along[0], along[0], width, width)],
+            *together(),
             *self.scalar(conclude),
         ]
 
