@@ -46,6 +46,11 @@ def padded(x: Instruction, y: Instruction) -> Instruction:
     return ops.sub(made, ops.full_like(made, 2))
 
 
+def of_columns(x: Instruction, y: Instruction) -> Instruction:
+    """Parts that are turned on the way, and nothing else is done to them."""
+    return ops.concatenate([ops.transpose(x, (1, 0)), ops.transpose(y, (1, 0))], 0)
+
+
 def many(x: Instruction, y: Instruction) -> Instruction:
     """More than are worth code of their own each."""
     both = ops.concatenate([x, y, x, y, x], 0)
@@ -69,7 +74,7 @@ def test_kernels(build: Build, kernels: int) -> None:
     assert len(lower(entry(build, (30, 40)), Machine(32, 2)).kernels) == kernels
 
 
-@pytest.mark.parametrize("build", [joined, turned, compared, padded, many, kept])
+@pytest.mark.parametrize("build", [joined, turned, compared, padded, of_columns, many, kept])
 @pytest.mark.parametrize("shape", [(3, 4), (30, 46), (7, 2), (2, 130), (300, 400)], ids=str)
 def test_values(build: Build, shape: tuple[int, int]) -> None:
     """Also where threads share the work."""

@@ -275,8 +275,11 @@ def _copied(
     space: Space,
     dtype: str,
 ) -> Buffer | None:
-    """The memory whose numbers are stored, if nothing is done to them."""
-    if not store.compute or store.offset is not None:
+    """The memory whose numbers are stored, if nothing is done to them.
+
+    Not for a store of another kind, whose value is not what it asks for.
+    """
+    if type(store) is not Store or not store.compute or store.offset is not None:
         return None
     start = {axis.last: const(0, dtype) for axis in axes}
     emitter = Emitter(visible, start, index_dtype=dtype, holding=False)
