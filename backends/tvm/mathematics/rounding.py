@@ -8,11 +8,11 @@ from tracejit.backends.tvm.mathematics.vocabulary import (
     ceil,
     copy_sign,
     floor,
-    maximum,
-    minimum,
+    reinterpret,
     round_away,
     round_even,
     select,
+    to_bits,
     truncate,
 )
 
@@ -44,9 +44,19 @@ def is_finite(x: Value) -> Value:
 
 def max_(x: Value, y: Value) -> Value:
     """The larger; of floats NaN if either is NaN, and -0 < +0."""
-    return maximum(x, y) if x.kind.is_float else select(x > y, x, y)
+    return -_least(-x, -y) if x.kind.is_float else select(x > y, x, y)
 
 
 def min_(x: Value, y: Value) -> Value:
     """The smaller; of floats NaN if either is NaN, and -0 < +0."""
-    return minimum(x, y) if x.kind.is_float else select(x < y, x, y)
+    return _least(x, y) if x.kind.is_float else select(x < y, x, y)
+
+
+def _least(x: Value, y: Value) -> Value:
+    """The smaller of two floats, as three instructions.
+
+    Each choice takes its second operand where neither is less: both have one of two zeros, or NaN.
+    Of zeros the sign is set if either has it, and what is NaN in one stays NaN.
+    """
+    either, other = select(x < y, x, y), select(y < x, y, x)
+    return reinterpret(to_bits(either) | to_bits(other), x.kind)
