@@ -13,12 +13,8 @@ from dataclasses import dataclass
 from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.kernels.access import linear
 from tracejit.backends.tvm.kernels.contraction import Contraction
-from tracejit.backends.tvm.kernels.product_routine import (
-    FIELDS,
-    Variant,
-    product_parts,
-    product_routine,
-)
+from tracejit.backends.tvm.kernels.product_routine import product_parts, product_routine
+from tracejit.backends.tvm.kernels.product_vocabulary import FIELDS, Variant
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.kernels.tiling import TiledPlan, ceil_div
 from tracejit.backends.tvm.kernels.work import Work
