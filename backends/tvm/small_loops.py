@@ -19,6 +19,7 @@ from tvm_ffi import structural_map, structural_walk
 
 from tracejit.backends.explanation import WHOLE_LOOP
 from tracejit.backends.tvm.chunks import cost_to_compile
+from tracejit.backends.tvm.codegen import contents
 from tracejit.backends.tvm.control import WhileStep
 from tracejit.backends.tvm.facts import NOTHING, together
 from tracejit.backends.tvm.places import Places
@@ -37,6 +38,7 @@ from tracejit.backends.tvm.tir import (
     buffer,
     const,
     i32,
+    itemsize,
     nbytes,
     seq,
     store,
@@ -126,6 +128,7 @@ class _Whole:
         self._owners.update((Argument.constant(n), c) for n, c in enumerate(constants))
         self._memory: dict[Argument, Buffer] = {}
         self._written: set[Argument] = set()
+        self._guarded: set[Argument] = set()
         self._called: set[str] = set()
 
     def step(self, name: str) -> KernelStep:
@@ -174,6 +177,9 @@ class _Whole:
             owner = self._owners.get(argument)
             is_number = _size(memory) <= NUMBERS
             if owner is None or (is_number and argument.memory is Memory.OUTPUT):
+                if argument in self._guarded:
+                    # LLVM may write more than the number: `codegen.Contents` tells of parameters.
+                    raise _LargeError
                 locals_.append(AllocBuffer(memory))
             if owner is None:
                 continue
@@ -227,6 +233,8 @@ class _Whole:
             memory.append((own, self._held(argument, own)))
             if number >= kernel.reads:
                 self._written.add(argument)
+                if _is_narrow(own) and contents(kernel.body).guards_narrow_stores:
+                    self._guarded.add(argument)
 
         def found(given: Buffer) -> Buffer:
             return next((held for own, held in memory if given.same_as(own)), given)
@@ -264,6 +272,11 @@ def _require_gone(buffers: Sequence[Buffer], body: Stmt) -> None:
     )
     if any(found):
         raise _LargeError
+
+
+def _is_narrow(memory: Buffer) -> bool:
+    """Whether an array is of numbers that LLVM stores wrongly under a condition: see `Contents`."""
+    return _size(memory) > 1 and itemsize(memory) < 4
 
 
 def _size(memory: Buffer) -> int:

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.backends_tvm.compiled import check
+from tests.backends_tvm.compiled import check, computation
+from tracejit import ops
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.loops import loop
 from tracejit.runtime import importing_tvm
+from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
     from tvm.tirx import While
@@ -171,6 +175,49 @@ def test_loops_in_registers(function: Callable[..., Any]) -> None:
     inside, around = loops(function, np.float64(0.7))
     assert inside
     assert not around
+
+
+def test_numbers_that_are_read_once_and_written_over() -> None:
+    """A number goes into a vector as another takes its place."""
+
+    def scaled(a: Any, b: Any) -> tuple[Any, Any]:
+        return np.exp(b[0] - b[1]), np.stack([b[0] * b[1], a * 3])
+
+    def kept(a: Any, b: Any) -> tuple[Any, Any]:
+        return np.sin(b[0] + b[1]), np.stack([a, b[0] * b[1]])
+
+    a, b = np.array(7.0), np.array([0.5, 1.5])
+    for step in (kept, scaled):
+        agrees(lambda a, b, step=step: tj.lax.fori_loop(0, 4, lambda i, s: step(*s), (a, b)), a, b)
+        given_away = tj.jit(step, donate_argnums=(0, 1))(a.copy(), b.copy())
+        for made, expected in zip(given_away, step(a, b), strict=True):
+            np.testing.assert_allclose(made, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["bf16", "f16", "f8e5m2"])
+def test_narrow_numbers_stored_under_a_condition(name: str) -> None:
+    """LLVM would write four bytes for two, also to an array that is a variable of the loop."""
+    element_type = ElementType(name)
+    kind = Shape(element_type, (16,))
+    left, right = (ops.parameter(n, Shape(element_type)) for n in range(2))
+    above = Computation("above", (left, right), ops.gt(left, right))
+    add = ops.scalar_computation("add", element_type)
+
+    def step(count: Instruction, wide: Instruction, start: Instruction) -> list[Instruction]:
+        narrow = ops.convert_element_type(wide, element_type)
+        source = ops.iota(Shape(element_type, (21,)), 0)
+        made = ops.select_and_scatter(narrow, above, [1], [1], [(3, 2)], source, start, add)
+        following = ops.add(count, ops.constant(1, ElementType.S32))
+        return [following, ops.convert_element_type(made, ElementType.F32), start]
+
+    def build(x: Instruction, start: Instruction) -> Instruction:
+        init = ops.constant(0, ElementType.S32), ops.convert_element_type(x, ElementType.F32), start
+        limit = ops.constant(3, ElementType.S32)
+        return loop("narrow", init, lambda count, *_: ops.lt(count, limit), step)[1]
+
+    entry = computation(build, kind, Shape(element_type))
+    for start in (-7, 1):
+        check(entry, [np.full(16, 0.5, kind.dtype), np.array(start, kind.dtype)])
 
 
 def test_two_numbers_that_begin_as_one() -> None:

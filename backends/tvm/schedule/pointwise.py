@@ -128,6 +128,9 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         written: list[list[Stmt]] = []
         for s in stores:
             value = s.ask(emitter, space.indices)
+            if not dimensions and not s.compute:
+                # A store before it may be to where this is read.
+                value = emitter.bind(value, s.value)
             address = emitter.expression(s.address(space.indices))
             if s.offset is not None:
                 address = address + s.offset(emitter)
