@@ -13,6 +13,10 @@ import tracejit as tj
 from tests.transforms import counted
 from tests.transforms.counted import arrays, check, function_of, recorded
 from tracejit.errors import ConcretizationError
+from tracejit.ops.constants import parameter
+from tracejit.ops.elementwise import add, sub
+from tracejit.shapes import ElementType, Shape
+from tracejit.trace.counters import Affine, affine, counting
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -283,3 +287,15 @@ def test_float32_stays_with_numbers_of_pythons() -> None:
     made = tj.jit(function)(x, y, A)
     assert made.dtype == np.float32
     np.testing.assert_allclose(made, function(x, y, A), 1e-6)
+
+
+def test_numbers_made_of_themselves_again_and_again() -> None:
+    """In 2 ** 100 ways."""
+    counter = parameter(0, Shape(ElementType.S64))
+    with counting(counter, Affine(0), Affine(9)):
+        grown = same = counter
+        for _ in range(100):
+            grown = add(grown, grown)
+            same = add(same, sub(same, same))
+        assert affine(grown) is None  # it does not fit
+        assert affine(same) == Affine(0, {counter: 1})

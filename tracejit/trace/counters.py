@@ -184,7 +184,7 @@ _OPPOSITE = {"GE": "LT", "LT": "GE", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "
 
 def affine(instruction: Instruction) -> Affine | None:
     """An s64 number as a sum of counters; None where it is none, or may not fit into its type."""
-    made = _affine(instruction, 0)
+    made = _affine(instruction, 0, {})
     if made is None:
         return None
     low, below = _least(made), _least(Affine().plus(made, -1))
@@ -192,7 +192,14 @@ def affine(instruction: Instruction) -> Affine | None:
     return made if is_small else None
 
 
-def _affine(at: Instruction, depth: int) -> Affine | None:
+def _affine(at: Instruction, depth: int, made: dict[Instruction, Affine | None]) -> Affine | None:
+    """``made`` has what was asked before: a number may be made of another in many ways."""
+    if at not in made:
+        made[at] = _combined(at, depth, made)
+    return made[at]
+
+
+def _combined(at: Instruction, depth: int, made: dict[Instruction, Affine | None]) -> Affine | None:
     shape = at.array_shape
     if shape.rank or shape.element_type is not ElementType.S64 or depth > FARTHEST:
         return None
@@ -202,7 +209,7 @@ def _affine(at: Instruction, depth: int) -> Affine | None:
         return Affine(int(at.attributes["literal"]))
     if at.op not in (ADD, SUB, MUL, NEG):
         return None
-    parts = [_affine(operand, depth + 1) for operand in at.operands]
+    parts = [_affine(operand, depth + 1, made) for operand in at.operands]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None

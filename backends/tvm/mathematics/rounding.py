@@ -8,6 +8,8 @@ from tracejit.backends.tvm.mathematics.vocabulary import (
     ceil,
     copy_sign,
     floor,
+    maximum,
+    minimum,
     reinterpret,
     round_away,
     round_even,
@@ -18,6 +20,8 @@ from tracejit.backends.tvm.mathematics.vocabulary import (
 
 __all__ = [
     "ceil",
+    "combined_max",
+    "combined_min",
     "floor",
     "is_finite",
     "max_",
@@ -50,6 +54,16 @@ def max_(x: Value, y: Value) -> Value:
 def min_(x: Value, y: Value) -> Value:
     """The smaller; of floats NaN if either is NaN, and -0 < +0."""
     return _least(x, y) if x.kind.is_float else select(x < y, x, y)
+
+
+def combined_max(x: Value, y: Value) -> Value:
+    """The larger of two floats, as `max_` has it: an instruction that LLVM makes vectors of."""
+    return maximum(x, y)
+
+
+def combined_min(x: Value, y: Value) -> Value:
+    """The smaller of two floats, as `min_` has it: an instruction that LLVM makes vectors of."""
+    return minimum(x, y)
 
 
 def _least(x: Value, y: Value) -> Value:

@@ -77,6 +77,16 @@ def round_away(x: Value) -> Value:
     return _call("round", x)
 
 
+def maximum(x: Value, y: Operand) -> Value:
+    """The larger float: NaN if either is NaN, and -0 < +0."""
+    return _call("maximum", x, y)
+
+
+def minimum(x: Value, y: Operand) -> Value:
+    """The smaller float: NaN if either is NaN, and -0 < +0."""
+    return _call("minimum", x, y)
+
+
 def clamp(x: Value, low: float, high: float) -> Value:
     """``x`` forced into [low, high]; NaN stays NaN."""
     raised = select(x < low, low, x)

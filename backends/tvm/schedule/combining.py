@@ -6,7 +6,7 @@ combiner.joined(emitter, combiner.identity(), elements)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm.ir import TensorLoad
@@ -17,7 +17,7 @@ from tracejit.backends.tvm.extremes import extreme
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.scope import Value
-from tracejit.backends.tvm.tir import tirx
+from tracejit.backends.tvm.tir import Expr, tirx
 from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.constants import constant
@@ -31,6 +31,12 @@ SHORT = 1 << 14
 
 # Types whose registers compare as they do.
 _AS_HELD = frozenset({ElementType.F32, ElementType.F64, ElementType.S32, ElementType.S64})
+
+# LLVM makes vectors of loops and of neighbours that are combined by instructions of its own.
+_EXTREMES: dict[Op | None, Callable[..., Expr]] = {
+    MAX: mathematics.combined_max,
+    MIN: mathematics.combined_min,
+}
 
 
 def held(element_type: ElementType) -> ElementType:
@@ -125,6 +131,9 @@ class Combiner:
             return self._better(emitter, values, computation is not self.work.combine)
         if len(self.types) > 1:
             return list(emitter.accumulate(computation, values))
+        combine = _EXTREMES.get(monoid(computation))
+        if combine is not None and self.types[0].is_floating:
+            return [combine(*values, self.register())]
         return [emitter.accumulate(computation, values, once)]
 
     # Where an extreme is: one mask for two choices, and nothing held in between

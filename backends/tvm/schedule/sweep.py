@@ -79,6 +79,8 @@ class Reducer:
 # Vectors of accumulators along a row whose elements cost at most `CHEAP`, where they help.
 GROUP = 4
 CHEAP = 4
+# Rows of fewer numbers, such as those of windows, are left to LLVM, which makes vectors of several.
+WINDOW = 64
 
 
 class Accumulators:
@@ -293,7 +295,7 @@ class Sweep(ABC):
 
         def sweep() -> list[Stmt]:
             if self.may_repeat and isinstance(inner.extent, tirx.IntImm):
-                if int(inner.extent) >= group * lanes:
+                if int(inner.extent) >= max(group * lanes, WINDOW):
                     return overlapping(int(inner.extent))
             statements: list[Stmt] = []
             done: Expr = self.number(0)
