@@ -109,6 +109,19 @@ def test_routines_that_share_their_columns_are_linked() -> None:
         np.testing.assert_array_equal(found, left @ right)
 
 
+def test_convolutions_that_are_products_are_calls_too() -> None:
+    rng = np.random.default_rng(5)
+    image, window = whole(rng, "float32", 2, 64, 40, 40), whole(rng, "float32", 96, 64, 1, 1)
+
+    def convolved(image: Any, window: Any) -> Any:
+        return tracejit.lax.conv(image, window, (1, 1), "SAME")
+
+    (kernel,) = lowered(convolved, image, window).kernels
+    assert kernel.direct is not None
+    found = tracejit.jit(convolved)(image, window)
+    np.testing.assert_array_equal(found, np.einsum("bchw,oc->bohw", image, window[:, :, 0, 0]))
+
+
 @pytest.mark.filterwarnings("ignore:no linker found")
 def test_without_a_linker_parts_of_the_routine_are_in_the_kernel(
     monkeypatch: pytest.MonkeyPatch,

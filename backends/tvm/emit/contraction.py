@@ -76,11 +76,7 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
         index_dtype=frame.index_dtype,
         choices=frame.choices,
     )
-    frame.schedule, frame.direct = work.schedule, work.direct
-    if work.direct is not None:
-        frame.scratch.extend(work.scratch)
-        return work.statement
-    return seq(*frame.allocate(work.scratch), work.statement)
+    return frame.written(work)
 
 
 @rooted.attach(BOUNDED_DOT)

@@ -10,7 +10,7 @@ from tracejit.backends.tvm.emit.accessors import Accessors, Group
 from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.tir import Stmt, seq
+from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Instruction
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 
@@ -84,5 +84,4 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         index_dtype=frame.index_dtype,
         choices=frame.choices,
     )
-    frame.schedule = work.schedule
-    return seq(*frame.allocate(work.scratch), work.statement)
+    return frame.written(work)

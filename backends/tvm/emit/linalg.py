@@ -30,7 +30,6 @@ from tracejit.backends.tvm.kernels.triangular import (
     cholesky_factors,
     triangular_systems,
 )
-from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.library import library_call
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -103,11 +102,6 @@ class Matrices:
         return seq([store(self.memory, place * 2 + part, number) for part, number in parts])
 
 
-def _finished(frame: Frame, work: Work) -> Stmt:
-    frame.schedule = work.schedule
-    return seq(frame.allocate(work.scratch), work.statement)
-
-
 @rooted.attach(CHOLESKY)
 def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     (operand,) = instruction.operands
@@ -135,7 +129,7 @@ def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         ),
         frame.machine,
     )
-    return _finished(frame, work)
+    return frame.written(work)
 
 
 def _conjugate(value: Value) -> Value:
@@ -183,7 +177,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
         ),
         frame.machine,
     )
-    return _finished(frame, work)
+    return frame.written(work)
 
 
 def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -206,10 +200,10 @@ def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         pair=matrix.pair,
     )
     if systems.size <= LARGEST_GENERAL:
-        return _finished(frame, general_systems(systems, frame.machine))
+        return frame.written(general_systems(systems, frame.machine))
     if matrix.pair is not None:
         systems = _in_real_numbers(systems, matrix, right, made)
-    return _finished(frame, general_systems_by_blocks(systems, frame.machine))
+    return frame.written(general_systems_by_blocks(systems, frame.machine))
 
 
 def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -237,7 +231,7 @@ def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         product=Product.of(dtype, give),
     )
     by = general_systems if systems.size <= LARGEST_GENERAL else general_systems_by_blocks
-    return _finished(frame, by(systems, frame.machine)._replace(schedule="determinants"))
+    return frame.written(by(systems, frame.machine)._replace(schedule="determinants"))
 
 
 def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Matrices) -> General:
@@ -290,7 +284,7 @@ def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     if len(results) == 2:
         made_q = Matrices(results[0][1], results[0][0].array_shape, dtype)
         factors = replace(factors, store_q=made_q.store, q_columns=made_q.columns)
-    return _finished(frame, orthogonal_factors(factors, frame.machine))
+    return frame.written(orthogonal_factors(factors, frame.machine))
 
 
 def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -314,7 +308,7 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     )
     if vectors:
         problem = replace(problem, store_vector=Matrices(vectors[0][1], shape, dtype).store)
-    return _finished(frame, symmetric_eigenvalues(problem, frame.machine))
+    return frame.written(symmetric_eigenvalues(problem, frame.machine))
 
 
 def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -347,7 +341,7 @@ def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
             store_left=u.store,
             store_right=lambda b, i, j, value: vh.store(b, j, i, value),
         )
-    return _finished(frame, singular_values(problem, frame.machine))
+    return frame.written(singular_values(problem, frame.machine))
 
 
 def _values_into(memory: Buffer, size: int, dtype: str) -> Callable[[Expr, Expr, Expr], Stmt]:

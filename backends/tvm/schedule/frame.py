@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tracejit.backends.tvm.choices import MODEL, Choices, either
 from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes
+from tracejit.backends.tvm.kernels.work import Work
+from tracejit.backends.tvm.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
 from tracejit.backends.tvm.types import memory_dtype, words
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
@@ -141,6 +142,17 @@ class Frame:
             else:
                 stacked.append(AllocBuffer(each))
         return stacked
+
+    def written(self, work: Work) -> Stmt:
+        """What a kernel writer hands back, with its memory; the whole kernel does nothing else.
+
+        A routine that is called in its place takes all of that memory as parameters.
+        """
+        self.schedule, self.direct = work.schedule, work.direct
+        if work.direct is None:
+            return seq(*self.allocate(work.scratch), work.statement)
+        self.scratch.extend(work.scratch)
+        return work.statement
 
     def lanes(self, element_type: ElementType, extent: int) -> int:
         """How many elements of a loop of ``extent`` go into one vector step; a power of two."""
