@@ -111,7 +111,7 @@ def test_routines_that_share_their_columns_are_linked() -> None:
 
 def test_convolutions_that_are_products_are_calls_too() -> None:
     rng = np.random.default_rng(5)
-    image, window = whole(rng, "float32", 2, 64, 40, 40), whole(rng, "float32", 96, 64, 1, 1)
+    image, window = whole(rng, "float32", 2, 64, 40, 40), whole(rng, "float32", 128, 64, 1, 1)
 
     def convolved(image: Any, window: Any) -> Any:
         return tracejit.lax.conv(image, window, (1, 1), "SAME")
