@@ -29,7 +29,7 @@ from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import assigned, broadcast_together, converted, operand
 from tracejit.trace.fitting import require_between
 from tracejit.trace.index_fancy import Diagonal
-from tracejit.trace.masked import Places
+from tracejit.trace.mask_places import Places
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.errors import ArgumentError, ConcretizationError, UnsupportedError
 from tracejit.statements import objects, runtime
+from tracejit.statements.calls import use_conversion
 from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.definitions import (
     converted,
@@ -137,5 +138,5 @@ def _is_quiet(code: CodeType | None) -> bool:
     return node is not None and is_quiet_function(node)
 
 
-runtime.use_conversion(called)
+use_conversion(called)
 objects.use_reader(keeps_to_itself)

@@ -7,7 +7,7 @@ that depends on the step, or may be out of range.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,12 @@ from tracejit.statements.counting import current_counting
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import TracedRange, run_loop
 from tracejit.statements.objects import is_loud, seen_by
+from tracejit.statements.parts import Action, Get, Put
 from tracejit.statements.quiet import is_quiet_call
 from tracejit.statements.values import containers_in, containers_of
 from tracejit.trace.context import current_trace
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import ForeignWriteError, Tracer
-
-Action = Callable[..., Any]
-Get = Callable[[], tuple[Any, ...]]
-Put = Callable[[Sequence[Any]], None]
 
 Containers = list[tuple[Any, Any]]
 """Lists, dictionaries and sets, each with a copy."""

@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit import tree
+from tracejit.statements.parts import Get, Put
 from tracejit.trace.context import current_trace
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
-
-Get = Callable[[], tuple[Any, ...]]
-Put = Callable[[Sequence[Any]], None]
 
 
 class _Lent:

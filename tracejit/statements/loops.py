@@ -28,6 +28,7 @@ from tracejit.ops.elementwise_unary import (
 from tracejit.ops.layout import full
 from tracejit.shapes import AnyShape, Shape
 from tracejit.statements.counting import is_inside_counted
+from tracejit.statements.parts import Action
 from tracejit.statements.values import (
     NoValue,
     Undefined,
@@ -51,7 +52,6 @@ from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.traversal import in_order
 
-Action = Callable[..., Any]
 _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT})
 """Functions whose derivative is infinite somewhere."""
 COUNTER = "autograph_counter"

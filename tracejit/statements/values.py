@@ -14,11 +14,11 @@ from tracejit import tree
 from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.layout import full
-from tracejit.shapes import Shape
+from tracejit.shapes import ElementType, Shape
 from tracejit.sources import user_source
 from tracejit.trace.body import Abstract
 from tracejit.trace.context import current_trace
-from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.convert import PYTHON_SCALARS, converted, operand
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.promotion import common_element_type, weak_type
 from tracejit.trace.tracer import Tracer, lift
@@ -65,6 +65,16 @@ def is_in_branch() -> bool:
 def is_unknown(value: Any) -> bool:
     """Whether a value is known only when the graph runs."""
     return isinstance(value, Tracer) and known_value(value.instruction) is None
+
+
+def truth(value: Any, statement: str) -> Instruction:
+    """A scalar as PRED. Raises `ShapeError`, which names the statement, for an array."""
+    if value.ndim:
+        raise ShapeError(
+            f"{statement}: the truth value of an array {value.instruction.shape} is ambiguous; "
+            f"use .any() or .all()"
+        )
+    return converted(value.instruction, ElementType.PRED)
 
 
 def is_numeric(leaf: Any) -> bool:

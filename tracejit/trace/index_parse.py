@@ -18,7 +18,7 @@ from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
 from tracejit.trace.index_counted import counted_slice
 from tracejit.trace.index_fancy import Fancy, FancyIndex, require_in_range
-from tracejit.trace.masked import mask_of_places
+from tracejit.trace.mask_places import mask_of_places
 from tracejit.trace.table import Traced
 
 ToInstruction = Callable[[Any], Instruction]

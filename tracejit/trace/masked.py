@@ -9,50 +9,25 @@ unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, ConcretizationError, ShapeError
+from tracejit.errors import ConcretizationError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise, layout
 from tracejit.ops.computations import highest, lowest
-from tracejit.ops.constants import IOTA
 from tracejit.shapes import ElementType
 from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.masks import bounds_of, is_same_mask
 from tracejit.trace.table import Traced, call
 
 REDUCTIONS = (
     np.sum, np.prod, np.max, np.min, np.mean, np.std, np.var, np.any, np.all, np.count_nonzero,
     np.amax, np.amin,
 )  # fmt: skip
-
-
-def is_same_mask(one: Instruction, other: Instruction) -> bool:
-    """Whether two masks are the same value, or made of the same values in the same way."""
-    if one is other:
-        return True
-    if one.op is IOTA:
-        return other.op is IOTA and one.shape == other.shape
-    return (
-        one.op is other.op
-        and bool(one.operands)
-        and len(one.operands) == len(other.operands)
-        and dict(one.attributes) == dict(other.attributes)
-        and all(
-            is_same_mask(a, b) or _are_equal_constants(a, b)
-            for a, b in zip(one.operands, other.operands, strict=True)
-        )
-    )
-
-
-def _are_equal_constants(one: Instruction, other: Instruction) -> bool:
-    first, second = one.attributes.get("literal"), other.attributes.get("literal")
-    if first is None or second is None or one.shape != other.shape:
-        return False
-    return bool(np.array_equal(first, second))
 
 
 class Masked:
@@ -219,7 +194,7 @@ class Masked:
         """np.flip; of slices between counters of loops, which lie together."""
         given = range(self.ndim) if axis is None else np.atleast_1d(axis).tolist()
         axes = {one % self.ndim for one in given if -self.ndim <= one < self.ndim}
-        bounds = self._bounds()
+        bounds = bounds_of(self.mask)
         if bounds is None or len(axes) != len(tuple(given)):
             self._refuse("np.flip")
         whole = call(np.flip, self.whole, tuple(axes))
@@ -237,20 +212,6 @@ class Masked:
         twice = layout.concatenate([array, array], self.axis)
         made = layout.dynamic_slice(twice, starts, array.array_shape.dimensions)
         return Masked(self.whole._new(made, False), self.mask, self.axis)
-
-    def _bounds(self) -> tuple[Instruction, Instruction] | None:
-        """The numbers between which the places of a slice between counters lie."""
-        tests = self.mask.operands if self.mask.op is elementwise.AND else ()
-        if [test.op for test in tests] != [comparison.COMPARE] * 2 or self._covered != 1:
-            return None
-        directions = [test.attributes["direction"] for test in tests]
-        bounds = [test.operands[1] for test in tests]
-        if directions != ["GE", "LT"] or any(test.operands[0].op is not IOTA for test in tests):
-            return None
-        if any(bound.op is not layout.BROADCAST_IN_DIM for bound in bounds):
-            return None
-        first, end = (bound.operands[0] for bound in bounds)
-        return None if first.array_shape.rank or end.array_shape.rank else (first, end)
 
     def __matmul__(self, other: Any) -> Any:
         return self.product(np.matmul, self, other)
@@ -291,95 +252,6 @@ class Masked:
         return self
 
 
-class Between(Masked):
-    """``x[:i]`` in the body of a loop that ``i`` counts: a view, of which the mask's places count.
-
-    ``place`` is the view of all places.
-    """
-
-    __slots__ = ("place",)
-
-    def __init__(self, place: Any, mask: Instruction, axis: int) -> None:
-        self.place = place
-        self.mask = mask
-        self.axis = axis
-
-    @property
-    def whole(self) -> Any:
-        """The array's present value."""
-        return self.place._new(self.place.instruction, False)
-
-    def is_same_place(self, place: Any, mask: Instruction) -> bool:
-        """Whether this is the same part of the same array."""
-        return is_same_mask(self.mask, mask) and bool(self.place.is_same_view(place))
-
-    def copy(self, order: str = "C") -> Masked:
-        return Masked(self.whole, self.mask, self.axis)
-
-    def _in_place(self, ufunc: np.ufunc, other: Any) -> Between:
-        """The array itself is written to, where the mask holds."""
-        made = self.elementwise(ufunc, (self, other), {}).whole
-        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
-            raise ArgumentError(
-                f"{ufunc.__name__}: cannot cast {made.dtype} to {self.dtype} by the rule same_kind"
-            )
-        kept = call(np.where, self._wide(), made.astype(self.dtype), self.whole)
-        self.place.write(kept.instruction)
-        return self
-
-
-class Places(Masked):
-    """One of the vectors that ``np.nonzero(mask)`` gives while the mask is unknown.
-
-    As an index, together with those of the mask's other dimensions, it is the mask.
-    """
-
-    __slots__ = ("dimension",)
-
-    def __init__(self, whole: Any, mask: Instruction, dimension: int) -> None:
-        super().__init__(whole, mask, 0)
-        self.dimension = dimension
-
-    def __getitem__(self, index: Any) -> Any:
-        # The first and the last place are known to be where the mask holds, if it holds at all.
-        if self._covered != 1 or type(index) is not int or index not in (0, -1):
-            self._refuse("index")
-        holds = self._wide()
-        if index == 0:
-            return call(np.argmax, holds)
-        return self.whole.size - 1 - call(np.argmax, call(np.flip, holds))
-
-    def _refuse(self, wish: str) -> NoReturn:
-        raise ConcretizationError(
-            f"{wish} of np.nonzero: the result's size depends on {dependence(self.mask)}, unknown "
-            f"while tracing; x[np.nonzero(mask)], reductions, the first place [0] and the last "
-            f"[-1] work; else write np.where(condition, x, other), or pass size= to fix it "
-            f"(tracejit.numpy.nonzero(x, size=n, fill_value=v))"
-        )
-
-
-def mask_of_places(items: Sequence[Any]) -> list[Any]:
-    """The items of an index with masks where their places stand.
-
-    Raises `ConcretizationError` where only some of a mask's vectors stand together.
-    """
-    made: list[Any] = []
-    rest = list(items)
-    while rest:
-        first = rest.pop(0)
-        if not isinstance(first, Places):
-            made.append(first)
-            continue
-        group = [first, *rest[: first._covered - 1]]
-        if [getattr(place, "dimension", None) for place in group] != list(range(first._covered)):
-            first._refuse("index by some of the vectors")
-        if not all(is_same_mask(place.mask, first.mask) for place in group):
-            first._refuse("index by vectors of several masks")
-        del rest[: first._covered - 1]
-        made.append(first.whole._new(first.mask, False))
-    return made
-
-
 def _of_none(element_type: ElementType, extreme: Callable[[ElementType], Any]) -> Any:
     """What counts as the greatest or the least of no elements."""
     if element_type.is_complex:
@@ -410,16 +282,14 @@ def _reduction(function: Any) -> Callable[..., Any]:
     return lambda self, axis=None, **kwargs: self.reduced(function, axis, **kwargs)
 
 
-_ARITHMETIC: dict[str, np.ufunc] = {
+ARITHMETIC: dict[str, np.ufunc] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
     "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
 }  # fmt: skip
-for _name, _ufunc in _ARITHMETIC.items():
+for _name, _ufunc in ARITHMETIC.items():
     setattr(Masked, f"__{_name}__", _binary(_ufunc, False))
     setattr(Masked, f"__r{_name}__", _binary(_ufunc, True))
-for _name, _ufunc in _ARITHMETIC.items():
-    setattr(Between, f"__i{_name}__", lambda self, v, _of=_ufunc: self._in_place(_of, v))
 for _name, _ufunc in {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "eq": np.equal, "ne": np.not_equal,
