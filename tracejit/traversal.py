@@ -25,6 +25,16 @@ def instructions(computation: Computation) -> list[Instruction]:
     return in_order((*computation.parameters, *computation.effects, computation.root))
 
 
+def users_of(order: Iterable[Instruction]) -> dict[Instruction, list[Instruction]]:
+    """Those in ``order`` that use each instruction, once for each operand that it is."""
+    users: dict[Instruction, list[Instruction]] = {}
+    for instruction in order:
+        users.setdefault(instruction, [])
+        for operand in instruction.operands:
+            users.setdefault(operand, []).append(instruction)
+    return users
+
+
 def effects_of(computation: Computation) -> list[Instruction]:
     """Every instruction with a side effect, whether the root needs it or not, in order."""
     if not computation.has_effect:

@@ -27,7 +27,7 @@ from tracejit.ops.layout import (
     slice_,
 )
 from tracejit.shapes import Shape
-from tracejit.traversal import in_order, rebuild
+from tracejit.traversal import in_order, rebuild, users_of
 
 # Fewer elements are left as they are.
 LEAST_ELEMENTS = 8
@@ -46,7 +46,7 @@ def with_vector_updates(roots: Sequence[Instruction]) -> list[Instruction]:
 class _Updates:
     def __init__(self, roots: Sequence[Instruction], order: Sequence[Instruction]) -> None:
         self._origins: dict[Instruction, Instruction] = {}
-        self._users: dict[Instruction, list[Instruction]] = {}
+        self._users = users_of(order)
         self._forms: dict[Instruction, int] = {}
         self._numbers: dict[Hashable, int] = {}
         self._kept = set(roots)
@@ -56,8 +56,6 @@ class _Updates:
             box = box_of_slice(instruction)
             if box is not None:
                 self._origins[instruction] = parts.origin(instruction.operands[0], box)
-            for operand in instruction.operands:
-                self._users.setdefault(operand, []).append(instruction)
         self.runs: dict[Instruction, list[Instruction]] = {}
         """By its last one: updates that become one."""
         for instruction in order:
@@ -68,7 +66,7 @@ class _Updates:
         """Whether nothing but the next update needs what an update has made."""
         if update in self._kept:
             return False
-        after = [u for u in self._users.get(update, ()) if self._origins.get(u, update) is update]
+        after = [u for u in self._users[update] if self._origins.get(u, update) is update]
         return len(after) == 1 and _is_single(after[0]) and after[0].operands[0] is update
 
     def _add_runs(self, last: Instruction) -> None:

@@ -53,7 +53,7 @@ from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 from tracejit.shapes import Shape, TupleShape
-from tracejit.traversal import in_order
+from tracejit.traversal import in_order, users_of
 
 # Ops whose kernels read their operands many times, or as they lie.
 _BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, FOURIER, FOURIER_HALVES)
@@ -82,10 +82,7 @@ class _Fusion:
     def __init__(self, outputs: Sequence[Instruction], effects: Sequence[Instruction]) -> None:
         self.outputs = [stripped(output) for output in outputs]
         self.order = in_order([*self.outputs, *effects])
-        self.users: dict[Instruction, list[Instruction]] = {i: [] for i in self.order}
-        for instruction in self.order:
-            for operand in instruction.operands:
-                self.users[operand].append(instruction)
+        self.users = users_of(self.order)
         self.writers = _writers(self.order)
         self.memory = {i for i in self.order if is_given(i)}
         self.memory.update(self.outputs)

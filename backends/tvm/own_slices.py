@@ -24,6 +24,7 @@ from tracejit.ops.elementwise import SELECT
 from tracejit.ops.layout import DYNAMIC_SLICE, RESHAPE, SLICE
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.counters import Affine, counting
+from tracejit.traversal import users_of
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,7 @@ class OwnSlices:
     def __init__(self, loop: CountedLoop, lanes: Lanes, order: Iterable[Instruction]) -> None:
         self._loop, self._lanes = loop, lanes
         self._beside = SideBySide(loop, lanes)
-        self._users: dict[Instruction, list[Instruction]] = {}
-        for instruction in order:
-            for operand in instruction.operands:
-                self._users.setdefault(operand, []).append(instruction)
+        self._users = users_of(order)
         self._owners: dict[Instruction, _Own] = {}
         self._before: set[Instruction] = set()
         self.arrays: set[int] = set()

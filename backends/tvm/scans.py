@@ -6,13 +6,13 @@ has more outputs. Where one Scan makes all that another makes, it makes it for b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tracejit.graph import Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, elements_of, get_tuple_element
 from tracejit.ops.scanning import SCAN
-from tracejit.traversal import in_order, rebuild, transform
+from tracejit.traversal import in_order, rebuild, transform, users_of
 
 
 def merge_scans(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -40,13 +40,11 @@ def merge_scans(roots: Sequence[Instruction]) -> list[Instruction]:
     return transform(roots, visit)
 
 
-def _hosts(order: Iterable[Instruction]) -> dict[Instruction, Instruction]:
+def _hosts(order: Sequence[Instruction]) -> dict[Instruction, Instruction]:
     """For each Scan that another one like it covers, that other one; and itself for that one."""
-    users: dict[Instruction, list[Instruction]] = {}
+    users = users_of(order)
     groups: dict[Any, list[Instruction]] = {}
     for instruction in order:
-        for operand in instruction.operands:
-            users.setdefault(operand, []).append(instruction)
         if instruction.op is SCAN and not instruction.has_effect:
             groups.setdefault(_steps(instruction), []).append(instruction)
     hosts: dict[Instruction, Instruction] = {}
@@ -57,7 +55,7 @@ def _hosts(order: Iterable[Instruction]) -> dict[Instruction, Instruction]:
             for scan in scans
             if scan is not host
             and set(_results(scan)) <= set(_results(host))
-            and all(user.op is GET_TUPLE_ELEMENT for user in users.get(scan, ()))
+            and all(user.op is GET_TUPLE_ELEMENT for user in users[scan])
         ]
         hosts.update(dict.fromkeys(covered, host))
         if covered:

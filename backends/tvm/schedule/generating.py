@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.lanes import as_index
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     VECTORIZED,
@@ -96,7 +97,7 @@ def generating(
             emitter = Emitter(
                 frame.inputs, {}, lanes=lanes, lane=lane, uses=frame.uses, index_dtype=dtype
             )
-            counter = first + (lane if dtype == "int32" else tirx.Cast(dtype, lane))
+            counter = first + as_index(lane, dtype)
             words = generate(emitter, tirx.Cast("uint64", counter))
             allocations.extend(emitter.allocations)
             if in_vectors:
@@ -109,7 +110,7 @@ def generating(
             return seq(*emitter.statements, *stores)
 
         def scattered(lane: Expr) -> list[Stmt]:
-            counter = first + (lane if dtype == "int32" else tirx.Cast(dtype, lane))
+            counter = first + as_index(lane, dtype)
             made = []
             for n, each in enumerate(held):
                 address, exists = layout.place(counter, n, dtype)

@@ -29,6 +29,14 @@ class Axis:
     def last(self) -> LoopVariable:
         return self.members[-1]
 
+    def count(self, positions: dict[LoopVariable, Expr]) -> Count:
+        """A loop whose number is the position on this axis."""
+
+        def place(number: Expr) -> None:
+            positions[self.last] = number
+
+        return Count(self.extent, place)
+
 
 class Space:
     """The loop variables of an iteration space and, for each dimension, its index over them."""
@@ -115,6 +123,19 @@ class Count:
 
     extent: int
     place: Callable[[Expr], None]
+
+
+def in_vectors(extent: int, lanes: int, dtype: str, place: Callable[[Expr], None]) -> Count:
+    """Vectors that cover ``extent`` elements: the last may overlap the one before.
+
+    ``place`` is told the first element of each.
+    """
+
+    def begin(number: Expr) -> None:
+        first = number * const(lanes, dtype)
+        place(tirx.min(first, const(extent - lanes, dtype)) if extent % lanes else first)
+
+    return Count(-(-extent // lanes), begin)
 
 
 def nest(

@@ -16,6 +16,7 @@ from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.kernels.tile import pieces
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.lanes import as_index
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.schedule.transposing import Turned, in_tiles, turned
 from tracejit.backends.tvm.schedule.turning_code import turned_in_text
@@ -107,7 +108,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     widest = max((s.value.array_shape.element_type for s in stores), key=lambda t: t.dtype.itemsize)
     inner = axes[-1] if axes else None
     lanes = frame.lanes(widest, inner.extent) if inner else 1
-    counts = [_count(axis, positions) for axis in axes[:-1]]
+    counts = [axis.count(positions) for axis in axes[:-1]]
 
     group: Axis | None = None
 
@@ -189,7 +190,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     places = [store.address(space.indices) for store in stores]
     if inner is not None and frame.choices.of("order", LOADED):
         axes = _as_loaded(axes, accesses.loads, places)
-        counts = [_count(axis, positions) for axis in axes[:-1]]
+        counts = [axis.count(positions) for axis in axes[:-1]]
     if inner is not None and _is_group(frame, axes, places, stores, cost):
         group = inner
         axes, counts = axes[:-1], counts[:-1]
@@ -198,7 +199,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
 
     if inner is None or lanes == 1:
         if inner is not None:
-            counts.append(_count(inner, positions))
+            counts.append(inner.count(positions))
         return nest(counts, scalar, parallel=parallel, dtype=frame.index_dtype)
 
     start: list[Expr] = [const(0, frame.index_dtype)]
@@ -207,7 +208,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         allocations: list[Stmt] = []
 
         def lanes_body(lane: Expr) -> Stmt:
-            index = lane if frame.index_dtype == "int32" else tirx.Cast(frame.index_dtype, lane)
+            index = as_index(lane, frame.index_dtype)
             positions[inner.last] = start[0] + index
             needed, statements = element(lane, width)
             allocations.extend(needed)
@@ -336,13 +337,6 @@ def _strips(
         if all(count.extent for count in counts):
             made.append(nest(counts, body, dtype=frame.index_dtype))
     return made
-
-
-def _count(axis: Axis, positions: dict[LoopVariable, Expr]) -> Count:
-    def place(number: Expr) -> None:
-        positions[axis.last] = number
-
-    return Count(axis.extent, place)
 
 
 def _chunked(

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
-from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
+from tracejit.backends.tvm.schedule.loops import Axis, Count, in_vectors, nest
 from tracejit.backends.tvm.schedule.reducing import PARTS, Reduction, numbered, product
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range
-from tracejit.backends.tvm.tir import Expr, Stmt, loop, seq, tirx
+from tracejit.backends.tvm.tir import Expr, Stmt, loop, seq
 
 # Columns are reduced this many vectors at a time, and this many rows at a step.
 VECTORS = 8
@@ -24,7 +24,11 @@ def columns(kernel: Reduction, axis: Axis | None) -> Stmt:
     if axis is not None and _is_wide(kernel, axis, lanes):
         return _wide_columns(kernel, axis, lanes, counts)
     if axis is not None:
-        counts.append(_blocks(kernel, axis, lanes))
+
+        def place(first: Expr) -> None:
+            kernel.positions[axis.last] = first
+
+        counts.append(in_vectors(axis.extent, lanes, kernel.dtype, place))
     whole = [Range(a, kernel.number(0), kernel.number(a.extent)) for a in kernel.reduced_axes]
     if kernel.in_parts(len(counts) and product(counts)):
         return _column_parts(kernel, axis, lanes, counts)
@@ -175,13 +179,3 @@ def _column_parts(kernel: Reduction, axis: Axis | None, lanes: int, counts: list
         nest([parts, *slots], lambda: fill(number[0]), parallel=PARTS, dtype=kernel.dtype),
         nest(numbered(counts, slot, kernel.dtype), gather, dtype=kernel.dtype),
     )
-
-
-def _blocks(kernel: Reduction, axis: Axis, lanes: int) -> Count:
-    def place(number: Expr) -> None:
-        first = number * kernel.number(lanes)
-        if axis.extent % lanes:
-            first = tirx.min(first, kernel.number(axis.extent - lanes))
-        kernel.positions[axis.last] = first
-
-    return Count(-(-axis.extent // lanes), place)

@@ -17,21 +17,17 @@ from tracejit.backends.tvm.fused import Kernel
 from tracejit.backends.tvm.rows import RowKernel, Rows, ask_phase
 from tracejit.backends.tvm.schedule.combining import Reduced
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.schedule.loops import Axis, Count, merge, settle
 from tracejit.backends.tvm.schedule.pointwise import identity
 from tracejit.backends.tvm.schedule.row_memory import Known, Locals, RowAccesses, RowEmitter
 from tracejit.backends.tvm.schedule.sweep import Reducer, Sweep
 from tracejit.backends.tvm.tir import (
-    VECTORIZED,
     AllocBuffer,
     Buffer,
     Expr,
     Stmt,
     const,
-    i32,
-    loop,
-    seq,
-    tirx,
 )
 from tracejit.graph import Instruction
 
@@ -99,10 +95,7 @@ class RowPhases(ABC):
         return self.frame.pieces(size)
 
     def count(self, axis: Axis) -> Count:
-        def place(number: Expr) -> None:
-            self.positions[axis.last] = number
-
-        return Count(axis.extent, place)
+        return axis.count(self.positions)
 
     def row(self) -> list[Stmt]:
         """All phases, where the position of the row is known."""
@@ -145,7 +138,7 @@ class RowPhases(ABC):
         return made
 
     def index(self, lane: Expr) -> Expr:
-        return lane if self.dtype == "int32" else tirx.Cast(self.dtype, lane)
+        return as_index(lane, self.dtype)
 
     def number(self, value: int) -> Expr:
         return const(value, self.dtype)
@@ -173,21 +166,17 @@ class RowPhases(ABC):
 
     def vector(self, phase: Kernel, axis: Axis, lanes: int) -> list[Stmt]:
         """A pointwise phase for ``lanes`` elements from where the position on ``axis`` stands."""
-        allocations: list[Stmt] = []
         start = self.positions[axis.last] if axis.members else None
 
-        def each(lane: Expr) -> Stmt:
+        def stand(lane: Expr) -> RowEmitter:
             if start is not None:
                 self.positions[axis.last] = start + self.index(lane)
-            emitter = self.emitter(phase, lanes, lane)
-            stores = self.store(emitter, phase)
-            allocations.extend(emitter.allocations)
-            return seq(*emitter.statements, *stores)
+            return self.emitter(phase, lanes, lane)
 
-        body = each(i32(0)) if lanes == 1 else loop(lanes, each, VECTORIZED)
+        statements = side_by_side(lanes, stand, lambda emitter, lane: self.store(emitter, phase))
         if start is not None:
             self.positions[axis.last] = start
-        return [*allocations, body]
+        return statements
 
 
 class PhaseSweep(Sweep):

@@ -9,10 +9,10 @@ from tracejit.backends.tvm.fused import Kernel
 from tracejit.backends.tvm.rows import RowKernel
 from tracejit.backends.tvm.schedule.columns import Columns
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
+from tracejit.backends.tvm.schedule.loops import Axis, in_vectors, nest
 from tracejit.backends.tvm.schedule.row_phases import PhaseSweep, RowPhases
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32, tirx
+from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, i32
 from tracejit.graph import Instruction
 
 
@@ -58,14 +58,11 @@ class _AlongRows(RowPhases):
         lanes = self.frame.lanes(widest, axis.extent)
         counts = [self.count(a) for a in outer]
 
-        def place(number: Expr) -> None:
-            first = number * self.number(lanes)
-            if axis.extent % lanes:
-                first = tirx.min(first, self.number(axis.extent - lanes))
+        def place(first: Expr) -> None:
             if axis.members:
                 self.positions[axis.last] = first
 
-        counts.append(Count(-(-axis.extent // lanes), place))
+        counts.append(in_vectors(axis.extent, lanes, self.dtype, place))
         return [nest(counts, lambda: self.vector(phase, axis, lanes), dtype=self.dtype)]
 
     def values(self, phase: Kernel) -> list[Stmt]:

@@ -17,12 +17,12 @@ from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.reducers import identities
 from tracejit.backends.tvm.schedule.combining import held
 from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame
-from tracejit.backends.tvm.schedule.loops import Count, nest
+from tracejit.backends.tvm.schedule.lanes import as_index, side_by_side
+from tracejit.backends.tvm.schedule.loops import Count, in_vectors, nest
 from tracejit.backends.tvm.schedule.sweep import Accumulators
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,
-    VECTORIZED,
     Buffer,
     Expr,
     Stmt,
@@ -30,7 +30,6 @@ from tracejit.backends.tvm.tir import (
     i32,
     loop,
     seq,
-    tirx,
 )
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import constant
@@ -111,34 +110,19 @@ class _Walk:
         return place
 
     def _blocks(self, dimension: int, lanes: int) -> Count:
-        size = self.sizes[dimension]
-
-        def place(number: Expr) -> None:
-            first = number * const(lanes, self.dtype)
-            if size % lanes:
-                first = tirx.min(first, const(size - lanes, self.dtype))
-            self.at[dimension] = first
-
-        return Count(-(-size // lanes), place)
+        return in_vectors(self.sizes[dimension], lanes, self.dtype, self._placing(dimension))
 
     def _walk(self, along: int | None, lanes: int) -> list[Stmt]:
         into = Accumulators([self.shape.element_type], lanes)
         start = None if along is None else self.at[along]
 
         def vector(body: Callable[[Emitter, Expr], list[Stmt]]) -> list[Stmt]:
-            allocations: list[Stmt] = []
-
-            def each(lane: Expr) -> Stmt:
+            def stand(lane: Expr) -> Emitter:
                 if along is not None:
-                    offset = lane if self.dtype == "int32" else tirx.Cast(self.dtype, lane)
-                    self.at[along] = start + offset
-                emitter = self._emitter(lanes, lane)
-                statements = body(emitter, lane)
-                allocations.extend(emitter.allocations)
-                return seq(*emitter.statements, *statements)
+                    self.at[along] = start + as_index(lane, self.dtype)
+                return self._emitter(lanes, lane)
 
-            statement = each(i32(0)) if lanes == 1 else loop(lanes, each, VECTORIZED)
-            return [*allocations, statement]
+            return side_by_side(lanes, stand, body)
 
         def step(number: Expr) -> list[Stmt]:
             self._stand_at(number)
@@ -287,7 +271,7 @@ class _Walk:
     def _number(self, value: int | Expr) -> Expr:
         if isinstance(value, int):
             return const(value, self.dtype)
-        return value if self.dtype == "int32" else tirx.Cast(self.dtype, value)
+        return as_index(value, self.dtype)
 
     def _stand_at(self, number: Expr) -> None:
         end = const(self.sizes[self.work.axis] - 1, self.dtype)

@@ -14,6 +14,7 @@ from tracejit.backends.tvm.affine import Affine, Index, LoopVariable, row_major_
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.lanes import as_index
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
     Buffer,
@@ -158,7 +159,7 @@ class Updates:
         return nest(0)
 
     def _number(self, value: Expr) -> Expr:
-        return value if self.dtype == "int32" else tirx.Cast(self.dtype, value)
+        return as_index(value, self.dtype)
 
     def _lanes(self, extent: int) -> int:
         types = [o.array_shape.element_type for o in self.work.operands]

@@ -17,9 +17,10 @@ from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.schedule.combining import held
 from tracejit.backends.tvm.schedule.frame import PARALLEL_WORK, Frame, memory_buffer
+from tracejit.backends.tvm.schedule.lanes import as_index
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.schedule.scatter_updates import Scattering, Target, Updates
-from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq, tirx
+from tracejit.backends.tvm.tir import Expr, Stmt, const, i32, loop, seq
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD
 from tracejit.shapes import Shape
@@ -105,7 +106,7 @@ def _in_copies(frame: Frame, work: Scattering, parts: int, copies: int) -> Stmt:
         return Emitter({}, {}, index_dtype=dtype, holding=False)
 
     def number(value: Expr) -> Expr:
-        return value if dtype == "int32" else tirx.Cast(dtype, value)
+        return as_index(value, dtype)
 
     def part(p: Expr) -> Stmt:
         first = number(p) * const(copies * size, dtype)

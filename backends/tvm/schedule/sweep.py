@@ -20,10 +20,10 @@ from tracejit.backends.tvm.mathematics.places import BEST
 from tracejit.backends.tvm.reducers import identities, may_repeat
 from tracejit.backends.tvm.schedule.combining import Combiner, Reduced, held
 from tracejit.backends.tvm.schedule.frame import Frame, memory_buffer
+from tracejit.backends.tvm.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.schedule.loops import Axis, Count, Space
 from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import (
-    VECTORIZED,
     AllocBuffer,
     Buffer,
     Expr,
@@ -217,13 +217,10 @@ class Sweep(ABC):
             emitter.given[heart] = emitter.hold(made, own)
 
     def count(self, axis: Axis) -> Count:
-        def place(number: Expr) -> None:
-            self.positions[axis.last] = number
-
-        return Count(axis.extent, place)
+        return axis.count(self.positions)
 
     def index(self, lane: Expr) -> Expr:
-        return lane if self.dtype == "int32" else tirx.Cast(self.dtype, lane)
+        return as_index(lane, self.dtype)
 
     def number(self, value: int) -> Expr:
         return const(value, self.dtype)
@@ -232,21 +229,17 @@ class Sweep(ABC):
         self, lanes: int, axis: Axis | None, body: Callable[[Emitter, Expr], list[Stmt]]
     ) -> list[Stmt]:
         """``body`` for every lane, the position on ``axis`` counted from where it stands now."""
-        allocations: list[Stmt] = []
         start = None if axis is None else self.positions[axis.last]
 
-        def each(lane: Expr) -> Stmt:
+        def stand(lane: Expr) -> Emitter:
             if axis is not None:
                 self.positions[axis.last] = start + self.index(lane)
-            emitter = self.emitter(lanes, lane)
-            statements = body(emitter, lane)
-            allocations.extend(emitter.allocations)
-            return seq(*emitter.statements, *statements)
+            return self.emitter(lanes, lane)
 
-        statement = each(i32(0)) if lanes == 1 else loop(lanes, each, VECTORIZED)
+        statements = side_by_side(lanes, stand, body)
         if axis is not None:
             self.positions[axis.last] = start
-        return [*allocations, statement]
+        return statements
 
     def step(
         self, into: Accumulators, first: Expr | None = None

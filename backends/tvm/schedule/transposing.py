@@ -17,6 +17,7 @@ from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.lanes import as_index
 from tracejit.backends.tvm.schedule.loops import Axis, Count, nest
 from tracejit.backends.tvm.tir import (
     VECTORIZED,
@@ -175,7 +176,7 @@ def in_tiles(
         return const(value, dtype)
 
     def index(lane: Expr) -> Expr:
-        return lane if dtype == "int32" else tirx.Cast(dtype, lane)
+        return as_index(lane, dtype)
 
     def placing(axis: Axis, size: int | None) -> Count:
         def place(at: Expr) -> None:
