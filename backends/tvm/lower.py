@@ -36,6 +36,7 @@ from tracejit.backends.tvm.scan_products import products_of_all_steps
 from tracejit.backends.tvm.scans import merge_scans
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.single_device import for_one_device
+from tracejit.backends.tvm.sorted_parts import without_unused_parts
 from tracejit.backends.tvm.steps import Fragment, Step
 from tracejit.backends.tvm.unused_results import without_unused_results
 from tracejit.backends.tvm.vector_steps import with_vector_steps
@@ -98,6 +99,7 @@ def lower_fragment(
     legal = merge_loops(legalise(scanned))
     legal = without_dead_state(with_loop_constants(legal))
     simple = without_unused_results(without_barriers(simplify(legal)))
+    simple = without_unused_parts(simple)
     simple = with_index_vectors(simple)
     if prefix:
         # A loop's body or a branch.

@@ -84,12 +84,12 @@ def _is_same(later: Tracer, earlier: Tracer, equal_nan: bool) -> Tracer:
 def _distinct(rows: Tracer, size: int, fill_value: Any, equal_nan: bool) -> _Distinct:
     """The distinct rows in rising order, as many as ``size`` says."""
     count = rows.shape[0]
-    if rows.ndim == 1:
-        order = sorting.argsort(rows)
+    if rows.ndim == 1 and not rows.element_type.is_complex:
+        ranked, order = sorting.sorted_and_places(rows, 0)
     else:
         columns = rows.reshape((count, -1))
         order = sorting.lexsort([columns[:, d] for d in range(columns.shape[1] - 1, -1, -1)])
-    ranked = rows[order]
+        ranked = rows[order]
     same = _is_same(ranked[1:], ranked[:-1], equal_nan)
     is_first = joining.concatenate([listed(np.ones(min(count, 1), bool)), ~same])
     places, found = places_where(is_first, size, count)

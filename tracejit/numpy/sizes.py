@@ -58,13 +58,15 @@ def places_where(mask: Tracer, size: int, missing: int) -> tuple[Tracer, Tracer]
     Where there are fewer, the rest is ``missing``.
     """
     holds = mask.astype(np.bool_)
-    number = holds.astype(np.int64).cumsum()
-    count = number[-1] if holds.size else listed(np.array(0, np.int64))
+    # Half as many bytes pass by where places fit into 32 bits.
+    dtype = np.int32 if max(holds.size, size, missing) < np.iinfo(np.int32).max else np.int64
+    number = holds.cumsum(dtype=dtype)
+    count = number[-1].astype(np.int64) if holds.size else listed(np.array(0, np.int64))
     # One place behind the result takes what does not count.
-    target = np.where(holds & (number <= size), number - 1, size)
-    made = listed(np.full(size + 1, missing, np.int64)).copy()
-    made[target] = np.arange(holds.size)
-    return made[:size].copy(), count
+    target = np.where(holds & (number <= dtype(size)), number - dtype(1), dtype(size))
+    made = listed(np.full(size + 1, missing, dtype)).copy()
+    made[target] = np.arange(holds.size, dtype=dtype)
+    return made[:size].astype(np.int64), count
 
 
 def padded(values: Tracer, count: Tracer, fill_value: Any) -> Tracer:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import AttributeValueError, DimensionError, ElementTypeError, ShapeError
-from tracejit.graph import Instruction
 from tracejit.numpy import comparison
 from tracejit.numpy.building import canonical_axis, fill
 from tracejit.numpy.joining import flip
@@ -56,11 +55,11 @@ def sort(
     return flip(made, position) if descending else made
 
 
-def _argsort(keys: list[Instruction], axis: int) -> Instruction:
-    """The order of the elements by the first key, equal ones by their place."""
-    shape = keys[0].array_shape
-    places = iota(Shape(ElementType.S64, shape.dimensions), axis)
-    return elements_of(sort_ops([keys[0], places], None, axis, is_stable=True))[1]
+def sorted_and_places(x: Tracer, axis: int) -> tuple[Tracer, Tracer]:
+    """The elements along ``axis`` in rising order and the places where they were, in one sort."""
+    places = iota(Shape(ElementType.S64, x.shape), axis)
+    made = elements_of(sort_ops([x.instruction, places], None, axis, is_stable=True))
+    return lift(made[0], False), lift(made[1], False)
 
 
 @implements(np.argsort)
@@ -80,7 +79,7 @@ def argsort(
         return flip(x.shape[position] - 1 - argsort(flip(x, position), position), position)
     if x.element_type.is_complex:
         return lexsort((x.imag, x.real), position)
-    return lift(_argsort([x.instruction], position), False)
+    return sorted_and_places(x, position)[1]
 
 
 @implements(np.partition)
@@ -138,15 +137,28 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if count <= FEW:
         # As many elements stand before it as are less (or not greater).
         return _stands_before(rows, wanted[..., None], side).sum(-1)
-    low = lift(fill(wanted.instruction, 0), False).astype(np.int64)
-    high = low + count
-    for _ in range(count.bit_length()):
-        middle = (low + high) // 2
-        open_ = low < high
-        before = _stands_before(rows[np.minimum(middle, count - 1)], wanted, side)
-        low = lift(operand(np.where(open_ & before, middle + 1, low)).natural, False)
-        high = lift(operand(np.where(open_ & ~before, middle, high)).natural, False)
-    return low[()] if not wanted.ndim and operand(v).is_weak else low
+    found = _by_halves(rows, wanted, side)
+    return found[()] if not wanted.ndim and operand(v).is_weak else found
+
+
+def _by_halves(rows: Tracer, wanted: Tracer, side: str) -> Any:
+    """`searchsorted` of at least one row.
+
+    The place lies among those from ``low`` to ``low + left``, both included. How many are left
+    does not depend on the elements, so that no place has to be kept from going too far.
+    """
+    left = rows.shape[0]
+    dtype = np.int32 if left <= np.iinfo(np.int32).max else np.int64
+    low = lift(fill(wanted.instruction, 0), False).astype(dtype)
+
+    def passed(place: Any) -> Any:
+        return _stands_before(np.take(rows, place, mode="clip"), wanted, side)
+
+    while left > 1:
+        half = left // 2
+        low = low + np.where(passed(low + dtype(half - 1)), dtype(half), dtype(0))
+        left -= half
+    return (low + passed(low).astype(dtype)).astype(np.int64)
 
 
 def _stands_before(row: Any, wanted: Any, side: str) -> Any:
