@@ -324,3 +324,80 @@ def test_scipys_own_functions_record() -> None:
     same(tj.jit(function)(x), function(x))
     same(tj.jit(lambda x: scipy.special.i0e(x), record_numpy=False)(x), scipy.special.i0e(x))
     same(special.expit(x.astype(np.float16)), scipy.special.expit(x.astype(np.float16)))
+
+
+EXTREMES: list[tuple[str, tuple[float, ...], float]] = [
+    # Each with its value by mpmath, 50 digits.
+    ("gammainc", (130000000.0, 130000000.0), 0.50001166318420939),
+    ("gammainc", (1000000000.0, 1000060000.0), 0.9711084071676511),
+    ("gammainc", (300.0, 240.0), 0.00010493868382420006),
+    ("gammainc", (45.0, 20.0), 1.0602631299402716e-6),
+    ("gammaincc", (130000000.0, 130020000.0), 0.03971051368097105),
+    ("gammaincc", (1e-10, 0.5), 5.5977359480549881e-11),
+    ("gammaincc", (0.0625, 1.25), 0.0098299651977959344),
+    ("betainc", (18.75, 39000000.0, 4.76837158203125e-07), 0.51659869806205826),
+    ("betainc", (1000000.0, 2000000.0, 0.3330078125), 0.11582904359889781),
+    ("betainc", (100000000.0, 0.75, 0.9999998807907104), 2.8646275954470661e-6),
+    ("betainc", (5000.0, 4000.0, 0.55), 0.14444343162632712),
+    ("betaln", (3000000000000000.0, 0.0625), 0.51229482922252874),
+    ("betaln", (1e18, 20000000000000.0), -236395765686886.74),
+    ("betaln", (1000.0, 20.0), -99.003998286911697),
+    ("poch", (870000.0, 5.5), 4.6490269831624869e32),
+    ("binom", (93000000.0, 4.0), 3.116883173910754e30),
+    ("polygamma", (40.0, 16.0), -0.038111224339630561),
+    ("zeta", (-60.5,), -7.4886394763041847e33),
+    ("iv", (240.0, 150.0), 1.2775146935770131e-9),
+    ("exprel", (90.0,), 1.3560036603531564e37),
+    ("expi", (89.0,), 5.1025073444539283e36),
+]
+
+
+@pytest.mark.parametrize(("name", "at", "wanted"), EXTREMES)
+def test_extremes(name: str, at: tuple[float, ...], wanted: float) -> None:
+    """Large parameters and small shares, where logarithms of gamma would cancel."""
+    function = getattr(special, name)
+    np.testing.assert_allclose(function(*map(np.float64, at)), wanted, 2e-12)
+    if 1e-37 < abs(wanted) < 1e38:
+        np.testing.assert_allclose(function(*map(np.float32, at)), wanted, 2e-4)
+
+
+def test_shares_stay_between_zero_and_one() -> None:
+    """And near SciPy's, over many orders of magnitude, in both precisions."""
+    rng = np.random.default_rng(3)
+    a, b = 10 ** rng.uniform(-3, 6, 300), 10 ** rng.uniform(-3, 6, 300)
+    mean = a / (a + b)
+    x = np.clip(mean + rng.normal(size=300) * 2 * np.sqrt(mean * (1 - mean) / (a + b)), 0, 1)
+    y = np.abs(a + rng.normal(size=300) * 2 * np.sqrt(a))
+    for dtype, limit in ((np.float64, 1e-10), (np.float32, 5e-4)):
+        for function, like, given in (
+            (special.betainc, scipy.special.betainc, (a, b, x)),
+            (special.gammainc, scipy.special.gammainc, (a, y)),
+            (special.gammaincc, scipy.special.gammaincc, (a, y)),
+        ):
+            numbers = [one.astype(dtype) for one in given]
+            found = function(*numbers)
+            assert ((found >= 0) & (found <= 1)).all()
+            wanted = like(*(one.astype(np.float64) for one in numbers))
+            np.testing.assert_allclose(found, wanted, atol=limit)
+
+
+def test_derivatives_of_shares_with_large_parameters() -> None:
+    """By numeric differences of the exact values, which are those of SciPy at one step's width."""
+    a, x = 5e4, 50100.0
+    found = tj.grad(special.gammainc, argnums=(0, 1))(a, x)
+    with mpmath.workdps(40):
+        density = float(mpmath.exp((a - 1) * mpmath.log(x) - x - mpmath.loggamma(a)))
+    np.testing.assert_allclose(found[1], density, 1e-12)
+    step = 1e-2
+    wanted = (scipy.special.gammainc(a + step, x) - scipy.special.gammainc(a - step, x)) / 2 / step
+    np.testing.assert_allclose(found[0], wanted, 1e-5)
+    b, at = 3e4, 0.624
+    slopes = tj.grad(special.betainc, argnums=(0, 1))(a, b, at)
+    for n, slope in enumerate(slopes):
+        up, down = ([a, b] for _ in range(2))
+        up[n] += 1
+        down[n] -= 1
+        wanted = (scipy.special.betainc(*up, at) - scipy.special.betainc(*down, at)) / 2
+        np.testing.assert_allclose(slope, wanted, 1e-4)
+    assert tj.grad(special.gammainc, argnums=1)(1.0, 0.0) == 1
+    assert tj.grad(special.betainc, argnums=2)(1.0, 3.0, 0.0) == 3

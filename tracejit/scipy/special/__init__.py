@@ -8,6 +8,7 @@ from __future__ import annotations
 from tracejit.numpy.trigonometric import sinc
 from tracejit.scipy.special.bessel import j0, j1, jn, jv, y0, y1, yn
 from tracejit.scipy.special.bessel_modified import iv, ive
+from tracejit.scipy.special.betas import beta, betaln, poch
 from tracejit.scipy.special.elementary import (
     binom,
     boxcox,
@@ -47,25 +48,10 @@ from tracejit.scipy.special.errors import (
     ndtri,
 )
 from tracejit.scipy.special.faddeeva import wofz
-from tracejit.scipy.special.gammas import (
-    beta,
-    betaln,
-    digamma,
-    gamma,
-    gammaln,
-    gammasgn,
-    poch,
-    psi,
-    rgamma,
-)
-from tracejit.scipy.special.incomplete import (
-    betainc,
-    exp1,
-    expi,
-    expn,
-    gammainc,
-    gammaincc,
-)
+from tracejit.scipy.special.gammas import digamma, gamma, gammaln, gammasgn, psi, rgamma
+from tracejit.scipy.special.incomplete_beta import betainc
+from tracejit.scipy.special.incomplete_gamma import gammainc, gammaincc
+from tracejit.scipy.special.integrals import exp1, expi, expn
 from tracejit.scipy.special.sums import (
     bernoulli,
     comb,

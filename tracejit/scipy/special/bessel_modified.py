@@ -51,7 +51,8 @@ def _debye() -> list[list[float]]:
     return found
 
 
-def _by_debye(v: Term, x: Term) -> Term:
+def _by_debye(v: Term, x: Term, growth: Term) -> Term:
+    """exp(growth - x) I_v(x)."""
     z = x / v
     root = sqrt(1 + z * z)
     beyond = 1 / (root + z)
@@ -64,7 +65,9 @@ def _by_debye(v: Term, x: Term) -> Term:
     for coefficients in _debye():
         total = total + factor * polynomial(p * p, coefficients)
         factor = factor * power
-    return exp(v * exponent) / sqrt(2 * math.pi * v * root) * total
+    # In two steps: the exponential overflows before the product.
+    half = exp((v * exponent + growth) * 0.5)
+    return half / sqrt(2 * math.pi * v * root) * total * half
 
 
 def _by_hankel(v: Term, x: Term) -> Term:
@@ -94,25 +97,31 @@ def _by_series(v: Term, x: Term, shift: float) -> Term:
     return half**v / gamma_of(v + 1) * total * exp(small - x)
 
 
-def _scaled(v: Term, x: Term) -> Term:
-    """exp(-x) I_v(x) for x above 0."""
+def _scaled(v: Term, x: Term, growth: Term) -> Term:
+    """exp(growth - x) I_v(x) for x above 0 and ``growth`` 0 or x."""
     great = 12.0 if x.is_single else 40.0
     is_great = v >= great
     is_far = ~is_great & (x > 30) & (x > 0.5 * v * v)
     is_middle = ~(is_great | is_far)
-    debye = _by_debye(where(is_great, v, great), where(is_great, x, 1.0))
+    debye = _by_debye(where(is_great, v, great), where(is_great, x, 1.0), growth)
     hankel = _by_hankel(where(is_far, v, 0.0), where(is_far, x, 40.0))
     shift = 60.0 if x.is_single else 600.0
     series = _by_series(where(is_middle, v, 0.0), where(is_middle, x, 0.1), shift)
-    return where(is_great, debye, where(is_far, hankel, series))
+    half = exp(smaller(growth, 2000.0) * 0.5)
+    rest = where(is_far, hankel, series)
+    return where(is_great, debye, where(rest == 0, rest, rest * half * half))
 
 
 def _ive(v: Term, x: Term) -> Term:
+    return _of_any(v, x, x * 0)
+
+
+def _of_any(v: Term, x: Term, growth: Term) -> Term:
     is_whole = v == floor(v)
     order = where(is_whole, magnitude(v), v)
     size = magnitude(x)
     usual = (size > 0) & (size < np.inf)
-    made = _scaled(order, where(usual, size, 1.0))
+    made = _scaled(order, where(usual, size, 1.0), where(usual, growth, 0.0))
     at_zero = where(order == 0, 1.0, where(order > 0, order * 0, np.inf))
     made = where(usual, made, where(size == 0, at_zero, 0.0))
     return where(is_nan(x) | is_nan(v), np.nan, _sign_below_zero(v, x, made))
@@ -126,11 +135,8 @@ def _sign_below_zero(v: Term, x: Term, value: Term) -> Term:
 
 
 def _iv(v: Term, x: Term) -> Term:
-    # In two steps, since the exponential overflows before the product.
     size = magnitude(x)
-    half = exp(smaller(size, 2000.0) * 0.5)
-    scaled = _ive(v, x)
-    made = where(scaled == 0, scaled, scaled * half * half)
+    made = _of_any(v, x, size)
     return where(size == np.inf, _sign_below_zero(v, x, x * x), made)
 
 

@@ -10,8 +10,8 @@ import scipy.special as scipy_special
 from tracejit.numpy import bessel
 from tracejit.ops import elementwise_unary
 from tracejit.scipy.special import terms
+from tracejit.scipy.special.betas import beta_of
 from tracejit.scipy.special.functions import special
-from tracejit.scipy.special.gammas import beta_of
 from tracejit.scipy.special.terms import (
     Term,
     constant_like,
@@ -80,7 +80,11 @@ _EXPREL = [1 / math.factorial(k + 1) for k in range(12)]
 def _exprel(x: Term) -> Term:
     small = magnitude(x) < 0.25
     near, far = where(small, x, 0.0), where(small, 1.0, x)
-    return where(small, polynomial(near, _EXPREL), where(x == np.inf, x, terms.expm1(far) / far))
+    large = far > 50
+    # The power overflows before the quotient.
+    half = exp(where(large, far, 0.0) * 0.5)
+    beyond = where(large, half * (half / far), terms.expm1(far) / far)
+    return where(small, polynomial(near, _EXPREL), where(x == np.inf, x, beyond))
 
 
 def _huber(delta: Term, r: Term) -> Term:

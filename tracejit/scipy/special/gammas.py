@@ -1,4 +1,4 @@
-"""The gamma function and what is made of it: logarithms, derivatives, beta, zeta, binomials.
+"""The gamma function and what is made of it: logarithms, derivatives, zeta.
 
 Stirling's series after a shift to arguments of ten and more; the reflection formula below one
 half. Reference: DLMF 5.11, 5.5.3, 25.11.
@@ -28,6 +28,7 @@ from tracejit.scipy.special.terms import (
     polynomial,
     sin,
     smaller,
+    sqrt,
     where,
 )
 
@@ -60,6 +61,12 @@ def _shifted(y: Term) -> tuple[Term, Term]:
     return where(few, y + _SHIFT, y), where(few, product, 1.0)
 
 
+def stirling_tail(s: Term) -> Term:
+    """Stirling's series: what log(gamma(s)) is beyond his formula, for s of ten and more."""
+    inverse = 1 / s
+    return inverse * polynomial(inverse * inverse, _STIRLING[:_TERMS])
+
+
 def _log_gamma_from_half(y: Term) -> Term:
     """For arguments of one half and more."""
     near = larger(smaller(y, 2.5), 0.5)
@@ -68,10 +75,17 @@ def _log_gamma_from_half(y: Term) -> Term:
     series = z * polynomial(z, _NEAR_TWO)
     close = where(upper, series, series - log1p(z))
     s, product = _shifted(larger(y, 2.5))
-    inverse = 1 / s
-    tail = inverse * polynomial(inverse * inverse, _STIRLING[:_TERMS])
-    far = (s - 0.5) * (log(s) - 1) - 0.5 + (0.5 * math.log(2 * math.pi)) + tail - log(product)
+    far = (s - 0.5) * (log(s) - 1) - 0.5 + (0.5 * math.log(2 * math.pi))
+    far = far + stirling_tail(s) - log(product)
     return where(y <= 2.5, close, where(y == np.inf, y, far))
+
+
+def log_gamma_beside_one(x: Term) -> Term:
+    """log(gamma(1 + x)) for x from 0 on, to the last digits of a small x."""
+    small = x <= 0.5
+    near = where(small, x, 0.0)
+    close = near * polynomial(near, _NEAR_TWO) - log1p(near)
+    return where(small, close, _log_gamma(where(small, 1.0, x) + 1))
 
 
 def _log_gamma(x: Term) -> Term:
@@ -91,8 +105,7 @@ def gammaln_of(x: Term) -> Term:
 def _gamma_from_half(y: Term) -> Term:
     # From there on it is infinite.
     s, product = _shifted(smaller(y, 36.0 if y.is_single else 172.0))
-    inverse = 1 / s
-    tail = inverse * polynomial(inverse * inverse, _STIRLING[:_TERMS])
+    tail = stirling_tail(s)
     # Half the power twice: the whole one overflows before gamma does.
     half = s ** (s * 0.5 - 0.25)
     return math.sqrt(2 * math.pi) * (half * exp(tail - s)) * half / product
@@ -141,23 +154,34 @@ def gammasgn_of(x: Term) -> Term:
     return where((x < 0) & (below == x), np.nan, where(is_nan(x), x, signed))
 
 
-def hurwitz(s: Term, q: Term) -> Term:
-    """The zeta function of Hurwitz: the sum of (q + k) ** -s, for s > 1 and q > 0.
+def _relative_hurwitz(s: Term, q: Term) -> Term:
+    """The zeta function of Hurwitz times q**s, for s > 1 and q > 0.
 
-    Infinite for s = 1 and q = 0, NaN for less. Euler and Maclaurin's formula after ten terms.
+    Euler and Maclaurin's formula after ten terms.
     """
-    total = q**-s
+    total = constant_like(q, 1.0)
     for k in range(1, _SHIFT):
-        total = total + (q + k) ** -s
+        total = total + (q / (q + k)) ** s
     w = q + _SHIFT
-    power = w**-s
+    power = (q / w) ** s
     made = total + power * w / (s - 1) + power * 0.5
     factor = s * power / w
     for k, coefficient in enumerate(_HURWITZ, 1):
         made = made + coefficient * factor
-        factor = factor * (s + (2 * k - 1)) * (s + 2 * k) / (w * w)
+        factor = factor * (s + (2 * k - 1)) / w * (s + 2 * k) / w
+    return made
+
+
+def hurwitz(s: Term, q: Term) -> Term:
+    """The zeta function of Hurwitz: the sum of (q + k) ** -s, for s > 1 and q > 0.
+
+    Infinite for s = 1 and q = 0, NaN for less.
+    """
+    usual = (s > 1) & (q > 0)
+    power, at = where(usual, s, 2.0), where(usual, q, 1.0)
+    made = at**-power * _relative_hurwitz(power, at)
     made = where((s == 1) | (q == 0), np.inf, made)
-    return where((s < 1) | (q < 0), np.nan, made)
+    return where((s < 1) | (q < 0), np.nan, where(is_nan(s) | is_nan(q), np.nan, made))
 
 
 def riemann(s: Term) -> Term:
@@ -177,50 +201,30 @@ def riemann(s: Term) -> Term:
         made = made + coefficient * factor
         factor = factor * (apart + (2 * k - 1)) * (apart + 2 * k) / (w * w)
     made = where(y == 1, np.inf, made)
-    mirrored = (
-        (2 * one) ** s
-        * (math.pi * one) ** (s - 1)
-        * _sine_of_pi(s * 0.5)
-        * gamma_of(where(low, 1 - s, 1.0))
-        * made
-    )
-    return where(low, mirrored, made)
+    # gamma(y) / (2 pi) ** y by Stirling's formula where gamma may overflow.
+    large = y >= _SHIFT
+    far = where(large, y, float(_SHIFT))
+    half = (far * (0.5 / (math.pi * math.e))) ** (far * 0.5)
+    of_large = half * (exp(stirling_tail(far)) * sqrt(2 * math.pi / far)) * half
+    near = where(large | ~low, 1.0, y)
+    quotient = where(large, of_large, gamma_of(near) * (2 * math.pi * one) ** -near)
+    return where(low, 2 * quotient * _sine_of_pi(s * 0.5) * made, made)
 
 
 def polygamma_of(order: Term, x: Term) -> Term:
     """The derivative of digamma of a whole, positive order, for x > 0."""
     odd = order - floor(order * 0.5) * 2
-    return (odd * 2 - 1) * gamma_of(order + 1) * hurwitz(order + 1, x)
-
-
-def _beta_parts(a: Term, b: Term) -> tuple[Term, Term]:
-    sign = gammasgn_of(a) * gammasgn_of(b) * gammasgn_of(a + b)
-    return gammaln_of(a) + gammaln_of(b) - gammaln_of(a + b), sign
-
-
-def betaln_of(a: Term, b: Term) -> Term:
-    """log(abs(beta(a, b)))."""
-    return _beta_parts(a, b)[0]
-
-
-def beta_of(a: Term, b: Term) -> Term:
-    """gamma(a) gamma(b) / gamma(a + b)."""
-    logarithm, sign = _beta_parts(a, b)
-    limit = 15.0 if a.is_single else 80.0
-    small = (magnitude(a) < limit) & (magnitude(b) < limit)
-    x, y = where(small, a, 1.0), where(small, b, 1.0)
-    direct = gamma_of(x) * (gamma_of(y) / gamma_of(x + y))
-    return where(small, direct, sign * exp(logarithm))
-
-
-def poch_of(z: Term, m: Term) -> Term:
-    """The rising factorial gamma(z + m) / gamma(z)."""
-    limit = 15.0 if z.is_single else 80.0
-    small = (magnitude(z) < limit) & (magnitude(m) < limit)
-    x, y = where(small, z, 1.0), where(small, m, 0.0)
-    sign = gammasgn_of(z + m) * gammasgn_of(z)
-    ratio = sign * exp(gammaln_of(z + m) - gammaln_of(z))
-    return where(m == 0, 1.0, where(small, gamma_of(x + y) / gamma_of(x), ratio))
+    s = order + 1
+    usual = (x > 0) & (order > 0)
+    at, power = where(usual, x, 1.0), where(usual, s, 2.0)
+    factorial, fraction = gamma_of(power), at**-power
+    # The one may overflow and the other vanish where their product does neither.
+    ordinary = (factorial < np.inf) & (fraction > (1e-37 if x.is_single else 1e-307))
+    apart = exp(gammaln_of(power) - power * log(at))
+    product = where(ordinary, factorial * where(ordinary, fraction, 1.0), apart)
+    made = product * _relative_hurwitz(power, at)
+    made = where(usual, made, where(x == 0, x + np.inf, np.nan))
+    return (odd * 2 - 1) * made
 
 
 gamma = special(scipy_special.gamma, gamma_of)
@@ -231,6 +235,3 @@ rgamma = special(
     lambda x: where((x <= 0) & (floor(x) == x), 0.0, 1 / gamma_of(where(x == 0, 1.0, x))),
 )
 digamma = psi = special(scipy_special.digamma, digamma_of)
-beta = special(scipy_special.beta, beta_of)
-betaln = special(scipy_special.betaln, betaln_of)
-poch = special(scipy_special.poch, poch_of)

@@ -12,7 +12,7 @@ from tracejit.errors import ArgumentError, AttributeValueError
 from tracejit.numpy.building import Axis
 from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.storing import finish
-from tracejit.scipy.special import gammas
+from tracejit.scipy.special import betas, gammas
 from tracejit.scipy.special.gammas import gammaln, hurwitz, polygamma_of, riemann
 from tracejit.scipy.special.terms import Term, known_derivative, where
 from tracejit.shapes import ElementType
@@ -107,7 +107,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
         return comb(n + chosen - 1, chosen)
     usual = (chosen <= n) & (n >= 0) & (chosen >= 0)
     a, b = np.where(usual, n, 1), np.where(usual, chosen, 0)
-    made = 1.0 / ((a + 1.0) * gammas.beta(a - b + 1.0, b + 1.0))
+    made = 1.0 / ((a + 1.0) * betas.beta(a - b + 1.0, b + 1.0))
     return np.where(usual, made, 0.0)
 
 
@@ -118,7 +118,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
     n, chosen = as_array(N), as_array(k)
     usual = (chosen <= n) & (n >= 0) & (chosen >= 0)
     a, b = np.where(usual, n, 1), np.where(usual, chosen, 0)
-    return np.where(usual, gammas.poch(a - b + 1.0, b * 1.0), 0.0)
+    return np.where(usual, betas.poch(a - b + 1.0, b * 1.0), 0.0)
 
 
 @implements(scipy_special.factorial)
