@@ -100,7 +100,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class ConditionalStep:
-    """A selector, then the one branch that it numbers, writing straight into the results."""
+    """A selector, then the one branch that it numbers, which writes the ``results``."""
 
     select: KernelStep
     selector: Scratch
@@ -118,28 +118,37 @@ class ConditionalStep:
         return [*self.select.kernels(), *inside]
 
     def nodes(self, place: Place) -> list[Node]:
-        results = [place(owner) for owner in self.results]
         workspace = place(self.workspace)
-        branches = [branch.nodes(place, results, workspace) for branch in self.branches]
+        branches = [branch.nodes(place, workspace) for branch in self.branches]
         return [*self.select.nodes(place), Branch(place(self.selector), branches)]
 
 
 @dataclass(frozen=True)
 class BranchStep:
-    """One branch: what it takes that has no memory yet is computed first, then the branch."""
+    """One branch: what it takes that has no memory yet is computed first, then the branch.
+
+    ``outputs`` is where the fragment's outputs come to lie: a result that has taken over the memory
+    of an argument may have to be made elsewhere first, and ``updates`` puts it there.
+    """
 
     arguments: Sequence[Owner]
     prepare: Sequence[KernelStep]
     fragment: Fragment
+    outputs: Sequence[Owner]
+    updates: Sequence[KernelStep]
 
     @property
     def owners(self) -> Sequence[Owner]:
-        return [*self.arguments, *(o for step in self.prepare for o in step.owners)]
+        own = [owner for step in (*self.prepare, *self.updates) for owner in step.owners]
+        return [*self.arguments, *self.outputs, *own]
 
     def kernels(self) -> list[Kernel]:
-        return [*(k for s in self.prepare for k in s.kernels()), *self.fragment.all_kernels]
+        own = [kernel for step in (*self.prepare, *self.updates) for kernel in step.kernels()]
+        return [*own, *self.fragment.all_kernels]
 
-    def nodes(self, place: Place, results: Sequence[Argument], workspace: Argument) -> list[Node]:
+    def nodes(self, place: Place, workspace: Argument) -> list[Node]:
         prepared = [node for step in self.prepare for node in step.nodes(place)]
         inputs = [place(owner) for owner in self.arguments]
-        return [*prepared, *self.fragment.at(inputs, results, workspace)]
+        outputs = [place(owner) for owner in self.outputs]
+        updates = [node for step in self.updates for node in step.nodes(place)]
+        return [*prepared, *self.fragment.at(inputs, outputs, workspace), *updates]

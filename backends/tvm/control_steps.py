@@ -11,6 +11,7 @@ from tracejit.backends.tvm.kernel_steps import KernelSteps
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.leaves import arrays_of, flattened
 from tracejit.backends.tvm.places import Places
+from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.small_loops import in_registers
@@ -56,8 +57,9 @@ class ControlSteps:
     ) -> Sequence[Step]:
         """The steps of a While whose state is ``results``."""
         (init,) = instruction.operands
-        condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_")
-        body, changed = self._nested(instruction.attributes["body"], f"{name}_body_", True)
+        condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_", {})
+        every = {number: number for number in range(len(results))}
+        body, changed = self._nested(instruction.attributes["body"], f"{name}_body_", every)
         fresh = [
             results[n] if k in body.in_place else Scratch(results[n].array_shape.nbytes)
             for k, n in enumerate(changed)
@@ -100,7 +102,7 @@ class ControlSteps:
         selector, *operands = instruction.operands
         number = Scratch(4)
         branches = [
-            self._branch(computation, operand, f"{name}_branch{n}")
+            self._branch(computation, operand, results, f"{name}_branch{n}")
             for n, (computation, operand) in enumerate(zip(computations, operands, strict=True))
         ]
         return ConditionalStep(
@@ -111,34 +113,63 @@ class ControlSteps:
             workspace=Scratch(max(b.fragment.workspace_bytes for b in branches)),
         )
 
-    def _branch(self, computation: Computation, operand: Instruction, name: str) -> BranchStep:
-        fragment, _ = self._nested(computation, f"{name}_")
+    def _branch(
+        self,
+        computation: Computation,
+        operand: Instruction,
+        results: Sequence[Instruction],
+        name: str,
+    ) -> BranchStep:
+        arrays = [self._in_memory(array) for array in arrays_of(operand)]
+        # Which arguments lie where a result is to come.
+        places = {
+            n: k
+            for k, result in enumerate(results)
+            for n, array in enumerate(arrays)
+            if self._places.is_at_home(array, result)
+        }
+        fragment, made = self._nested(computation, f"{name}_", places)
         arguments: list[Owner] = []
         prepare = []
-        for n, array in enumerate(arrays_of(operand)):
+        for n, array in enumerate(arrays):
             if self._kernels.has_memory(array) or not array.array_shape.size:
                 arguments.append(array)
                 continue
             scratch = Scratch(array.array_shape.nbytes)
             arguments.append(scratch)
             prepare.append(self._kernels.copy(array, scratch, f"{name}_argument{n}"))
-        return BranchStep(arguments, prepare, fragment)
+        outputs: list[Owner] = []
+        updates = []
+        for n, k in enumerate(made):
+            result = results[k]
+            if k not in places.values() or n in fragment.in_place or not result.array_shape.size:
+                outputs.append(result)
+                continue
+            scratch = Scratch(result.array_shape.nbytes)
+            outputs.append(scratch)
+            move = self._kernels.move(result.array_shape, scratch, result, f"{name}_update{k}")
+            updates.append(move)
+        return BranchStep(arguments, prepare, fragment, outputs, updates)
+
+    def _in_memory(self, array: Instruction) -> Instruction:
+        """What has the bytes of an array in memory, if anything has."""
+        source = stripped(array)
+        return source if self._kernels.has_memory(source) else array
 
     def _nested(
-        self, computation: Computation, prefix: str, unchanged: bool = False
+        self, computation: Computation, prefix: str, places: Mapping[int, int]
     ) -> tuple[Fragment, list[int]]:
         """A computation's fragment, and which of its root's arrays the fragment makes.
 
-        With ``unchanged`` those that are its own parameters, in the same position, are left out,
-        and others may come to lie in the memory of the parameter in their position.
+        ``places`` has the numbers of parameters whose memory is that of one of those arrays, and
+        its number. An array that is such a parameter is left out, others may come to lie there.
         """
         parameters, root, effects = flat(computation)
         outputs = flattened(root)
-        made = [
-            n for n, output in enumerate(outputs) if not (unchanged and output is parameters[n])
-        ]
-        wanted = [outputs[n] for n in made]
-        replaced = {parameters[n]: k for k, n in enumerate(made)} if unchanged else {}
+        kept = {k for n, k in places.items() if stripped(outputs[k]) is parameters[n]}
+        made = [k for k in range(len(outputs)) if k not in kept]
+        wanted = [outputs[k] for k in made]
+        replaced = {parameters[n]: made.index(k) for n, k in places.items() if k not in kept}
         fragment = self._lower_nested(parameters, wanted, effects, prefix=prefix, replaced=replaced)
         return fragment, made
 

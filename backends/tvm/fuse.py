@@ -331,7 +331,7 @@ def _writers(order: Iterable[Instruction]) -> dict[Instruction, list[Instruction
     for instruction in order:
         if instruction.op is DYNAMIC_UPDATE_SLICE:
             arrays = list(instruction.operands[:1])
-        elif instruction.op in (SCATTER, WHILE):
+        elif instruction.op in (SCATTER, WHILE, CONDITIONAL):
             arrays = list(instruction.operands)
         else:
             continue

@@ -2,7 +2,8 @@
 
 A DynamicUpdateSlice or a Scatter that is the last to need its operand copies nothing: its result
 takes over the operand's memory, and only the update is stored. A loop works on its state where that
-lies, if nobody else needs it, and its body writes the new state over the old one.
+lies, if nobody else needs it, and its body writes the new state over the old one. Branches work on
+what they are given where that lies.
 """
 
 from __future__ import annotations
@@ -117,14 +118,42 @@ class TakenOver:
     def add_loop(self, number: int, states: Sequence[State]) -> None:
         """Lets a loop work on its state where that lies, and read there what it never changes."""
         inits = [stripped(state.init) for state in states]
-        for state, init in zip(states, inits, strict=True):
+        homes = list(map(self._home, inits))
+        for state, init, home in zip(states, inits, homes, strict=True):
             if init not in self._memory or not init.array_shape.size:
                 continue
             if not state.changes:
                 if state.result not in self._outputs:
                     self._move_in(init, state.result)
-            elif inits.count(init) == 1 and self._may_write(init, state.result, number):
+            elif homes.count(home) == 1 and self._may_write(init, state.result, number):
                 self._move_in(init, state.result)
+
+    def add_branches(
+        self,
+        number: int,
+        results: Iterable[tuple[Instruction, Sequence[Instruction]]],
+        arguments: Sequence[Sequence[Instruction]],
+    ) -> None:
+        """Lets a Conditional make results where arrays lie that it is given.
+
+        ``results`` come with the arrays that they could be written over, ``arguments`` are the
+        arrays that each branch takes.
+        """
+        homes = [[self._home(array) for array in taken] for taken in arguments]
+        used: list[Instruction] = []
+        for result, candidates in results:
+            for array in map(stripped, candidates):
+                home = self._home(array)
+                is_one = home not in used and all(taken.count(home) <= 1 for taken in homes)
+                if not is_one or not array.array_shape.size or result in self.homes:
+                    continue
+                if self._may_write(array, result, number):
+                    self._move_in(array, result)
+                    used.append(home)
+
+    def _home(self, array: Instruction) -> Instruction:
+        array = stripped(array)
+        return self.homes.get(array, array)
 
     def _may_write(self, operand: Instruction, result: Instruction, number: int) -> bool:
         """Whether nobody needs ``operand`` after kernel ``number``, which would overwrite it."""

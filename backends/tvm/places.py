@@ -9,12 +9,13 @@ from tracejit.backends.tvm.fused import Kernel, is_given
 from tracejit.backends.tvm.in_place import State, TakenOver
 from tracejit.backends.tvm.leaves import Leaves, arrays_of, flattened
 from tracejit.backends.tvm.memory import Lifetime, pack
+from tracejit.backends.tvm.origins import origins
 from tracejit.backends.tvm.program import Argument
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.steps import Owner, Place, Scratch, Step
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
-from tracejit.ops.control import WHILE
+from tracejit.ops.control import CONDITIONAL, WHILE
 
 APART = 1 << 10
 """Up to so many bytes nothing shares memory, and what a step of a loop makes may be a variable."""
@@ -82,6 +83,9 @@ class Places:
         found = TakenOver(kernels, memory, self.owners, replaced, kept)
         for number, kernel in enumerate(kernels):
             heart = kernel.heart
+            if heart is not None and heart.op is CONDITIONAL:
+                made = [(result, origins(result)) for result in leaves.of(heart)]
+                found.add_branches(number, made, [arrays_of(o) for o in heart.operands[1:]])
             if heart is None or heart.op is not WHILE:
                 found.add_kernel(number, kernel)
                 if replaced:
