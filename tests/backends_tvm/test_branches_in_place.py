@@ -1,0 +1,231 @@
+"""Random programs of loops and branches over arrays, beside the interpreter: nothing is overwritten
+that is needed later, whoever hands whose memory to whom."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracejit as tj
+from tests.backends_tvm.compiled import check
+from tracejit import lax
+from tracejit.runtime import importing_tvm
+
+with importing_tvm():
+    from tracejit.backends.tvm.kernels.machine import Machine
+    from tracejit.backends.tvm.lower import lower
+
+ROWS, COLUMNS, ARRAYS = 6, 30, 3
+MACHINE = Machine(64, 2)
+
+Arrays = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a program has at hand: arrays, a number, and how often the loops around it have run."""
+
+    arrays: Arrays
+    number: Any
+    step: Any
+
+    def with_array(self, place: int, array: Any) -> State:
+        arrays = (*self.arrays[:place], array, *self.arrays[place + 1 :])
+        return State(arrays, self.number, self.step)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Writes a row of one array, made of a row of another."""
+
+    target: int
+    source: int
+    place: int
+    shift: int
+
+    def run(self, state: State) -> State:
+        array, other = state.arrays[self.target], state.arrays[self.source]
+        zero, at = np.int64(0), state.step + self.place
+        row = lax.dynamic_slice(other, (at + self.shift, zero), (1, COLUMNS)) * 3 + state.number
+        return state.with_array(self.target, lax.dynamic_update_slice(array, row, (at, zero)))
+
+
+@dataclass(frozen=True)
+class Scattered:
+    """Adds to elements of one array."""
+
+    target: int
+    source: int
+
+    def run(self, state: State) -> State:
+        array = state.arrays[self.target].copy()
+        array[np.array([0, 2, 0])] += state.arrays[self.source][1] + state.step
+        return state.with_array(self.target, array)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Makes all of an array anew, of each element alone, or of others as well."""
+
+    target: int
+    source: int
+    is_reversed: bool
+
+    def run(self, state: State) -> State:
+        array, other = state.arrays[self.target], state.arrays[self.source]
+        made = array * 2 + (other[::-1] if self.is_reversed else other)
+        return state.with_array(self.target, made)
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Two arrays change their names, or one of them gets a second one."""
+
+    one: int
+    other: int
+    both: bool
+
+    def run(self, state: State) -> State:
+        first, second = state.arrays[self.one], state.arrays[self.other]
+        swapped = state.with_array(self.one, second)
+        return swapped.with_array(self.other, first) if self.both else swapped
+
+
+@dataclass(frozen=True)
+class Read:
+    """Remembers one element, which may be written over before it is used."""
+
+    source: int
+    row: int
+
+    def run(self, state: State) -> State:
+        number = state.number + state.arrays[self.source][self.row + state.step, 3]
+        return State(state.arrays, number, state.step)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One of several lists of statements, by what a number or an element says.
+
+    With ``captures`` branches see what is around them; ``results`` are the arrays that they make,
+    the others being as they were.
+    """
+
+    branches: tuple[tuple[Any, ...], ...]
+    by: int
+    captures: bool
+    results: tuple[int, ...]
+
+    def run(self, state: State) -> State:
+        operands = (state.arrays, state.number)
+
+        def branch(statements: Sequence[Any]) -> Callable[..., Any]:
+            def made(arrays: Arrays, number: Any) -> Any:
+                inner = State(arrays, number, state.step)
+                after = run(statements, state if self.captures else inner)
+                return tuple(after.arrays[n] for n in self.results), after.number
+
+            return made
+
+        made = [branch(statements) for statements in self.branches]
+        told = state.arrays[self.by][1, 2] + state.number
+        if len(made) == 2:
+            some, number = lax.cond(told % 2 == 0, *made, *operands)
+        else:
+            some, number = lax.switch((told % 3).astype(np.int32), made, *operands)
+        for place, array in zip(self.results, some, strict=True):
+            state = state.with_array(place, array)
+        return State(state.arrays, number, state.step)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Statements in a loop; ``whole`` if all arrays are its state, else those with even numbers."""
+
+    statements: tuple[Any, ...]
+    times: int
+    whole: bool
+
+    def run(self, state: State) -> State:
+        kept = tuple(range(0, ARRAYS, 1 if self.whole else 2))
+
+        def step(i: Any, carried: Any) -> Any:
+            some, number = carried
+            inner = State(state.arrays, number, i)
+            for place, array in zip(kept, some, strict=True):
+                inner = inner.with_array(place, array)
+            after = run(self.statements, inner)
+            return tuple(after.arrays[n] for n in kept), after.number
+
+        begin = tuple(state.arrays[n] for n in kept), state.number
+        some, number = lax.fori_loop(np.int64(0), np.int64(self.times), step, begin)
+        for place, array in zip(kept, some, strict=True):
+            state = state.with_array(place, array)
+        return State(state.arrays, number, state.step)
+
+
+def run(statements: Sequence[Any], state: State) -> State:
+    for statement in statements:
+        state = statement.run(state)
+    return state
+
+
+def statements(depth: int) -> st.SearchStrategy[tuple[Any, ...]]:
+    number = st.integers(0, ARRAYS - 1)
+    simple = st.one_of(
+        st.builds(Row, number, number, st.integers(0, 3), st.integers(-1, 2)),
+        st.builds(Scattered, number, number),
+        st.builds(Whole, number, number, st.booleans()),
+        st.builds(Swap, number, number, st.booleans()),
+        st.builds(Read, number, st.integers(0, 3)),
+    )
+    if not depth:
+        return st.lists(simple, max_size=2).map(tuple)
+    inner = statements(depth - 1)
+    branches = st.one_of(
+        st.tuples(inner, st.just(())), st.tuples(inner, inner), st.tuples(inner, st.just(()), inner)
+    )
+    results = st.lists(number, min_size=1, max_size=ARRAYS, unique=True).map(tuple)
+    chosen = st.builds(Chosen, branches, number, st.booleans(), results)
+    repeated = st.builds(Repeated, inner, st.integers(1, 3), st.booleans())
+    return st.lists(st.one_of(simple, chosen, repeated), min_size=1, max_size=3).map(tuple)
+
+
+def arrays() -> list[np.ndarray]:
+    draws = np.random.default_rng(0)
+    return [draws.integers(-9, 9, (ROWS, COLUMNS)) for _ in range(ARRAYS)]
+
+
+def program(before: Sequence[Any], work: Sequence[Any], remembers: bool) -> Callable[..., Any]:
+    """A function of the arrays: what they are in the end, and on the way if it ``remembers``."""
+
+    def function(*given: Any) -> Any:
+        state = run(before, State(given, np.int64(1), np.int64(0)))
+        after = run(work, state)
+        return (*after.arrays, after.number, *(state.arrays[:2] if remembers else ()))
+
+    return function
+
+
+@settings(max_examples=25, deadline=None)
+@given(statements(0), statements(3), st.booleans(), st.booleans())
+def test_same_as_the_interpreter(
+    before: Sequence[Any], work: Sequence[Any], remembers: bool, donates: bool
+) -> None:
+    function = program(before, work, remembers)
+    module = tj.jit(function).lower(*arrays()).module
+    expected = check(module.entry, arrays())
+    if not donates:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = tj.jit(function, donate_argnums=(0, 1, 2))(*arrays())
+    for ours, theirs in zip(made, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
