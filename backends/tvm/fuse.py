@@ -208,12 +208,13 @@ class _Fusion:
         """Whether what an update writes has memory of its own."""
         value = update.operands[1]
         cost = self.cost[value]
-        if cost and not self._is_made_in_time(update):
+        # To store it first costs less than to copy all that is not updated.
+        small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
+        is_part = small and not self._is_stored(stripped(value))
+        if (cost or is_part) and not self._is_made_in_time(update):
             return True
         if not reads_elsewhere(update, self._is_stored):
             return False
-        # To store it first costs less than to copy all that is not updated.
-        small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
         return cost > 0 or small or not _is_view(value)
 
     def _fit_together(self, joined: Instruction) -> bool:

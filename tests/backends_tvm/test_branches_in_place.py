@@ -1,5 +1,5 @@
-"""Random programs of loops and branches over arrays, beside the interpreter: nothing is overwritten
-that is needed later, whoever hands whose memory to whom."""
+"""Branches that write into the memory of what they are given: random programs of loops and branches
+beside the interpreter, and what needs no copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ with importing_tvm():
     from tracejit.backends.tvm.lower import lower
 
 ROWS, COLUMNS, ARRAYS = 6, 30, 3
+SIZE = 5000
 MACHINE = Machine(64, 2)
 
 Arrays = tuple[Any, ...]
@@ -229,3 +229,83 @@ def test_same_as_the_interpreter(
         made = tj.jit(function, donate_argnums=(0, 1, 2))(*arrays())
     for ours, theirs in zip(made, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def struck(flags: Any) -> Any:
+    """A sieve: a loop over an array, in a branch, in a loop."""
+
+    def multiples(i: Any, p: Any) -> Any:
+        return lax.while_loop(
+            lambda s: s[0] < SIZE,
+            lambda s: (s[0] + i, lax.dynamic_update_slice(s[1], np.zeros(1, bool), (s[0],))),
+            (i * i, p),
+        )[1]
+
+    def step(i: Any, p: Any) -> Any:
+        return lax.cond(p[i], multiples, lambda i, p: p, i, p)
+
+    return lax.fori_loop(np.int64(2), np.int64(SIZE), step, flags)
+
+
+def test_a_loop_in_a_branch_in_a_loop_copies_nothing() -> None:
+    flags = np.ones(SIZE, bool)
+    module = tj.jit(struck).lower(flags).module
+    program = lower(module.entry, MACHINE)
+    # The flags are copied once, before the loop.
+    assert len(program.kernels) == 2
+    assert program.workspace_bytes < SIZE
+    check(module.entry, [flags])
+
+
+def test_branches_that_write_to_one_array_or_to_several() -> None:
+    def step(i: Any, state: Any) -> Any:
+        return lax.switch(
+            (i % 3).astype(np.int32),
+            [
+                lambda a, b: (set_number(a, i, 1.5), b),
+                lambda a, b: (a, set_number(b, i, a[3])),
+                lambda a, b: (set_number(a, i, b[4]), set_number(b, i + 1, a[5])),
+            ],
+            *state,
+        )
+
+    def function(*state: Any) -> Any:
+        return lax.fori_loop(np.int64(0), np.int64(9), step, state)
+
+    given_arrays = [np.arange(SIZE, dtype=float), np.arange(SIZE, dtype=float)]
+    module = tj.jit(function).lower(*given_arrays).module
+    assert lower(module.entry, MACHINE).workspace_bytes < SIZE
+    check(module.entry, given_arrays)
+
+
+def set_number(array: Any, place: Any, value: Any) -> Any:
+    return lax.dynamic_update_slice(array, np.asarray(value).reshape(1), (place,))
+
+
+def test_an_array_that_is_needed_after_the_branches_is_copied() -> None:
+    def function(x: Any, i: Any) -> Any:
+        y = x * 2
+        z = lax.cond(i > 2, lambda d: set_number(d, i, 7.0), lambda d: d, y)
+        return z, y
+
+    module = tj.jit(function).lower(np.arange(9.0), np.int64(4)).module
+    for place in (1, 4):
+        check(module.entry, [np.arange(9.0), np.int64(place)])
+
+
+def test_two_results_of_one_array_have_memory_each() -> None:
+    """Also where nobody reads one of them."""
+
+    def function(x: Any, i: Any) -> Any:
+        y = x * 2
+        _, z = lax.cond(
+            i > 2,
+            lambda d: (d, set_number(d, i, 7.0)),
+            lambda d: (set_number(d, i, 3.0), set_number(d, i, 5.0)),
+            y,
+        )
+        return z
+
+    module = tj.jit(function).lower(np.arange(9.0), np.int64(4)).module
+    for place in (1, 4):
+        check(module.entry, [np.arange(9.0), np.int64(place)])

@@ -13,6 +13,7 @@ from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
 from tracejit.lax.scanning import repeated
+from tracejit.ops.constants import CONSTANT
 from tracejit.ops.elementwise import POW, SELECT
 from tracejit.ops.elementwise_unary import (
     ACOS,
@@ -46,7 +47,15 @@ from tracejit.statements.values import (
 from tracejit.trace.body import Abstract, record_body
 from tracejit.trace.context import are_differentiated, current_trace
 from tracejit.trace.convert import PYTHON_SCALARS, operand
-from tracejit.trace.counters import Affine, affine, counting, is_counted, least, take_doubts
+from tracejit.trace.counters import (
+    Affine,
+    affine,
+    counting,
+    is_counted,
+    known_bounds,
+    least,
+    take_doubts,
+)
 from tracejit.trace.exact import LARGEST
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import Tracer, lift
@@ -84,25 +93,52 @@ class TracedRange:
 
     def goes_on(self, counter: Any) -> Any:
         """Whether ``counter`` is in front of the end."""
-        if isinstance(self.step, Tracer):
-            forwards = numpy_call(np.logical_and, self.step > 0, counter < self.stop)
-            backwards = numpy_call(np.logical_and, self.step < 0, counter > self.stop)
-            return numpy_call(np.logical_or, forwards, backwards)
-        if self.step == 0:
+        direction = self._direction()
+        if direction:
+            return counter < self.stop if direction > 0 else counter > self.stop
+        if not isinstance(self.step, Tracer):
             raise ArgumentError("range: its step must not be zero")
-        return counter < self.stop if self.step > 0 else counter > self.stop
+        forwards = numpy_call(np.logical_and, self.step > 0, counter < self.stop)
+        backwards = numpy_call(np.logical_and, self.step < 0, counter > self.stop)
+        return numpy_call(np.logical_or, forwards, backwards)
 
     def bounds(self) -> tuple[Affine | None, Affine | None]:
         """The least and the greatest number of a step, as far as counters tell."""
         if self.known is not None:
             low, high = sorted((self.known[0], self.known[-1]))
             return Affine(low), Affine(high)
-        if isinstance(self.step, Tracer):
+        direction = self._direction()
+        if not direction:
             return None, None
-        start, stop = (affine(operand(limit).natural) for limit in (self.start, self.stop))
-        if self.step > 0:
-            return start, stop and stop.plus(Affine(-1))
-        return stop and stop.plus(Affine(1)), start
+        least_start, greatest_start = _limits(self.start)
+        least_stop, greatest_stop = _limits(self.stop)
+        if direction > 0:
+            return least_start, greatest_stop and greatest_stop.plus(Affine(-1))
+        return least_stop and least_stop.plus(Affine(1)), greatest_start
+
+    def depends_on_data(self) -> bool:
+        """Whether a limit is made of something besides counters and Python's own numbers."""
+        limits = [operand(limit).natural for limit in (self.start, self.stop, self.step)]
+        return not all(limit.op is CONSTANT or is_counted(limit) for limit in limits)
+
+    def _direction(self) -> int:
+        """Whether numbers go up (1) or down (-1); 0 where that is not known."""
+        if not isinstance(self.step, Tracer):
+            return int(self.step > 0) - int(self.step < 0)
+        low, high = known_bounds(operand(self.step).natural, LARGEST) or (0, 0)
+        return (low > 0) - (high < 0)
+
+
+def _limits(limit: Any) -> tuple[Affine | None, Affine | None]:
+    """What a limit of a range is not less and not greater than, as far as counters tell."""
+    number = operand(limit).natural
+    exact = affine(number)
+    if exact is not None:
+        return exact, exact
+    known = known_bounds(number, LARGEST)
+    if known is None or not all(-LARGEST < bound < LARGEST for bound in known):
+        return None, None
+    return Affine(int(known[0])), Affine(int(known[1]))
 
 
 class _Loop:
@@ -198,10 +234,16 @@ class _Loop:
             )
 
     def counting_of(self, state: dict[str, Any]) -> AbstractContextManager[None]:
-        """Inside, what is known of the counter and of Python's numbers is, in counted loops."""
+        """Inside, what is known of the counter and of Python's numbers is, in counted loops.
+
+        A range that depends on data has numbers that do, of which nothing has to be known.
+        """
         if self.steps is None or not is_inside_counted():
             return nullcontext()
-        return counting(state[COUNTER].instruction, *self.steps.bounds(), self._numbers(state))
+        bounds = self.steps.bounds()
+        if None in bounds and self.steps.depends_on_data():
+            return nullcontext()
+        return counting(state[COUNTER].instruction, *bounds, self._numbers(state))
 
     def _numbers(self, state: dict[str, Any]) -> list[Instruction]:
         """The parameters that stand for Python's own numbers."""
