@@ -101,16 +101,6 @@ class Part(Procedure):
         """``body`` of 0 … count - 1; none if it is not positive."""
         self.when(self.holds("sgt", count, "0"), lambda: self.loop(count, body))
 
-    def branches(self, condition: str, body: Callable[[], None], other: Callable[[], None]) -> None:
-        """``body`` if the i1 ``condition`` holds, else ``other``."""
-        then, otherwise, done = self.fresh("then", "else", "done")
-        self.act(f"br i1 {condition}, label %{then}, label %{otherwise}")
-        for label, run in ((then, body), (otherwise, other)):
-            self.start(label)
-            run()
-            self.jump(done)
-        self.start(done)
-
     def either(self, condition: str, a: str, b: str) -> str:
         """``a`` if the i1 ``condition`` holds, else ``b``."""
         return self.chosen(condition, "i64", a, b)

@@ -165,6 +165,16 @@ class Procedure(Function):
         self.jump(done)
         self.start(done)
 
+    def branches(self, condition: str, body: Callable[[], None], other: Callable[[], None]) -> None:
+        """``body`` if the i1 ``condition`` holds, else ``other``, as `when` does."""
+        then, otherwise, done = self.fresh("then", "else", "done")
+        self.act(f"br i1 {condition}, label %{then}, label %{otherwise}")
+        for label, run in ((then, body), (otherwise, other)):
+            self.start(label)
+            run()
+            self.jump(done)
+        self.start(done)
+
     def invoke(self, other: Procedure, arguments: Sequence[str]) -> None:
         """Call another procedure."""
         kinds = (parameter.partition(" ")[0] for parameter in other._parameters)

@@ -126,15 +126,6 @@ class SortCode(Procedure):
         self.start(done)
         return numbers
 
-    def either(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
-        first, second, done = self.fresh("then", "else", "done")
-        self.act(f"br i1 {condition}, label %{first}, label %{second}")
-        for label, body in ((first, then), (second, other)):
-            self.start(label)
-            body()
-            self.jump(done)
-        self.start(done)
-
     # Masks and memory.
 
     def at(self, memory: str, number: str) -> str:

@@ -14,7 +14,6 @@ from tracejit.backends.tvm.schedule.sort_procedures import is_short, sorted_row
 from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
 from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
 from tracejit.backends.tvm.tir import (
-    AllocBuffer,
     Buffer,
     Expr,
     Stmt,
@@ -66,18 +65,7 @@ class Positions(Rows):
 
     def _enter(self, base: Expr, first: Expr, number: Expr) -> list[Stmt]:
         """Stores the key of one element with its position."""
-        emitter = self.emitter()
-        operand = self.work.operands[self.order.operand]
-        element_type = operand.array_shape.element_type
-        value = emitter.hold(self.load(emitter, operand, base, number), element_type)
-        key = buffer("key", (1,), f"uint{self.order.bits}", scope="local")
-        zero = self.number(0)
-        high = tirx.Cast("uint64", key[zero]) << const(32, "uint64")
+        made, key = self.keyed(self.order, base, number)
+        high = tirx.Cast("uint64", key) << const(32, "uint64")
         word = high | tirx.Cast("uint64", number)
-        return [
-            AllocBuffer(key),
-            *emitter.allocations,
-            *emitter.statements,
-            store(key, zero, self.order.key(value)),
-            store(self.words, first + number, word),
-        ]
+        return [*made, store(self.words, first + number, word)]

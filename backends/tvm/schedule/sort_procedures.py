@@ -179,7 +179,7 @@ class _Waiting:
             source = code.at(code.chosen(is_other, "ptr", other, memory), first)
             free = code.at(code.chosen(is_other, "ptr", memory, other), first)
             result = code.at(target, first)
-            code.either(
+            code.branches(
                 code.holds("sle", count, str(code.most)),
                 lambda: code.leaf(source, result, count),
                 lambda: divided(first, count, side, halve, source, free, result),
@@ -210,7 +210,7 @@ class _Waiting:
                 opposite = code.made(f"xor i64 {side}, 1")
                 self.push_both(first, count, number, opposite)
 
-            code.either(code.holds("ne", halve, "0"), halved, sampled)
+            code.branches(code.holds("ne", halve, "0"), halved, sampled)
             code.when(code.holds("eq", code.read(is_one), "0"), both)
 
         code.repeat(lambda: code.holds("ne", code.read(self.top), "0"), one)

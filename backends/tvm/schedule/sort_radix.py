@@ -69,24 +69,12 @@ class Radix(Rows):
 
     def _enter(self, base: Expr, first: Expr, counts: Buffer, number: Expr) -> list[Stmt]:
         """Stores the key of one element with its position, and counts its digits."""
-        emitter = self.emitter()
-        operand = self.work.operands[self.order.operand]
-        element_type = operand.array_shape.element_type
-        value = emitter.hold(self.load(emitter, operand, base, number), element_type)
-        key = buffer("key", (1,), f"uint{self.order.bits}", scope="local")
-        zero = self.number(0)
+        made, key = self.keyed(self.order, base, number)
         counted = []
         for digit in range(self.digits):
-            place = self._bucket(key[zero], const(digit, "int32"))
+            place = self._bucket(key, const(digit, "int32"))
             counted.append(store(counts, place, counts[place] + const(1, "int32")))
-        return [
-            AllocBuffer(key),
-            *emitter.allocations,
-            *emitter.statements,
-            store(key, zero, self.order.key(value)),
-            *self._put(first + number, key[zero], number),
-            *counted,
-        ]
+        return [*made, *self._put(first + number, key, number), *counted]
 
     def _bucket(self, key: Expr, digit: Expr) -> Expr:
         """The place of a key's digit among the counts."""

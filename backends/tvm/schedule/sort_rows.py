@@ -11,8 +11,20 @@ from tracejit.backends.tvm.affine import row_major_strides
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
+from tracejit.backends.tvm.schedule.sort_keys import Order
 from tracejit.backends.tvm.scope import Value
-from tracejit.backends.tvm.tir import Buffer, Expr, Stmt, const, loop, seq, store, tirx
+from tracejit.backends.tvm.tir import (
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    buffer,
+    const,
+    loop,
+    seq,
+    store,
+    tirx,
+)
 from tracejit.graph import Computation, Instruction
 
 
@@ -86,6 +98,22 @@ class Rows(abc.ABC):
         stride = self.number(self.strides[self.work.dimension])
         element_type = operand.array_shape.element_type
         return emitter.load(self.in_memory[operand], base + position * stride, element_type)
+
+    def keyed(self, order: Order, base: Expr, position: Expr) -> tuple[list[Stmt], Expr]:
+        """Statements that make the key of the element at a position; the key, to be read again."""
+        emitter = self.emitter()
+        operand = self.work.operands[order.operand]
+        element_type = operand.array_shape.element_type
+        value = emitter.hold(self.load(emitter, operand, base, position), element_type)
+        key = buffer("key", (1,), f"uint{order.bits}", scope="local")
+        zero = self.number(0)
+        statements = [
+            AllocBuffer(key),
+            *emitter.allocations,
+            *emitter.statements,
+            store(key, zero, order.key(value)),
+        ]
+        return statements, key[zero]
 
     def emitter(self) -> Emitter:
         return Emitter(self.in_memory, {}, uses=self.frame.uses, index_dtype=self.dtype)

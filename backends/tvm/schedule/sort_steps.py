@@ -33,7 +33,7 @@ class Steps(SortCode):
     def leaf(self, source: str, target: str, count: str) -> None:
         """Sorts up to `most` keys, and stores their elements."""
         small = _SMALL * self.lanes
-        self.either(
+        self.branches(
             self.holds("sle", count, str(small)),
             lambda: self.sorted_in(_SMALL, source, target, count),
             lambda: self.sorted_in(REGISTERS, source, target, count, least=small + 1),
