@@ -43,8 +43,10 @@ from tracejit.backends.tvm.in_process import (
     warn_of_missing_linker,
     warn_of_missing_room,
 )
+from tracejit.backends.tvm.mathematics.procedures import group_of
 from tracejit.backends.tvm.program import Kernel, Program
 from tracejit.backends.tvm.routines import Part, parts
+from tracejit.backends.tvm.shared_procedures import shared_parts, without_shared
 from tracejit.backends.tvm.twins import without_twins
 from tracejit.errors import CompilationError
 
@@ -79,6 +81,8 @@ def build(
         own = [kernel for kernel in program.kernels if kernel.direct is None]
         written = written_kernels(own)
         others = [kernel for kernel in own if kernel.name not in written.kernels]
+        others, shared = without_shared(others)
+        shared |= {n: t for n, t in written.procedures.items() if group_of(t) is not None}
         jobs = _kernel_jobs(others, held, target, c_function)
         texts = procedure_texts(written, target, max(target.threads - len(jobs), 1))
         texts.append(entry_text(program, target, written))
@@ -88,7 +92,8 @@ def build(
         files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
         routines = {k.direct.routine: None for k in program.kernels if k.direct is not None}
-        for part in dict.fromkeys(p for routine in routines for p in parts(routine, target)):
+        known = [p for routine in routines for p in parts(routine, target)]
+        for part in dict.fromkeys([*known, *shared_parts(shared, target)]):
             files.append(folder / f"{len(files)}.o")
             data = part.known()
             if data is None:

@@ -25,7 +25,7 @@ from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.glue import DECLARED, Written
 from tracejit.backends.tvm.mathematics.llvm import module_text
-from tracejit.backends.tvm.mathematics.procedures import Procedure
+from tracejit.backends.tvm.mathematics.procedures import Procedure, declaration, group_of
 from tracejit.backends.tvm.program import (
     Argument,
     Branch,
@@ -94,22 +94,26 @@ def _direct(kernel: Kernel, direct: Direct) -> str:
 
 
 def procedure_texts(written: Written, target: CpuTarget, most: int) -> list[str]:
-    """Modules with all procedures, of about the same lengths, up to ``most`` of them."""
-    texts = sorted(written.procedures.values(), key=len, reverse=True)
+    """Modules with all procedures that are not shared, of about the same lengths, up to ``most``.
+
+    There is at least one, unless there are no procedures of that kind.
+    """
+    own = [text for text in written.procedures.values() if group_of(text) is None]
+    texts = sorted(own, key=len, reverse=True)
     count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
     pieces: list[list[str]] = [[] for _ in range(count)]
     for text in texts:
         min(pieces, key=lambda piece: sum(map(len, piece))).append(text)
     made = []
     for piece in pieces:
-        others = [text for text in texts if text not in piece]
+        others = [text for text in written.procedures.values() if text not in piece]
         made.append(module_of([*_declarations(others), *piece], target, target.tvm_quick))
     return made
 
 
 def _declarations(functions: Iterable[str]) -> list[str]:
     """What functions are to those who call them, and TVM's own."""
-    return [DECLARED, *("declare" + f.partition(" {")[0].removeprefix("define") for f in functions)]
+    return [DECLARED, *map(declaration, functions)]
 
 
 def module_of(texts: Sequence[str], target: CpuTarget, described: Any) -> str:

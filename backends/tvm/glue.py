@@ -15,21 +15,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tvm.ir import Call, Op
+from tvm.ir import Call, Op, TensorLoad
 from tvm.tirx import AttrStmt
 
-from tracejit.backends.tvm.mathematics.procedures import Procedure
+from tracejit.backends.tvm.mathematics.procedures import Procedure, procedures_of
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.tir import (
     IMPORT,
     PARALLEL,
     SERIAL,
     AllocBuffer,
+    Buffer,
+    BufferStore,
     Evaluate,
     Expr,
     For,
     SeqStmt,
     Stmt,
+    itemsize,
     nbytes,
     tirx,
 )
@@ -41,7 +44,9 @@ DECLARED = f"declare i32 @{LAUNCH}(ptr, ptr, i32)"
 _WORD, _LINE = 8, 64
 _TASKS = 8
 """Where TVM's parallel group has the number of its tasks."""
-_CALL, _DATA = (Op.get(f"tirx.{name}") for name in ("call_extern", "buffer_data"))
+_CALL, _DATA, _ADDRESS = (
+    Op.get(f"tirx.{name}") for name in ("call_extern", "buffer_data", "address_of")
+)
 
 
 class _UnknownError(Exception):
@@ -115,6 +120,10 @@ class _Body(Procedure):
             self._pointers[statement.buffer] = room
         elif isinstance(statement, Evaluate) and isinstance(statement.value, Call):
             self._call(statement.value)
+        elif isinstance(statement, BufferStore):
+            value = self._integer(statement.value)
+            place = self._word_at(statement.buffer, statement.indices)
+            self.act(f"store i64 {value}, ptr {place}, align {_WORD}")
         elif isinstance(statement, For):
             self._repeat(statement)
         else:
@@ -122,9 +131,7 @@ class _Body(Procedure):
 
     def _import(self, text: str) -> None:
         """A text with some procedures."""
-        for after in text.split("define ")[1:]:
-            name = after.partition("@")[2].partition("(")[0]
-            self._procedures[name] = "define " + after.partition("\n}")[0] + "\n}"
+        self._procedures.update(procedures_of(text))
 
     def _call(self, call: Any) -> None:
         if not call.op.same_as(_CALL) or str(call.args[0].value) not in self._procedures:
@@ -136,6 +143,9 @@ class _Body(Procedure):
     def _argument(self, argument: Expr) -> str:
         if isinstance(argument, Call) and argument.op.same_as(_DATA):
             return f"ptr {self._pointers[argument.args[0]]}"
+        if isinstance(argument, Call) and argument.op.same_as(_ADDRESS):
+            (element,) = argument.args
+            return f"ptr {self._element(element.source, element.indices)}"
         return f"i64 {self._integer(argument)}"
 
     def _integer(self, value: Expr) -> str:
@@ -147,6 +157,9 @@ class _Body(Procedure):
             return known
         if isinstance(value, tirx.Cast):
             return self._integer(value.value)
+        if isinstance(value, TensorLoad):
+            place = self._word_at(value.source, value.indices)
+            return self._made(f"load i64, ptr {place}, align {_WORD}")
         if not isinstance(value, tirx.Add | tirx.Sub | tirx.Mul | tirx.Min | tirx.Max):
             raise _UnknownError
         a, b = self._integer(value.a), self._integer(value.b)
@@ -159,6 +172,19 @@ class _Body(Procedure):
         is_less = self.holds("slt", a, b)
         first, other = (a, b) if isinstance(value, tirx.Min) else (b, a)
         return self.chosen(is_less, "i64", first, other)
+
+    def _word_at(self, memory: Buffer, indices: Sequence[Expr]) -> str:
+        """The address of a number of 64 bits. Raises `_UnknownError` for others."""
+        if str(memory.dtype) != "int64":
+            raise _UnknownError
+        return self._element(memory, indices)
+
+    def _element(self, memory: Buffer, indices: Sequence[Expr]) -> str:
+        """The address of an element. Raises `_UnknownError`."""
+        if len(indices) != 1:
+            raise _UnknownError
+        offset = self.product(self._integer(indices[0]), str(itemsize(memory)))
+        return self.address(self._pointers[memory], offset)
 
     def _repeat(self, loop: Any) -> None:
         kind, extent = int(loop.kind), self._integer(loop.extent)

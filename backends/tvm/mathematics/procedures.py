@@ -13,11 +13,16 @@ every call, so one that is called in several places is code as many times.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.mathematics.kinds import FLOAT32, Kind
 from tracejit.backends.tvm.mathematics.llvm import Function, Value, literal, module_text
 from tracejit.backends.tvm.tir import Evaluate, Expr, Stmt, importing, tirx
+
+GROUP = "tracejit-group"
+"""The attribute of an LLVM function that tells its group."""
+_GROUP = re.compile(f'"{GROUP}"="([^"]*)"')
 
 
 def _known(number: str) -> bool:
@@ -29,13 +34,20 @@ class Procedure(Function):
     """``int32 name(ptr …, i64 …)`` under construction, which returns 0.
 
     Its parameters are called by their names, after a percent sign. Integers are the texts of i64
-    values, addresses those of pointers; vectors are `Value`.
+    values, addresses those of pointers; vectors are `Value`. One that has a ``group`` is the same
+    in all programs that have it, and so are the others of the group, which come with it.
     """
 
     def __init__(
-        self, name: str, pointers: Sequence[str], integers: Sequence[str], lanes: int
+        self,
+        name: str,
+        pointers: Sequence[str],
+        integers: Sequence[str],
+        lanes: int,
+        group: str = "",
     ) -> None:
         super().__init__(name, [], lanes)
+        self._group = group
         self._invoked: dict[str, Procedure] = {}
         self._parameters = [f"ptr %{p}" for p in pointers] + [f"i64 %{i}" for i in integers]
 
@@ -191,9 +203,10 @@ class Procedure(Function):
 
     def whole(self) -> str:
         """The text of the procedure."""
+        group = f'"{GROUP}"="{self._group}" ' if self._group else ""
         return "\n".join(
             [
-                f"define i32 @{self.name}({', '.join(self._parameters)}) {{",
+                f"define i32 @{self.name}({', '.join(self._parameters)}) {group}{{",
                 "entry:",
                 *self._rooms,
                 *self._lines,
@@ -206,3 +219,25 @@ class Procedure(Function):
         """A call, pointers before integers, with the text of the procedure."""
         call = Evaluate(tirx.call_extern("int32", self.name, *arguments))
         return importing(module_text([*self.texts().values()]), call)
+
+
+def procedures_of(text: str) -> dict[str, str]:
+    """The procedures of a text by their names, each with its own constants."""
+    made: dict[str, str] = {}
+    for piece in text.split("\n}")[:-1]:
+        before, _, after = piece.rpartition("define ")
+        constants = [line for line in before.splitlines() if line.startswith("@")]
+        name = after.partition("@")[2].partition("(")[0]
+        made[name] = "\n".join([*constants, f"define {after}", "}"])
+    return made
+
+
+def declaration(procedure: str) -> str:
+    """What a procedure is to those who call it."""
+    return "declare " + procedure.rpartition("define ")[2].partition(" {")[0]
+
+
+def group_of(procedure: str) -> str | None:
+    """What a procedure is shared with, if it is."""
+    found = _GROUP.search(procedure)
+    return None if found is None else found[1]

@@ -50,9 +50,15 @@ class SortCode(Procedure):
     """A procedure over keys, with variables."""
 
     def __init__(
-        self, plan: Plan, stem: str, pointers: tuple[str, ...], integers: tuple[str, ...]
+        self,
+        plan: Plan,
+        stem: str,
+        pointers: tuple[str, ...],
+        integers: tuple[str, ...],
+        group: str = "",
     ) -> None:
-        super().__init__(f"{stem}_{plan.name}", pointers, integers, plan.lanes)
+        whole = f"{group} {plan.name}" if group else ""
+        super().__init__(f"{stem}_{plan.name}", pointers, integers, plan.lanes, whole)
         self.plan = plan
         self.given = KINDS[plan.kind]
         self.kind = self.given.integer
@@ -84,8 +90,10 @@ class SortCode(Procedure):
     def made(self, instruction: str) -> str:
         return self._made(instruction)
 
-    def difference(self, a: str, b: str) -> str:
-        return self.made(f"sub nsw i64 {a}, {b}")
+    def is_poor(self, count: str, whole: str) -> str:
+        """1 if a part is too small for its pivot to have been a good one, else 0."""
+        sixteenth = self.quotient(whole, "16")[0]
+        return self.made(f"zext i1 {self.holds('slt', count, sixteenth)} to i64")
 
     def middle(self, low: str, high: str) -> str:
         """Between two keys, or the lower of neighbours."""
@@ -177,6 +185,10 @@ class SortCode(Procedure):
         """The lanes of a mask first."""
         name = f"experimental.vector.compress.{self.suffix(self.kind)}"
         return self.call(self.kind, name, value, mask, f"{self.vector} poison")
+
+    def from_here(self, value: Value) -> Value:
+        """The same vector, of which nothing is made before what is stored so far."""
+        return self.emit(value.kind, f'call {self.vector} asm sideeffect "", "=v,0"({value.typed})')
 
     def numbers(self, numbers: Iterable[int]) -> str:
         """A vector of constants."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_code import Plan
 from tracejit.backends.tvm.schedule.sort_keys import Order
-from tracejit.backends.tvm.schedule.sort_procedures import is_short, sorted_row
+from tracejit.backends.tvm.schedule.sort_procedures import is_short, short_row
 from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
-from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
+from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES, sorted_row
 from tracejit.backends.tvm.tir import (
     Buffer,
     Expr,
@@ -42,20 +42,21 @@ class Positions(Rows):
         room = (self.rows * self.length,)
         self.words = buffer("words", room, "uint64")
         short = is_short(_PLAN, self.length)
-        self.free = self.words if short else buffer("free", room, "uint64")
+        self.free = None if short else buffer("free", room, "uint64")
 
     def scratch(self) -> Sequence[Buffer]:
-        return [self.words] if self.free is self.words else [self.words, self.free]
+        return [self.words] if self.free is None else [self.words, self.free]
 
     def ordered(self, row: Expr, base: Expr) -> tuple[list[Stmt], Callable[[Expr], Expr]]:
         first = row * self.number(self.length)
         words = tirx.address_of(self.words[first])
-        free = tirx.address_of(self.free[first])
-        procedure = sorted_row(_PLAN, self.length)
-        statements = [
-            loop(self.length, lambda i: self._enter(base, first, i), dtype=self.dtype),
-            procedure.called([words, words, free, const(0, "int64")]),
-        ]
+        if self.free is None:
+            zero = const(0, "int64")
+            sort = short_row(_PLAN, self.length).called([words, words, zero])
+        else:
+            sort = sorted_row(_PLAN, words, words, tirx.address_of(self.free[first]), self.length)
+        enter = loop(self.length, lambda i: self._enter(base, first, i), dtype=self.dtype)
+        statements = [enter, sort]
 
         def position(number: Expr) -> Expr:
             word = self.words[first + number] & const(_POSITION, "uint64")

@@ -2,36 +2,43 @@
 
     division(plan)      # the first pivot divides elements of the operand into keys
     sorted_part(plan)   # sorts keys
-    sorted_row(plan)    # both, and `restored`
     restored(plan)      # zeros of both signs, and NaN, as they followed each other
+    short_row(plan, n)  # sorts a row of so many elements in registers
 
-Memory is given as pointers, and where a row or a part begins as a number of elements.
+Memory is given as pointers, and where a row or a part begins as a number of elements. All but the
+last serve rows of any length, in all programs of a process.
 """
 
 from __future__ import annotations
 
+import functools
+
 from tracejit.backends.tvm.mathematics.llvm import Value
 from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.schedule.sort_code import Plan
-from tracejit.backends.tvm.schedule.sort_steps import REGISTERS, Steps
+from tracejit.backends.tvm.schedule.sort_steps import REGISTERS, SMALL, Steps
 
+# What is compiled together, once in a process: the largest network takes as long as all the rest.
+_NETWORK, _QUICKSORT, _MORE_THREADS = "sort network", "quicksort", "quicksort for more threads"
 # Parts that wait: the longer of two waits for the shorter one, so that 40 would do for a terabyte.
 _WAITING = 64
 # Words that say what part waits: where it begins, its length, where its keys are, how to divide it.
 _WORDS = 4
 
 
+@functools.cache
 def division(plan: Plan, enter: bool) -> Procedure:
     """Divides ``count`` elements from ``first`` on; writes to ``said`` how many come first.
 
     With ``enter`` they become keys, and the second word of ``said`` is not 0 if some are zeros or
     NaN to restore.
     """
-    stem = "sort_enter" if enter else "sort_divide"
-    code = Steps(plan, stem, ("source", "target", "said"), ("first", "count"))
+    stem, group = ("sort_enter", _QUICKSORT) if enter else ("sort_divide", _MORE_THREADS)
+    code = Steps(plan, stem, ("source", "target", "said"), ("first", "count"), group)
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
+    restores = enter and plan.restores
     special = code.variable("0")
-    number = _divided(code, source, target, "%count", enter, special if plan.restores else "")
+    number = _divided(code, source, target, "%count", enter, special if restores else "")
     code.act(f"store i64 {number}, ptr %said, align 8")
     if enter:
         code.act(f"store i64 {code.read(special)}, ptr {code.address('%said', '8')}, align 8")
@@ -50,16 +57,41 @@ def _divided(code: Steps, source: str, target: str, count: str, enter: bool, spe
     return code.divide(source, target, count, code.loaded(code.kind, pivot, "0"), enter, special)
 
 
+@functools.cache
 def sorted_part(plan: Plan) -> Procedure:
     """Sorts ``count`` keys from ``first`` on in ``source``; ``other`` is as much free memory.
 
-    The elements go to ``target``, which is one of the two.
+    The elements go to ``target``, which is one of the two. The first pivot is chosen by a sample,
+    or halves the range of keys if ``halve`` is not 0.
     """
-    code = Steps(plan, "sort_part", ("source", "other", "target"), ("first", "count"))
+    pointers, integers = ("source", "other", "target"), ("first", "count", "halve")
+    code = Steps(plan, "sort_part", pointers, integers, _QUICKSORT)
     stack = _Waiting(code)
-    stack.push("%first", "%count", "0", "0")
+    stack.push("%first", "%count", "0", "%halve")
     stack.work("%source", "%other", "%target")
     return code
+
+
+@functools.cache
+def _network(plan: Plan, registers: int) -> Procedure:
+    """Sorts ``count`` keys, as many as ``registers`` hold, and stores their elements.
+
+    There are more than the next smaller network sorts.
+    """
+    least, group = (0, _QUICKSORT) if registers == SMALL else (SMALL * plan.lanes + 1, _NETWORK)
+    code = Steps(plan, f"sort_{registers}", ("source", "target"), ("count",), group)
+    code.sorted_in(registers, "%source", "%target", "%count", least=least)
+    return code
+
+
+def _leaf(code: Steps, source: str, target: str, count: str) -> None:
+    """Sorts up to `Steps.most` keys, and stores their elements."""
+
+    def by(registers: int) -> None:
+        code.invoke(_network(code.plan, registers), [source, target, count])
+
+    is_small = code.holds("sle", count, str(SMALL * code.lanes))
+    code.branches(is_small, lambda: by(SMALL), lambda: by(REGISTERS))
 
 
 def is_short(plan: Plan, count: int) -> bool:
@@ -67,30 +99,25 @@ def is_short(plan: Plan, count: int) -> bool:
     return count <= REGISTERS * plan.lanes
 
 
-def sorted_row(plan: Plan, count: int) -> Procedure:
-    """Sorts a row of ``count`` elements from ``first`` on into the same place of ``target``.
+def short_row(plan: Plan, count: int) -> Procedure:
+    """Sorts a short row of ``count`` elements from ``first`` on into the same place of ``target``.
 
-    ``scratch`` holds a row that is not short. Integers may be sorted where they are.
+    Integers may be sorted where they are.
     """
-    code = Steps(plan, f"sort_row_{count}", ("source", "target", "scratch"), ("first",))
+    code = Steps(plan, f"sort_row_{count}", ("source", "target"), ("first",))
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     special = code.variable("0") if plan.restores else ""
-    if is_short(plan, count):
-        code.short(source, target, count, special)
-    else:
-        number = _divided(code, source, "%scratch", str(count), True, special)
-        stack = _Waiting(code)
-        stack.push_both("0", str(count), number, "0")
-        stack.work("%scratch", target, target)
+    code.short(source, target, count, special)
     if plan.restores:
         some = code.holds("ne", code.read(special), "0")
         code.when(some, lambda: _restore(code, source, target, str(count)))
     return code
 
 
+@functools.cache
 def restored(plan: Plan) -> Procedure:
     """Puts zeros and NaN into the order that they had, if the second word of ``said`` is not 0."""
-    code = Steps(plan, "sort_restore", ("source", "target", "said"), ("first", "count"))
+    code = Steps(plan, "sort_restore", ("source", "target", "said"), ("first", "count"), _QUICKSORT)
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     some = code.holds("ne", code.number("%said", 1), "0")
     code.when(some, lambda: _restore(code, source, target, "%count"))
@@ -160,10 +187,7 @@ class _Waiting:
         short_first = code.chosen(is_more, "i64", middle, first)
         long = code.chosen(is_more, "i64", number, rest)
         short = code.chosen(is_more, "i64", rest, number)
-        # A sixteenth is too little to have been a good pivot's.
-        sixteenth = code.quotient(count, "16")[0]
-        halve = code.made(f"zext i1 {code.holds('slt', short, sixteenth)} to i64")
-        self.push(long_first, long, side, halve)
+        self.push(long_first, long, side, code.is_poor(short, count))
         self.push(short_first, short, side, "0")
 
     def work(self, memory: str, other: str, target: str) -> None:
@@ -181,7 +205,7 @@ class _Waiting:
             result = code.at(target, first)
             code.branches(
                 code.holds("sle", count, str(code.most)),
-                lambda: code.leaf(source, result, count),
+                lambda: _leaf(code, source, result, count),
                 lambda: divided(first, count, side, halve, source, free, result),
             )
 

@@ -9,8 +9,9 @@ from tracejit.backends.tvm.schedule.sort_code import Plan, SortCode
 from tracejit.backends.tvm.schedule.sort_network import Shuffle, network
 
 # Registers of the networks. With smaller ones more jumps are guessed wrong, larger ones are long to
-# compile.
-_SMALL, REGISTERS = 8, 16
+# compile. To sort the halves of the largest by the smaller, and merge them, would be half as much
+# code, but takes 1.7 times as long: registers wait for each other in a small network.
+SMALL, REGISTERS = 8, 16
 # Instructions for lanes of two vectors in an order that a third one says.
 _JOINED = {32: "vpermi2var.d.512", 64: "vpermi2var.q.512"}
 
@@ -19,9 +20,14 @@ class Steps(SortCode):
     """A procedure that sorts or divides parts of a row."""
 
     def __init__(
-        self, plan: Plan, stem: str, pointers: tuple[str, ...], integers: tuple[str, ...]
+        self,
+        plan: Plan,
+        stem: str,
+        pointers: tuple[str, ...],
+        integers: tuple[str, ...],
+        group: str = "",
     ) -> None:
-        super().__init__(plan, stem, pointers, integers)
+        super().__init__(plan, stem, pointers, integers, group)
         self._table = f"{self.name}_lanes"
         self._tables: dict[tuple[int, ...], int] = {}
 
@@ -29,15 +35,6 @@ class Steps(SortCode):
     def most(self) -> int:
         """How many elements a network sorts."""
         return REGISTERS * self.lanes
-
-    def leaf(self, source: str, target: str, count: str) -> None:
-        """Sorts up to `most` keys, and stores their elements."""
-        small = _SMALL * self.lanes
-        self.branches(
-            self.holds("sle", count, str(small)),
-            lambda: self.sorted_in(_SMALL, source, target, count),
-            lambda: self.sorted_in(REGISTERS, source, target, count, least=small + 1),
-        )
 
     def short(self, source: str, target: str, count: int, special: str) -> None:
         """Sorts up to `most` elements that are no keys yet."""
@@ -182,7 +179,8 @@ class Steps(SortCode):
             before = value <= pivot
             number = self.count(before)
             self.put(self.packed(value, before), self.at(target, low))
-            after = self.turned(self.packed(value, ~before), number)
+            # LLVM would rather make both parts and then store them, which takes twice as long.
+            after = self.turned(self.packed(self.from_here(value), ~before), number)
             self.put(after, self.at(target, self.difference(high, width)))
             low = self.sum(low, number)
             # As many places are free as numbers are left.

@@ -12,9 +12,10 @@ from tracejit.backends.tvm.schedule.sort_code import Plan
 from tracejit.backends.tvm.schedule.sort_keys import Order
 from tracejit.backends.tvm.schedule.sort_procedures import (
     division,
+    is_short,
     restored,
+    short_row,
     sorted_part,
-    sorted_row,
 )
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
 from tracejit.backends.tvm.tir import (
@@ -85,22 +86,45 @@ def _by_rows(
     frame: Frame, plan: Plan, source: Buffer, target: Buffer, rows: int, length: int, pieces: int
 ) -> Stmt:
     """Rows in turn, in ``pieces`` for the threads."""
-    procedure = sorted_row(plan, length)
+    short = short_row(plan, length) if is_short(plan, length) else None
     scratch = buffer("keys", (pieces * length,), str(target.dtype))
     size = -(-rows // pieces)
 
     def piece(number: Expr) -> Stmt:
-        keys = tirx.address_of(scratch[number * length])
         begin = number * size
         left = tirx.max(tirx.min(const(size, "int64"), rows - begin), i64(0))
 
         def row(each: Expr) -> Stmt:
-            return procedure.called([source.data, target.data, keys, (begin + each) * length])
+            first = (begin + each) * length
+            if short is not None:
+                return short.called([source.data, target.data, first])
+            keys = tirx.address_of(scratch[number * length])
+            places = tirx.address_of(source[first]), tirx.address_of(target[first])
+            return sorted_row(plan, *places, keys, length)
 
         return loop(left, row, dtype="int64")
 
     body = piece(i64(0)) if pieces == 1 else loop(pieces, piece, PARALLEL, dtype="int64")
-    return seq(*frame.allocate([scratch]), body)
+    return body if short is not None else seq(*frame.allocate([scratch]), body)
+
+
+def sorted_row(plan: Plan, source: Expr, target: Expr, scratch: Expr, length: int) -> Stmt:
+    """Sorts a row that is not short; ``scratch`` has room for it.
+
+    Integers may be sorted where they are.
+    """
+    said = buffer("said", (2,), "int64", scope="local")
+    number, zero = said[0], i64(0)
+    finish = sorted_part(plan)
+    statements = [
+        AllocBuffer(said),
+        division(plan, True).called([source, scratch, said.data, zero, i64(length)]),
+        finish.called([scratch, target, target, zero, number, zero]),
+        finish.called([scratch, target, target, number, length - number, zero]),
+    ]
+    if plan.restores:
+        statements.append(restored(plan).called([source, target, said.data, zero, i64(length)]))
+    return seq(*statements)
 
 
 def _shared(
@@ -152,7 +176,7 @@ def _shared(
 
         def sort(part: Expr) -> Stmt:
             first = bounds[part]
-            return finish.called([keys, other, result, first, bounds[part + 1] - first])
+            return finish.called([keys, other, result, first, bounds[part + 1] - first, i64(0)])
 
         statements.append(loop(parts, sort, PARALLEL, dtype="int64"))
         if plan.restores:
