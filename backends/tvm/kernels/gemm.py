@@ -10,8 +10,9 @@ from tracejit.backends.tvm.choices import MODEL, Choices, ranked
 from tracejit.backends.tvm.kernels.contraction import Contraction, Load, Store
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.matvec import Axpy, Dot
-from tracejit.backends.tvm.kernels.product import plain, product
+from tracejit.backends.tvm.kernels.product import Plain, plain, product
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.kernels.small_product import small_product
 from tracejit.backends.tvm.kernels.tile import vector_loop
 from tracejit.backends.tvm.kernels.tiled import Tiled
 from tracejit.backends.tvm.kernels.tiling import (
@@ -22,10 +23,14 @@ from tracejit.backends.tvm.kernels.tiling import (
     tiled_plan,
     worth_sharing,
 )
+from tracejit.backends.tvm.kernels.vector_product import dots, sums_of_rows
 from tracejit.backends.tvm.kernels.work import Work, nothing
 from tracejit.backends.tvm.tir import Expr, Stmt, i32, loop
 
 _NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
+
+_LEAST_STEPS = 4
+"""Of dot products, for which sums of rows would copy an operand: they take as long for fewer."""
 
 Schedule = Callable[[Contraction, Machine, int, int, int, Choices], "Tiled | Dot | Axpy"]
 
@@ -58,18 +63,14 @@ def gemm(
     if k == 0:
         return _zeros(problem, batch, machine)
     cycles, problem, schedule = choices.of("product", _ways(problem, machine))
-    ranges = range_count(problem, machine, choices, schedule is _dot) if batch == 1 else 1
+    ways = schedule is _dot, schedule is _axpy
+    ranges = range_count(problem, machine, choices, *ways) if batch == 1 else 1
     sharing = choices.of("threads", _sharings(cycles, batch, machine))
-    if schedule is _tiled and ranges == 1:
-        found = plain(problem, index_dtype)
-        if found is not None:
-            sharers = min(machine.threads, batch) if sharing is Sharing.BATCH else 0
-            threads = machine.threads if sharing is Sharing.MATRIX else 1
-            plan = tiled_plan(problem, machine, 1, threads, choices)
-            work = product(problem, found, plan, batch, sharers)
-            if work is not None:
-                name = _NAMES[Tiled]
-                return work._replace(schedule=name if batch == 1 else f"batch of {name}")
+    found = plain(problem, index_dtype) if ranges == 1 else None
+    if found is not None:
+        work = _of_arrays(problem, found, schedule, machine, batch, sharing, choices, index_dtype)
+        if work is not None:
+            return work
     if sharing is Sharing.BATCH:
         return _batches_at_once(problem, schedule, batch, machine, choices)
     threads = machine.threads if sharing is Sharing.MATRIX else 1
@@ -86,6 +87,55 @@ class Sharing(enum.Enum):
     BATCH = "share the batch"
     MATRIX = "share each matrix"
     NOTHING = "1"
+
+
+def _of_arrays(
+    problem: Contraction,
+    found: Plain,
+    schedule: Schedule,
+    machine: Machine,
+    batch: int,
+    sharing: Sharing,
+    choices: Choices,
+    index_dtype: str,
+) -> Work | None:
+    """A product of arrays as they lie in memory, without code that TVM compiles; or None."""
+    workers = 1 if sharing is Sharing.NOTHING else machine.threads
+    made: Stmt | None = None
+    if batch == 1 or sharing is not Sharing.MATRIX:
+        made = _in_text(problem, found, schedule, machine, batch, workers, choices)
+        if made is None and schedule is _axpy and problem.k >= _LEAST_STEPS:
+            other = problem.transposed()
+            turned = plain(other, index_dtype)
+            if turned is not None:
+                made = _in_text(other, turned, _dot, machine, batch, workers, choices)
+    work = None if made is None else Work(made)
+    if work is None and schedule is _tiled:
+        sharers = min(workers, batch) if sharing is Sharing.BATCH else 0
+        threads = workers if sharing is Sharing.MATRIX else 1
+        plan = tiled_plan(problem, machine, 1, threads, choices, is_shared=True)
+        work = product(problem, found, plan, batch, sharers)
+    name = _NAMES[_CLASSES[schedule]]
+    name = f"batch of {name}" if batch > 1 else name
+    return None if work is None else work._replace(schedule=name)
+
+
+def _in_text(
+    problem: Contraction,
+    found: Plain,
+    schedule: Schedule,
+    machine: Machine,
+    batch: int,
+    workers: int,
+    choices: Choices,
+) -> Stmt | None:
+    """A product that is LLVM's text, if it may be."""
+    if schedule is _dot:
+        return dots(problem, found, machine, batch, workers)
+    small = small_product(problem, found, machine, batch, workers, choices)
+    if small is not None or schedule is _tiled:
+        return small
+    return sums_of_rows(problem, found, machine, batch, workers)
 
 
 def _sharings(cycles: float, batch: int, machine: Machine) -> Iterator[tuple[str, Sharing]]:
@@ -125,6 +175,8 @@ def _axpy(
 ) -> Axpy:
     return Axpy(problem, machine, ranges, threads, copies)
 
+
+_CLASSES: dict[Schedule, type[Tiled | Dot | Axpy]] = {_tiled: Tiled, _dot: Dot, _axpy: Axpy}
 
 _SCHEDULES: list[tuple[str, Schedule, Callable[[Contraction, Machine], float]]] = [
     ("tiles", _tiled, tiled_cycles),

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.kernels.access import linear
 from tracejit.backends.tvm.kernels.contraction import Contraction
+from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.product_routine import product_parts, product_routine
 from tracejit.backends.tvm.kernels.product_vocabulary import FIELDS, Variant
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.tiling import TiledPlan, ceil_div
+from tracejit.backends.tvm.kernels.tiling import TiledPlan, ceil_div, tile_sizes
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import (
     AllocBuffer,
@@ -39,8 +40,8 @@ from tracejit.backends.tvm.tir import (
 _LEAST_CYCLES = 800
 """Of a tile: for less, finding out where it lies takes too long."""
 
-_LEAST_OF_BATCH = 1 << 22
-"""Products of each matrix of a batch, as well: below, one after the other comes out of memory."""
+_LEAST_OF_BATCH = 1 << 17
+"""Products of each matrix of a batch, as well."""
 
 _PACKED_STEPS = 256
 """Steps of the contraction that are packed as one piece of work."""
@@ -66,6 +67,11 @@ class Plain:
     right_steps: Sequence[int]
     result_steps: Sequence[int]
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return itemsize(self.result)
+
 
 def plain(problem: Contraction, index_dtype: str) -> Plain | None:
     """The arrays of a problem that reads and stores them as they are; None for any other."""
@@ -89,9 +95,19 @@ def plain(problem: Contraction, index_dtype: str) -> Plain | None:
         memories.append(memory)
         steps.append([itemsize(memory) * step for step in (first, *distances)])
     left, right, result = memories
-    if steps[2][-1] != itemsize(result) or left.same_as(result) or right.same_as(result):
+    if problem.n > 1 and steps[2][-1] != itemsize(result):
+        return None
+    if left.same_as(result) or right.same_as(result):
         return None
     return Plain(left, right, result, steps[0], steps[1], steps[2][:-1])
+
+
+def is_for_routine(problem: Contraction, machine: Machine, batch: int) -> bool:
+    """Whether tiles, and the matrices of a batch, are work enough for the routine."""
+    if batch > 1 and problem.m * problem.n * problem.k < _LEAST_OF_BATCH:
+        return False
+    tile = tile_sizes(problem.m, problem.n, problem.arithmetic, machine)[0]
+    return problem.k * tile.cycles >= _LEAST_CYCLES
 
 
 def product(

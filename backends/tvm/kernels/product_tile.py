@@ -87,8 +87,9 @@ def _multiply(variant: Variant, p: Part, left: str, result: str, result_row: str
     for number, old in enumerate(sums):
         a, u = divmod(number, tile.vectors)
         if u == 0:
-            splat = _splat(variant, p, p.address(bases[a // 3], offsets[a % 3]))
-        operands = f"{kind_text} {splat}, {loaded[u].typed}, {kind_text} {old}"
+            at = p.address(bases[a // 3], offsets[a % 3])
+            splat = p.everywhere(kind, at).typed
+        operands = f"{splat}, {loaded[u].typed}, {kind_text} {old}"
         intrinsic = f"@llvm.fmuladd.{p.suffix(kind)}"
         totals.append(p.bits(f"call {kind_text} {intrinsic}({operands})"))
     left_now = p.difference(count, "1")
@@ -115,16 +116,3 @@ def _places(variant: Variant, p: Part, result: str, row: str) -> Iterator[str]:
             yield p.address(result, str(u * variant.tile.lanes * variant.size))
         if a + 1 < variant.tile.rows:
             result = p.address(result, row)
-
-
-def _splat(variant: Variant, p: Part, address: str) -> str:
-    """A number in memory, in all lanes."""
-    kind, lanes = variant.kind.llvm, variant.tile.lanes
-    value = p.bits(f"load {kind}, ptr {address}, align {variant.size}")
-    if lanes == 1:
-        return value
-    vector = p.type(variant.kind)
-    single = p.bits(f"insertelement {vector} poison, {kind} {value}, i64 0")
-    return p.bits(
-        f"shufflevector {vector} {single}, {vector} poison, <{lanes} x i32> zeroinitializer"
-    )

@@ -27,6 +27,9 @@ _SPLIT_STEPS = 1 << 14
 _MANY_ROWS = 64
 """Rows that are enough for all threads."""
 
+_MANY_COLUMNS = 4 << 10
+"""Bytes of columns that are."""
+
 _LATENCY = 8
 """Sums that must be in flight at once: two multiply-adds a cycle, each ready after four."""
 
@@ -130,10 +133,17 @@ def _steps(multiply_adds: int, arithmetic: Arithmetic, machine: Machine) -> int:
     return multiply_adds * arithmetic.parts**2 // machine.lanes(arithmetic.dtype)
 
 
-def range_count(problem: Contraction, machine: Machine, choices: Choices, along_rows: bool) -> int:
+def range_count(
+    problem: Contraction,
+    machine: Machine,
+    choices: Choices,
+    along_rows: bool,
+    along_columns: bool,
+) -> int:
     """Into how many ranges a long contraction with a small result is split.
 
-    Where it is read ``along_rows``, many rows are shared whole, in one stream of memory each.
+    Where it is read ``along_rows``, many rows are shared whole, in one stream of memory each; where
+    it is read ``along_columns``, many of them are.
     """
     arithmetic = problem.arithmetic
     results = problem.m * problem.n
@@ -143,6 +153,8 @@ def range_count(problem: Contraction, machine: Machine, choices: Choices, along_
     most = min(16, problem.k // 256)
     pick = max(1, min(most, steps // _SPLIT_STEPS))
     if along_rows and problem.m >= _MANY_ROWS:
+        pick = 1
+    if along_columns and problem.n * arithmetic.itemsize >= _MANY_COLUMNS:
         pick = 1
     others = [n for n in (1, 2, 4, 8, 16) if n <= most]
     return choices.of("ranges", counts(pick, others, "ranges"))
@@ -180,12 +192,20 @@ class TiledPlan:
 
 
 def tiled_plan(
-    problem: Contraction, machine: Machine, ranges: int, threads: int, choices: Choices = MODEL
+    problem: Contraction,
+    machine: Machine,
+    ranges: int,
+    threads: int,
+    choices: Choices = MODEL,
+    is_shared: bool = False,
 ) -> TiledPlan:
-    """The plan for ``threads`` threads, with the contraction split into ``ranges``."""
+    """The plan for ``threads`` threads, with the contraction split into ``ranges``.
+
+    If its code ``is_shared`` with other products, it prefers what most of them take.
+    """
     itemsize = problem.arithmetic.itemsize
     k = problem.k
-    tile, pack_left = _tile_and_packing(problem, machine, choices)
+    tile, pack_left = _tile_and_packing(problem, machine, choices, is_shared)
     column_tiles = ceil_div(problem.n, tile.columns)
     row_tiles = ceil_div(problem.m, tile.rows)
     steps = min(k, max(256, machine.l2 // (128 * itemsize)))
@@ -220,12 +240,13 @@ def tiled_plan(
 
 
 def _tile_and_packing(
-    problem: Contraction, machine: Machine, choices: Choices
+    problem: Contraction, machine: Machine, choices: Choices, is_shared: bool
 ) -> tuple[TileSize, bool]:
     """The register tile, and whether tiles read copies of the left operand."""
     arithmetic = problem.arithmetic
     sizes = tile_sizes(problem.m, problem.n, arithmetic, machine)
-    sizes = _shared_first(problem.m, problem.n, sizes)
+    if is_shared:
+        sizes = _shared_first(problem.m, problem.n, sizes)
     in_place = _reads_left_in_place(problem)
     pack_left = not in_place or ceil_div(problem.n, sizes[0].columns) >= 32
     row_step = problem.left_access.step(1) * arithmetic.itemsize

@@ -120,6 +120,16 @@ class Procedure(Function):
         kind = value.kind
         self._lines.append(f"  store {value.typed}, ptr {address}, align {kind.bits // 8}")
 
+    def everywhere(self, kind: Kind, address: str) -> Value:
+        """A number in memory, in all lanes."""
+        number = f"load {kind.llvm}, ptr {address}, align {kind.bits // 8}"
+        if self.lanes == 1:
+            return self.emit(kind, number)
+        vector, first = self.type(kind), f"{kind.llvm} {self._made(number)}"
+        single = self._made(f"insertelement {vector} poison, {first}, i64 0")
+        lanes = f"<{self.lanes} x i32> zeroinitializer"
+        return self.emit(kind, f"shufflevector {vector} {single}, {vector} poison, {lanes}")
+
     def pair(self, kind: Kind, address: str) -> Value:
         """Two numbers in memory, by turns in all lanes."""
         align = kind.bits // 8
@@ -150,6 +160,20 @@ class Procedure(Function):
         return self.emit(
             a.kind, f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{mask}>"
         )
+
+    def halves(self, vector: Value) -> list[Value]:
+        """Both halves of a vector; from now on vectors have half as many lanes."""
+        width = self.lanes // 2
+        typed, nothing = vector.typed, f"{self.type(vector.kind)} poison"
+        self.lanes = width
+        made = []
+        for begin in (0, width):
+            mask = ", ".join(f"i32 {begin + lane}" for lane in range(width))
+            part = f"shufflevector {typed}, {nothing}, <{width} x i32> <{mask}>"
+            if width == 1:
+                part = f"extractelement {typed}, i64 {begin}"
+            made.append(self.emit(vector.kind, part))
+        return made
 
     def loop(self, count: str, body: Callable[[str], None]) -> None:
         """``body`` of 0 … count - 1, at least once: ``count`` is positive."""

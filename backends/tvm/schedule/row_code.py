@@ -275,16 +275,6 @@ class _Row(Procedure):
     def _folded(self, vector: Value) -> str:
         """The numbers of a vector combined, halves with halves."""
         while self.lanes > 1:
-            width = self.lanes // 2
-            halves = [self._part(vector, begin, width) for begin in (0, width)]
-            self.lanes = width
-            vector = self.joined(*(Value(self, self._kind, half) for half in halves))
+            low, high = self.halves(vector)
+            vector = self.joined(low, high)
         return vector.text
-
-    def _part(self, vector: Value, begin: int, width: int) -> str:
-        """``width`` numbers of a vector, from number ``begin`` on."""
-        if width == 1:
-            return self._made(f"extractelement {vector.typed}, i64 {begin}")
-        mask = ", ".join(f"i32 {begin + lane}" for lane in range(width))
-        nothing = f"{self.type(self._kind)} poison"
-        return self._made(f"shufflevector {vector.typed}, {nothing}, <{width} x i32> <{mask}>")
