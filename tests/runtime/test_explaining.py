@@ -46,6 +46,7 @@ def test_matrix_product() -> None:
     assert kernel.schedule == "tiled product"
     assert (kernel.bound, kernel.share) == ("arithmetic", 1.0)
     assert kernel.bound_seconds == pytest.approx(kernel.flops / 1e9)
+    (kernel,) = report(lambda x, y: np.maximum(x @ y, 0), lhs, rhs).kernels
     assert [nest.kind for nest in kernel.loops].count("vectorized") > 0
 
 
