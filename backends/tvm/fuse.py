@@ -271,6 +271,8 @@ class _Fusion:
         if len(homes) != 1 or not isinstance(instruction.shape, Shape):
             return False
         (home,) = homes
+        if self._is_joined_again(instruction):
+            return True
         if is_heart(home) or instruction.op not in EPILOGUE_HEARTS:
             return False
         others = self.hearts.get(home, [])
@@ -280,6 +282,16 @@ class _Fusion:
             return False
         self.hearts[home] = [instruction, *others]
         return True
+
+    def _is_joined_again(self, instruction: Instruction) -> bool:
+        """Whether joined arrays are written to where one larger one is joined of them."""
+        users = self.users[instruction]
+        return (
+            instruction.op is CONCATENATE
+            and len(users) == 1
+            and users[0].op is CONCATENATE
+            and not gathered(users[0])
+        )
 
     def _pure_path(self, instruction: Instruction, home: Instruction) -> bool:
         """Whether all ways from ``instruction`` to ``home`` keep every element in its place."""

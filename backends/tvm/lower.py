@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm.aliases import usable
 from tracejit.backends.tvm.bounded import with_bounds
+from tracejit.backends.tvm.boxes import in_boxes
 from tracejit.backends.tvm.control import flat
 from tracejit.backends.tvm.control_steps import ControlSteps
 from tracejit.backends.tvm.dead_state import without_dead_state
@@ -104,6 +105,7 @@ def lower_fragment(
     if prefix:
         # A loop's body or a branch.
         simple = simplify(with_bounds(simplify(in_scalars(simple))))
+    simple = in_boxes(simple)
     made, done = simple[: len(outputs)], []
     if effects:
         done = [instruction for instruction in in_order(simple) if instruction.has_effect]

@@ -147,17 +147,25 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 @rooted.attach(CONCATENATE)
 def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """Each operand to its own part of the result."""
+    """Each operand to its own part of the result; of one that is joined itself, each of its own."""
     dimensions = instruction.array_shape.dimensions
-    (along,) = instruction.attributes["dimensions"]
-    offsets = [0] * len(dimensions)
+    cost = max(1, frame.cost)
     statements = []
-    for operand in instruction.operands:
-        if operand.array_shape.size:
-            stored = Placed(instruction, results, operand, [1] * len(dimensions), list(offsets))
-            cost = max(1, frame.cost)
-            statements.append(pointwise(frame, operand.array_shape.dimensions, [stored], cost))
-        offsets[along] += operand.array_shape.dimensions[along]
+
+    def write(joined: Instruction, begin: Sequence[int]) -> None:
+        (along,) = joined.attributes["dimensions"]
+        offsets = list(begin)
+        for operand in joined.operands:
+            sizes = operand.array_shape.dimensions
+            if operand.op is CONCATENATE and operand not in frame.inputs:
+                write(operand, offsets)
+            elif operand.array_shape.size:
+                ones = [1] * len(dimensions)
+                stored = Placed(instruction, results, operand, ones, list(offsets))
+                statements.append(pointwise(frame, sizes, [stored], cost))
+            offsets[along] += sizes[along]
+
+    write(instruction, [0] * len(dimensions))
     return together(statements)
 
 
