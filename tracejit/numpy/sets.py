@@ -27,6 +27,9 @@ from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
 
+FEW = 48
+"""Up to so many test elements are compared with all elements; more are searched by halves."""
+
 ADVICE = "pass size= to fix it (tracejit.numpy.{0}(..., size=n, fill_value=v)), or call it outside"
 
 
@@ -214,7 +217,7 @@ def isin(
         return listed(np.full(x.shape, invert))
     common = result_dtype([x.dtype, tests.dtype])
     x, tests = x.astype(common), tests.astype(common)
-    if tests.size <= 16 or tests.element_type.is_complex:
+    if tests.size <= FEW or tests.element_type.is_complex:
         found = (x[..., None] == tests).any(-1)
     else:
         ranked = sorting.sort(tests)

@@ -20,7 +20,7 @@ from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
 
-FEW = 32
+FEW = 64
 """Up to so many elements are compared with all at once; more are searched by halves."""
 
 

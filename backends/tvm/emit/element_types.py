@@ -62,6 +62,14 @@ def _saturated(value: Expr, dtype: str, target: ElementType) -> Expr:
     low = -(1 << (target.bits - 1)) if target.is_signed else 0
     high = (1 << (target.bits - target.is_signed)) - 1
     integer = register_dtype(target)
+    if target.bits <= 16:
+        # Both bounds are floats, and a processor makes 32 bits of a float at once.
+        lowest, highest = const(float(low), dtype), const(float(high), dtype)
+        nan_or_low = tirx.Select(value <= lowest, lowest, const(0.0, dtype))
+        raised = tirx.Select(value > lowest, value, nan_or_low if low else lowest)
+        return tirx.Cast(
+            integer, tirx.Cast("int32", tirx.Select(raised < highest, raised, highest))
+        )
     below = value <= const(float(low), dtype)
     above = value >= const(float(high + 1), dtype)
     # Comparing catches NaN as well: it is inside neither bound.
