@@ -15,13 +15,13 @@ from tracejit.backends.tvm.mathematics.procedures import Procedure
 _SQUARE = 4
 
 
-def edge(variant: Variant, name: str) -> str:
+def edge(variant: Variant) -> str:
     """Copy ``valid`` numbers of each of some rows, as those of a tile that is not whole.
 
-    The last vector is moved to end with the last number.
+    The last vector is moved to end with the last number. Several routines may have the function.
     """
     integers = ["from_row", "to_row", "rows", "valid"]
-    p = Part(name, ["from", "to"], integers, 1)
+    p = Part(variant.edge, ["from", "to"], integers, 1)
     lanes = max(variant.tile.lanes // 2, 1)
     fits = p.holds("sge", "%valid", str(lanes))
 
@@ -43,7 +43,7 @@ def edge(variant: Variant, name: str) -> str:
         return lambda: p.loop("%rows", row)
 
     p.branches(fits, rows(lanes), rows(1))
-    return p.whole()
+    return p.whole().replace("define ", "define weak ", 1)
 
 
 def runs(variant: Variant) -> str:
@@ -92,7 +92,7 @@ def copy(variant: Variant) -> str:
     memory = ("ptr %from", "ptr %to")
     p.branches(
         along,
-        lambda: p.run(f"{variant.name}_edge", *memory, *i64s("%from_q", step, "%steps", "%valid")),
+        lambda: p.run(variant.edge, *memory, *i64s("%from_q", step, "%steps", "%valid")),
         lambda: _transpose(variant, p, step, beside),
     )
     return p.whole()

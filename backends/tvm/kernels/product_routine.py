@@ -41,27 +41,23 @@ def product_routine(variant: Variant) -> Routine:
         *_control(variant),
         *(_threads(variant), _launch(variant), _share(variant), _all(variant)),
     ]
-    return Routine(variant.name, "\n".join([*_columns(variant), ""]), "\n".join([*driver, ""]))
+    edges = [f"declare i32 @{variant.edge}(ptr, ptr, i64, i64, i64, i64)"] * variant.edges
+    kernels = [*edges, column(variant)]
+    return Routine(variant.name, "\n".join([*kernels, ""]), "\n".join([*driver, ""]))
 
 
 @functools.cache
 def product_parts(variant: Variant) -> str:
     """The text of ``pack`` and ``work`` alone, functions of all `POINTERS` and a `PLACE`."""
-    return "\n".join([*_columns(variant), *_control(variant)])
-
-
-def _columns(variant: Variant) -> list[str]:
-    """What multiplies numbers."""
-    own_edge = [edge(variant, f"{variant.column}_edge")] if variant.edges else []
-    return [*own_edge, column(variant)]
+    return "\n".join([column(variant), *_control(variant)])
 
 
 def _control(variant: Variant) -> list[str]:
     """What moves numbers, and says which; it calls no threads."""
+    own_edge = [edge(variant)] if variant.edges or variant.copies else []
     if not variant.copies:
-        return [work(variant)]
-    moves = edge(variant, f"{variant.name}_edge"), copy(variant), runs(variant)
-    return [*moves, pack(variant), work(variant)]
+        return [*own_edge, work(variant)]
+    return [*own_edge, copy(variant), runs(variant), pack(variant), work(variant)]
 
 
 def _all(variant: Variant) -> str:

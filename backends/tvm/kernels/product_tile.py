@@ -42,7 +42,7 @@ def column(variant: Variant) -> str:
 
         def move(source: str, target: str, *steps: str) -> None:
             memory = (f"ptr {source}", f"ptr {target}")
-            p.run(f"{variant.column}_edge", *memory, *i64s(*steps, rows, "%valid"))
+            p.run(variant.edge, *memory, *i64s(*steps, rows, "%valid"))
 
         resumes = p.both(is_part, p.holds("ne", "%block", "0"))
         p.when(resumes, lambda: move(outer, inner, "%result_row", panel_row))

@@ -80,6 +80,11 @@ class Variant:
         return f"tracejit_column_{self._tile_name}{'_edges' * self.edges}"
 
     @property
+    def edge(self) -> str:
+        """The name of the function that copies rows, which routines of one column share."""
+        return f"{self.column}_edge"
+
+    @property
     def name(self) -> str:
         """The routine's name, with which those of its other functions begin."""
         edges, copies = "_edges" * self.edges, "_copies" * self.copies
