@@ -8,7 +8,7 @@ has to do it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tracejit.backends.tvm.direct import Direct
 from tracejit.backends.tvm.kernels.access import linear
@@ -52,8 +52,7 @@ _RUN_TILES = 8
 _KINDS = ("float32", "float64")
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(NamedTuple):
     """A product of arrays in memory: where each matrix begins, and the steps of its indices.
 
     They are counted in bytes: of the operands those of the batch and of both indices, of the result

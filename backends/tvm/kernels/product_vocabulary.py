@@ -8,7 +8,7 @@ a function as LLVM's text, in the words that products are computed in: parts, sh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tracejit.backends.tvm.kernels.tiling import TileSize
 from tracejit.backends.tvm.mathematics.kinds import KINDS, Kind
@@ -48,8 +48,7 @@ PLACE = ("b", "matrices", "g", "copy", "w")
 worker. Only matrices without copies of the right operand come several at a time."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """What a routine is for: matrices of ``dtype``, by tiles of a size.
 
     With ``edges`` some tiles are not whole, with ``copies`` it packs operands.

@@ -10,7 +10,7 @@ matters.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tracejit.backends.tvm.choices import MODEL, Choices, counts, either, ranked
 from tracejit.backends.tvm.kernels.access import Access
@@ -66,8 +66,7 @@ def no_empty_share(total: int, shares: int) -> int:
     return ceil_div(total, ceil_div(total, shares))
 
 
-@dataclass(frozen=True)
-class TileSize:
+class TileSize(NamedTuple):
     """A register tile: ``rows`` times ``vectors`` vectors of ``lanes`` numbers."""
 
     rows: int
@@ -160,8 +159,7 @@ def range_count(
     return choices.of("ranges", counts(pick, others, "ranges"))
 
 
-@dataclass(frozen=True)
-class TiledPlan:
+class TiledPlan(NamedTuple):
     """How a matrix product by register tiles is cut up.
 
     tile                        the register tile
