@@ -67,6 +67,11 @@ def test_unary(name: str) -> None:
         check(call(name), x)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64"])
+def test_angles_of_integers_have_the_type_of_arctan2(dtype: str) -> None:
+    check(call("angle"), np.array([0, 1, 1], dtype))
+
+
 @pytest.mark.parametrize("name", UNARY_OF_COMPLEX)
 def test_unary_of_complex(name: str) -> None:
     check(call(name), C64)

@@ -10,7 +10,7 @@ from tracejit.graph import Instruction
 from tracejit.numpy.building import fill, scaled
 from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary, layout
-from tracejit.shapes import ElementType
+from tracejit.shapes import element_type_of
 from tracejit.trace.convert import converted, operand
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
@@ -24,8 +24,11 @@ conjugate = conj = Ufunc(np.conjugate, _conjugate)
 
 
 def _floating(x: Instruction) -> Instruction:
-    element_type = x.array_shape.element_type
-    return x if element_type.is_inexact else converted(x, ElementType.F64)
+    """``x``; integers as the floats that ``arctan2`` makes of them."""
+    if x.array_shape.element_type.is_inexact:
+        return x
+    made = np.arctan2.resolve_dtypes((int, x.array_shape.dtype, None))
+    return converted(x, element_type_of(made[-1]))
 
 
 @implements(np.real)

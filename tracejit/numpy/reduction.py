@@ -52,7 +52,7 @@ def prod(
     return reduced("mul", a, axis, dtype, out, keepdims, initial, where)
 
 
-@implements(np.max)
+@implements(np.max, np.amax)
 def max(
     a: Any,
     axis: Axis = None,
@@ -65,7 +65,7 @@ def max(
     return reduced("max", a, axis, None, out, keepdims, initial, where)
 
 
-@implements(np.min)
+@implements(np.min, np.amin)
 def min(
     a: Any,
     axis: Axis = None,
