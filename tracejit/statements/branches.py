@@ -10,8 +10,10 @@ from typing import Any
 from tracejit import tree
 from tracejit.graph import Instruction
 from tracejit.lax.control import chosen_body
+from tracejit.ops import elementwise_unary
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.parts import Action, Get, Put
+from tracejit.statements.sharing import Originals, candidates, note, originals
 from tracejit.statements.values import (
     Final,
     Leaf,
@@ -70,6 +72,7 @@ def _record_branches(
         with assuming(selector, holds):
             bodies.append(record_body(branch, "a branch of if", []))
     merged = Merged()
+    opposite = elementwise_unary.not_(selector)
     values: list[Any] = []
     finals = [branch.finals for branch in branches]
     written = {
@@ -90,6 +93,14 @@ def _record_branches(
             for value, way, side in zip(trees, ways, bodies, strict=True)
         ]
         values.append(merged.variable(name, list(zip(trees, leaves, strict=True))))
+    may_be = [
+        [
+            (one, opposite if side else selector, merged.condition(side, one.condition))
+            for side, branch in enumerate(branches)
+            for one in candidates(branch.finals[number].held, branch.originals)
+        ]
+        for number in range(len(names))
+    ]
     structure = tree.structure(tuple(merged.kinds), is_leaf=_is_kind)
     alike = [
         replace(
@@ -115,6 +126,13 @@ def _record_branches(
         made_of = written_back(before[number], filled, in_place, kept) if is_changed else value
         after.append(made_of)
     put(after)
+    old = [leaf for branch in branches for _, leaf in branch.originals.values()]
+    for value, found in zip(after, may_be, strict=True):
+        conditions = [
+            (one, condition if place is None else made[place].instruction)
+            for one, condition, place in found
+        ]
+        note(value, old, conditions)
 
 
 def _kept_by_all(ways: Sequence[Any]) -> Any:
@@ -141,9 +159,11 @@ class _Branch:
         self._action, self._get, self._put, self._before = action, get, put, before
         self._names = names
         self.finals: list[Final] = []
+        self.originals: Originals = {}
 
     def __call__(self) -> list[Any]:
         copies = [fresh(value) for value in self._before]
+        self.originals = originals(self._before, copies)
         # Lists that are written into are compared with what they held.
         held = [tree.map(_itself, value) for value in copies]
         self._put(copies)
@@ -153,8 +173,9 @@ class _Branch:
         require_kept("if", containers)
         results: list[Any] = []
         for copy, before, value in zip(copies, held, self._get(), strict=True):
+            leaves = tree.leaves(value)
             if is_same(before, value):
-                self.finals.append(Final(True, False, value))
+                self.finals.append(Final(True, False, value, held=leaves))
                 continue
             in_place = value is copy and isinstance(value, Tracer | list | dict)
 
@@ -166,7 +187,7 @@ class _Branch:
                 return _Result(len(results) - 1, static)
 
             kept = unchanged(before, value)
-            self.finals.append(Final(False, in_place, tree.map(placed, value), kept))
+            self.finals.append(Final(False, in_place, tree.map(placed, value), kept, leaves))
         return results
 
 

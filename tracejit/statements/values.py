@@ -227,13 +227,14 @@ class Final(NamedTuple):
     """A variable at the end of a branch.
 
     ``value`` is a tree, in which a number stands for the result of the branch in that place.
-    ``kept`` has for each leaf whether it was at most written to.
+    ``kept`` has for each leaf whether it was at most written to, ``held`` the leaves themselves.
     """
 
     is_same: bool
     in_place: bool
     value: Any
     kept: Any = None
+    held: Sequence[Any] = ()
 
 
 class Place(NamedTuple):
@@ -287,6 +288,15 @@ class Merged:
                 f"{structures[0]} and {structures[1]}"
             )
         return self._tree(name, left, list(zip(first, second, strict=True)))
+
+    def condition(self, side: int, holds: Instruction | None) -> int | None:
+        """The place of the result that is true where a branch is taken and ``holds`` in it."""
+        if holds is None:
+            return None
+        self.kinds.append(Abstract(holds.array_shape))
+        self.results[side].append(holds)
+        self.results[1 - side].append(full(holds.array_shape, False))
+        return len(self.kinds) - 1
 
     def _tree(
         self, name: str, value: Any, pairs: list[tuple[Leaf, Leaf]], padded: int | None = None

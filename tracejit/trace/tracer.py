@@ -24,6 +24,7 @@ from tracejit.trace.indexing import Indexing
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
+from tracejit.trace.shared import Shares, foreign, refreshed
 from tracejit.trace.table import call, find, implementation
 from tracejit.trace.views import ComplexPart, Path, Permute, Reshape, Strides, row_major_strides
 from tracejit.tree import flatten, unflatten
@@ -42,6 +43,7 @@ class Tracer(Operators, Indexing, Methods):
 
     ``is_weak``: stands for a Python number, which yields to arrays in promotion.
     ``is_scalar``: of rank 0 and, like NumPy's scalars, never written to.
+    ``shares``: the arrays that may be this one.
     """
 
     __slots__ = (
@@ -53,6 +55,7 @@ class Tracer(Operators, Indexing, Methods):
         "_version",
         "is_scalar",
         "is_weak",
+        "shares",
     )
 
     def __init__(
@@ -71,6 +74,7 @@ class Tracer(Operators, Indexing, Methods):
         self._path: Path | None = None
         self._version = 0
         self._seen = 0
+        self.shares: Shares | None = None
         self.is_weak = is_weak
         self.is_scalar = not instruction.array_shape.dimensions if is_scalar is None else is_scalar
 
@@ -89,6 +93,13 @@ class Tracer(Operators, Indexing, Methods):
             assert self._path is not None
             self._instruction = self._path.read(base.instruction)
             self._seen = base.version
+        elif self.shares is not None:
+            return refreshed(self, self.shares)
+        return self._instruction
+
+    @property
+    def last(self) -> Instruction:
+        """The value when it was last looked at."""
         return self._instruction
 
     @property
@@ -98,7 +109,11 @@ class Tracer(Operators, Indexing, Methods):
     @property
     def version(self) -> int:
         """How often the memory behind the array has been written to."""
-        return self._version if self._base is None else self._base.version
+        if self._base is not None:
+            return self._base.version
+        if self.shares is not None:
+            refreshed(self, self.shares)
+        return self._version
 
     def write(self, value: Instruction) -> None:
         """Makes ``value``, of the array's own shape and dtype, the array's value.
@@ -115,27 +130,51 @@ class Tracer(Operators, Indexing, Methods):
                 f"new value instead",
                 root,
             )
+        if root.shares is not None:
+            self._reach(root, root.shares, running)
         target, update = self, value
         while target._base is not None:
             assert target._path is not None
             update = target._path.write(target._base.instruction, update)
             target = target._base
-        target._instruction = update
-        target._version += 1
+        target.take(update)
         if target is not self:
             self._instruction = value
             self._seen = target._version
 
+    def _reach(self, root: Tracer, shares: Shares, running: Trace | None) -> None:
+        found = foreign(shares, running)
+        if found is not None:
+            raise ForeignWriteError(
+                f"an array that may be one of {found.owner.name} is written to inside "
+                f"{root.owner.name}; return the new value instead",
+                found,
+            )
+        refreshed(root, shares)
+
+    def take(self, value: Instruction) -> int:
+        """Makes ``value`` the value of an array that is no view; the version that it has then."""
+        self._instruction = value
+        self._version += 1
+        return self._version
+
     def lend(self, value: Instruction, trace: Trace) -> None:
         """Makes an array that is no view one of ``trace``, with ``value`` for its value."""
         assert self._base is None, "a view is lent with its base"
-        self._instruction, self._trace = value, trace
-        self._version += 1
+        self._trace = trace
+        self.take(value)
 
     @property
     def root(self) -> Tracer:
         """The array whose memory this is a view of; itself if it is none."""
         return self if self._base is None else self._base.root
+
+    @property
+    def step(self) -> tuple[Tracer, Path]:
+        """What a view was cut from, and the way to it from there."""
+        assert self._base is not None, "a view"
+        assert self._path is not None, "a view"
+        return self._base, self._path
 
     @property
     def path(self) -> Path | None:
