@@ -253,7 +253,7 @@ class _Whole:
         """The memory at a place, which all kernels must see alike."""
         held = self._memory.get(argument)
         if held is None:
-            if len(own.shape) != 1:
+            if len(own.shape) != 1 or not _size(own):  # nothing cannot be a variable
                 raise _LargeError
             held = buffer("held", [_size(own)], str(own.dtype))
             self._memory[argument] = held

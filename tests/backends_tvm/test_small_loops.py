@@ -325,3 +325,28 @@ def test_a_long_step() -> None:
         return y
 
     agrees(lambda y: turned(step, y), np.array([0.3, -0.7, 0.2]))
+
+
+def test_arrays_without_elements() -> None:
+    """In the condition, and in the state."""
+
+    def until(e: Any, a: Any) -> Any:
+        n = 0
+        while np.any(e >= a[0]) and n < 3:
+            n += 1
+            a = a * 2
+        return a, n
+
+    def grown(e: Any, a: Any) -> Any:
+        n = 0
+        while n < a[0]:
+            e = e * 2 + n
+            n += 1
+            a[1] += e.sum()
+        return a, n, e
+
+    e, a = np.zeros((0, 4)), np.arange(2.0, 6.0)
+    for function in (until, grown):
+        made = tj.jit(function, autograph=True)(e, a)
+        for one, other in zip(made, function(e, a.copy()), strict=True):
+            np.testing.assert_array_equal(one, other)
