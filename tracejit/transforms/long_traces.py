@@ -99,16 +99,36 @@ def staged(
         return record(function, Limit(LONGEST, more))
     except LongTraceError:
         statements = load("tracejit.statements")
-    made: Staged | None = None
-    for least_of_nests in LEAST_OF_NESTS:
+
+    def again(least_of_nests: int, is_tried: bool = False) -> tuple[Staged | None, bool]:
+        """What is recorded with loops, None where that is refused; and whether it is to be used.
+
+        A trace that ``is_tried`` ends with `LongTraceError` where it is not.
+        """
         with _recorded_again(least_of_nests) as found, suppress(*statements.REFUSALS):
             # What goes wrong may be for want of a known number of a step: it is known below.
-            made = record(others[0], None)
-            if not found.count or is_short(made.module):
-                return made
-        if made is None:
-            break
+            made = record(others[0], _of_short_ones(found) if is_tried else None)
+            return made, not found.count or is_short(made.module)
+        return None, True
+
+    few, fewer = LEAST_OF_NESTS
+    made: Staged | None = None
+    is_used = False
+    with suppress(LongTraceError):
+        made, is_used = again(few, is_tried=True)
+    if not is_used:
+        shorter, _ = again(fewer)
+        # The first was ended, or is long.
+        made = shorter or made or again(few)[0]
     return record(function, None) if made is None else made
+
+
+def _of_short_ones(found: Counting) -> Limit:
+    """Ends a trace with loops that is recorded again in any case, for it is not short.
+
+    Half of what is recorded may be left out in the end.
+    """
+    return Limit(2 * LONGEST, lambda: 0 if found.count else LONGEST)
 
 
 def is_short(module: Module) -> bool:

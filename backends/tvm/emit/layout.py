@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.accesses import Accesses
-from tracejit.backends.tvm.affine import Index, moved
+from tracejit.backends.tvm.affine import Affine, Index, moved
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -14,6 +14,7 @@ from tracejit.backends.tvm.schedule.pointwise import Store, pointwise, strided
 from tracejit.backends.tvm.scope import Scope, Value, indexed
 from tracejit.backends.tvm.tir import Expr, Stmt, seq
 from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT
 from tracejit.ops.layout import (
     BROADCAST_IN_DIM,
     CONCATENATE,
@@ -105,12 +106,22 @@ def dynamic_slice(scope: Scope, instruction: Instruction, indices: Indices) -> V
     for index, start, size, whole in zip(
         indices, starts, sizes, operand.array_shape.dimensions, strict=True
     ):
-        if size == whole:
-            places.append(index)
+        known = _known_start(start, whole - size)
+        if known is not None:
+            places.append(moved(index, 1, known))
             continue
         by = scope.start(start, (), whole - size)
         places.append(scope.shifted(index, by))
     return scope.value(operand, places)
+
+
+def _known_start(start: Instruction, most: int) -> int | None:
+    """Where a slice begins, 0 up to ``most``, if that is known while compiling."""
+    if most == 0:
+        return 0
+    if start.op is not CONSTANT:
+        return None
+    return min(max(int(start.attributes["literal"]), 0), most)
 
 
 @rooted.attach(PAD)
@@ -181,14 +192,18 @@ def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Result
     if update.array_shape.size == 0:
         return seq(*copied)
 
+    sizes = update.array_shape.dimensions
+    rooms = [whole - size for whole, size in zip(dimensions, sizes, strict=True)]
+    known = [_known_start(start, room) for start, room in zip(starts, rooms, strict=True)]
+
     def offset(emitter: Emitter) -> Expr:
-        places = []
-        sizes = update.array_shape.dimensions
-        for start, whole, size in zip(starts, dimensions, sizes, strict=True):
-            places.append(emitter.start(start, (), whole - size))
+        places = [
+            Affine() if place is not None else emitter.start(start, (), room)
+            for place, start, room in zip(known, starts, rooms, strict=True)
+        ]
         return emitter.address(places, dimensions)
 
-    ones = [1] * len(dimensions)
-    address = strided(dimensions, ones, [0] * len(dimensions))
-    stored = Store(update, target, address, offset, compute=False)
+    address = strided(dimensions, [1] * len(dimensions), [place or 0 for place in known])
+    moving = offset if None in known else None
+    stored = Store(update, target, address, moving, compute=False)
     return seq(*copied, pointwise(frame, update.array_shape.dimensions, [stored], frame.cost))
