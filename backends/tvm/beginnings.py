@@ -21,7 +21,7 @@ from tvm_ffi import StructuralMutator, structural_mutate, structural_walk
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.tir import Buffer, BufferStore, Expr, itemsize
 
-_DIVISIONS = (tirx.FloorDiv, tirx.FloorMod)
+_DIVISIONS = tirx.FloorDiv | tirx.FloorMod
 
 
 def beginnings(kernel: Kernel) -> dict[str, int]:
@@ -123,7 +123,8 @@ def _parts(index: Expr) -> tuple[int, Expr | None] | None:
     if isinstance(index, tirx.Var | tirx.Cast):
         # The counter of a loop; a start that was clamped.
         return 0, index
-    if isinstance(index, _DIVISIONS) and isinstance(index.b, tirx.IntImm):
-        whole = _parts(index.a)
-        return None if whole is None or whole[0] < 0 or int(index.b) <= 0 else (0, index)
+    if isinstance(index, _DIVISIONS | tirx.Min):
+        # As it is, of what is not negative itself.
+        both = _parts(index.a), _parts(index.b)
+        return (0, index) if all(part is not None and part[0] >= 0 for part in both) else None
     return None

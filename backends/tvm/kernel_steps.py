@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from tracejit.backends.tvm import emit
 from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.choices import MODEL, Choices, either
 from tracejit.backends.tvm.control import leaf_shapes
 from tracejit.backends.tvm.cost import cost_of
-from tracejit.backends.tvm.decisions import Decisions
+from tracejit.backends.tvm.decisions import MODELLED, Decisions
 from tracejit.backends.tvm.facts import counted, is_soon_built, moved
 from tracejit.backends.tvm.fused import Kernel as Fused
 from tracejit.backends.tvm.fused import Plan, gathered, read_by
+from tracejit.backends.tvm.kernel_forms import form_of
 from tracejit.backends.tvm.kernel_text import text_of
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.places import Places
@@ -42,6 +45,7 @@ class KernelSteps:
         self._places = places
         self._machine = machine
         self._decisions = decisions
+        self._known: dict[Any, tuple[KernelStep, Sequence[Instruction]]] = {}
 
     def has_memory(self, instruction: Instruction) -> bool:
         """Whether an instruction's value lies in memory."""
@@ -52,10 +56,19 @@ class KernelSteps:
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
         inside = {i for phase in phases for i in _inside(phase.results, self._plan.memory)}
         ordered = sorted(inside, key=lambda i: i.serial)
-        return self._decisions.settle(
-            partial(self._written, fused, ordered, results, name),
-            partial(self._text, fused, ordered, results),
-        )
+        written = partial(self._written, fused, ordered, results, name)
+        if self._decisions is not MODELLED:
+            return self._decisions.settle(written, partial(self._text, fused, ordered, results))
+        form = form_of(fused, ordered, results, self._plan, self._places)
+        known = None if form is None else self._known.get(form.key)
+        if form is None or known is None:
+            step = written(MODEL)
+            if form is not None and {o for o in step.owners if not isinstance(o, Scratch)} <= {
+                *form.instructions
+            }:
+                self._known[form.key] = step, form.instructions
+            return step
+        return _renamed(*known, form.instructions, name)
 
     def copy(self, source: Instruction, target: Owner, name: str) -> KernelStep:
         """A kernel that stores the value of ``source``, computed if it has no memory."""
@@ -154,6 +167,19 @@ class KernelSteps:
             "passes of LLVM", either(False, "all", "few")
         )
         return KernelStep(name, body, parameters, len(inputs), facts, is_thorough, frame.direct)
+
+
+def _renamed(
+    step: KernelStep, of: Sequence[Instruction], now: Sequence[Instruction], name: str
+) -> KernelStep:
+    """The same step for other instructions of the same form."""
+    others = dict(zip(of, now, strict=True))
+    parameters = [
+        (Scratch(owner.nbytes) if isinstance(owner, Scratch) else others[owner], buffer)
+        for owner, buffer in step.parameters
+        if not isinstance(owner, int)
+    ]
+    return replace(step, name=name, parameters=parameters)
 
 
 def _stores(result: Instruction, target: Buffer) -> list[Store]:

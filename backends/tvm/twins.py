@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.ir import PrimType
 from tvm_ffi import StructuralKey
 
-from tracejit.backends.tvm.beginnings import begun, beginnings
+from tracejit.backends.tvm.beginnings import beginnings, begun
 from tracejit.backends.tvm.codegen import pointers_and_body
 from tracejit.backends.tvm.program import Branch, Call, Kernel, Loop, Node, Program
 from tracejit.backends.tvm.tir import itemsize
@@ -27,9 +27,13 @@ Offsets = Sequence[int]
 def without_twins(program: Program) -> Program:
     """The program with the first kernel of each kind, which every call of its twins calls."""
     first: dict[Any, Kernel] = {}
+    written: dict[int, Kernel] = {}
     names: dict[str, str] = {}
     for kernel in program.kernels:
-        names[kernel.name] = first.setdefault(_key(kernel), kernel).name
+        same = written.setdefault(id(kernel.body), kernel)
+        if same is kernel or [*same.parameters] != [*kernel.parameters]:
+            same = first.setdefault(_key(kernel), kernel)
+        names[kernel.name] = names.get(same.name, same.name)
     kept = {kernel.name: kernel for kernel in first.values()}
     served: dict[str, tuple[str, Offsets]] = {}
     for group in _alike(first.values()):
@@ -80,7 +84,7 @@ def _one_of_each(group: Sequence[Kernel]) -> list[tuple[Kernel, dict[str, Offset
         furthest = map(max, zip(*(numbers for _, _, numbers in members), strict=True))
         rooms = {str(p.name): most for p, most in zip(parameters, furthest, strict=True) if most}
         sizes = [itemsize(p) for p in parameters]
-        offsets = {
+        offsets: dict[str, Offsets] = {
             one.name: [number * size for number, size in zip(numbers, sizes, strict=True)]
             for one, _, numbers in members
         }
