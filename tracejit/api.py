@@ -25,7 +25,7 @@ from tracejit.trace.evaluation import use_evaluator
 from tracejit.transforms import compiler
 from tracejit.transforms.compiled import CompiledProgram
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
-from tracejit.transforms.staging import has_own_derivatives
+from tracejit.transforms.staging import collecting_garbage_later, has_own_derivatives
 from tracejit.traversal import called_computations
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def executable(module: Module, target: str = "cpu") -> Executable:
 
 def _compiled(module: Module, target: str, place: Place) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
-    with _compiling, reported(module.name) as progress:
+    with _compiling, collecting_garbage_later(), reported(module.name) as progress:
         compile_for_host = code_generator().compile_for_host
         fast_math = target == compiler.FAST_CPU
         return place.cache.add(place.key, compile_for_host(module, progress, fast_math))

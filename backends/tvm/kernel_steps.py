@@ -38,13 +38,25 @@ WIDE = 1 << 31
 
 
 class KernelSteps:
-    """Writes kernels for a machine, as ``decisions`` say, of arrays that lie at ``places``."""
+    """Writes kernels for a machine, as ``decisions`` say, of arrays that lie at ``places``.
 
-    def __init__(self, plan: Plan, places: Places, machine: Machine, decisions: Decisions) -> None:
+    Kernels ``may_become_one`` function, in which nothing may be there twice; elsewhere those of
+    equal forms have the same body.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        places: Places,
+        machine: Machine,
+        decisions: Decisions,
+        may_become_one: bool = False,
+    ) -> None:
         self._plan = plan
         self._places = places
         self._machine = machine
         self._decisions = decisions
+        self._is_written_anew = may_become_one or decisions is not MODELLED
         self._known: dict[Any, tuple[KernelStep, Sequence[Instruction]]] = {}
 
     def has_memory(self, instruction: Instruction) -> bool:
@@ -57,7 +69,7 @@ class KernelSteps:
         inside = {i for phase in phases for i in _inside(phase.results, self._plan.memory)}
         ordered = sorted(inside, key=lambda i: i.serial)
         written = partial(self._written, fused, ordered, results, name)
-        if self._decisions is not MODELLED:
+        if self._is_written_anew:
             return self._decisions.settle(written, partial(self._text, fused, ordered, results))
         form = form_of(fused, ordered, results, self._plan, self._places)
         known = None if form is None else self._known.get(form.key)

@@ -117,7 +117,7 @@ def lower_fragment(
     places = Places(
         parameters, made, kernels, leaves, plan.memory, constants, replaced or {}, shared
     )
-    writer = KernelSteps(plan, places, machine, decisions)
+    writer = KernelSteps(plan, places, machine, decisions, may_become_one=bool(prefix))
     nested = partial(lower_fragment, machine=machine, decisions=decisions, constants=constants)
     control = ControlSteps(writer, places, machine, nested)
     return _Lowering(kernels, leaves, places, writer, control, prefix).fragment()

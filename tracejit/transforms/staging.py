@@ -147,7 +147,10 @@ def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
 
 @contextmanager
 def collecting_garbage_later() -> Iterator[None]:
-    """Inside, Python does not look for cycles: what a trace makes is kept, and it makes much."""
+    """Inside, Python does not look for cycles: what is made is kept, and it is much.
+
+    So it is of traces, and of kernels that are being written.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
