@@ -64,8 +64,7 @@ def form_of(
         return None
 
     def hearts(kernel: Kernel) -> Any:
-        found = tuple(map(number, kernel.results)), tuple(map(number, kernel.hearts))
-        return found, kernel.dimensions
+        return tuple(map(number, kernel.results)), tuple(map(number, kernel.hearts))
 
     rows: Any = None
     if isinstance(fused, RowKernel):
