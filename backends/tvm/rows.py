@@ -30,6 +30,8 @@ LOCAL_BYTES = 128 << 10
 # enough of a line lies together; fewer are not worth it.
 LONGEST_COLUMN = 1 << 11
 LEAST_COLUMNS = 16
+# Rows that a pointwise kernel begins are multiples of a length, at least and at most so long.
+WHOLE_VECTORS, LEAST_BEGUN, MOST_BEGUN = 32, 256, 1 << 14
 
 
 @dataclass
@@ -136,14 +138,15 @@ def joined(
     ``needed`` are the results that must exist when all is done.
     """
     groups: list[Kernel] = []
+    wanted = set(needed)
     for kernel in kernels:
-        position = _host(kernel, groups, memory)
+        position = _host(kernel, groups, memory, wanted)
         if position is None:
             groups.append(kernel)
             continue
         host = groups[position]
         if not isinstance(host, RowKernel):
-            rows = rows_of(host)
+            rows = rows_of(host) or rows_of(kernel)
             assert rows is not None
             host = RowKernel(list(host.results), phases=[host], rows=rows)
             groups[position] = host
@@ -154,7 +157,6 @@ def joined(
     for number, group in enumerate(groups):
         for instruction in inputs_of_all(group, memory):
             readers.setdefault(instruction, set()).add(number)
-    wanted = set(needed)
     for number, group in enumerate(groups):
         if isinstance(group, RowKernel):
             kept = [r for r in group.results if r in wanted or readers.get(r, set()) - {number}]
@@ -182,7 +184,12 @@ def _local(rows: Rows, results: Iterable[Instruction]) -> Iterator[Instruction]:
             yield result
 
 
-def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -> int | None:
+def _host(
+    kernel: Kernel,
+    earlier: Sequence[Kernel],
+    memory: set[Instruction],
+    needed: set[Instruction],
+) -> int | None:
     """The position of the earlier kernel that ``kernel`` can be a phase of."""
     wanted = inputs_of(kernel, memory)
     own = rows_of(kernel)
@@ -198,9 +205,27 @@ def _host(kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]) -
             room = not isinstance(other, RowKernel) or len(other.phases) < MOST_PHASES
             if related and room and _row_local(kernel, rows, made, memory):
                 return position
+        if reads and own is not None and _begins_rows(other, kernel, own, memory):
+            # What must exist at the end may be written over an argument, but not by phases.
+            return None if made & needed else position
         if reads or any(tuple_of(i) in made for i in wanted):
             return None
     return None
+
+
+def _begins_rows(first: Kernel, kernel: Kernel, rows: Rows, memory: set[Instruction]) -> bool:
+    """Whether what a pointwise kernel makes can be made while ``kernel`` goes over its rows.
+
+    Both then read a row once. Columns are left to kernels of their own, and so are rows that end
+    within a vector, which a loop over all elements does not see, or do not stay in cache.
+    """
+    if isinstance(first, RowKernel) or first.heart is not None or rows.are_columns:
+        return False
+    if rows.length % WHOLE_VECTORS or not LEAST_BEGUN <= rows.length <= MOST_BEGUN:
+        return False
+    if any(map(gathered, first.results)) or not rows.is_whole(first.dimensions):
+        return False
+    return _row_local(kernel, rows, set(first.results), memory)
 
 
 def inputs_of_all(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:

@@ -176,3 +176,54 @@ def test_rows_longer_than_a_stack() -> None:
     """What a row's phases leave for each other lies in memory then."""
     x = np.random.default_rng(7).standard_normal((4, 100_000)).astype(np.float32)
     check(made(softmax, (1,), x.shape), [x])
+
+
+def kept(x: Instruction, over: Sequence[int]) -> list[Instruction]:
+    """What the rows begin with is read by others too."""
+    powers = ops.exp(ops.sub(x, ops.rev(x, [1])))
+    total = ops.reduce_sum(powers, over)
+    return [ops.mul(powers, spread(ops.sqrt(total), x, over)), ops.sort(powers, dimension=0)]
+
+
+def shares(x: Instruction, over: Sequence[int]) -> list[Instruction]:
+    powers = ops.exp(x)
+    return [ops.div(powers, spread(ops.reduce_sum(powers, over), x, over))]
+
+
+@pytest.mark.parametrize("build", [kept, shares])
+@pytest.mark.parametrize(
+    ("shape", "over", "together"),
+    [
+        ((30, 320), (1,), True),
+        ((5, 8, 256), (2,), True),
+        ((30, 16, 32), (1, 2), True),
+        ((30, 300), (1,), False),
+        ((30, 64), (1,), False),
+        ((320, 64), (0,), False),
+    ],
+    ids=str,
+)
+def test_rows_begin_with_what_is_computed_before(
+    build: Build, shape: tuple[int, ...], over: tuple[int, ...], together: bool
+) -> None:
+    """Rows of whole vectors that stay in cache; others read what a kernel has made."""
+    entry = made(build, over, shape)
+    assert (kinds(entry)[0] == "rows") == together
+    check(entry, [np.random.default_rng(8).uniform(-1, 2, shape).astype(np.float32)])
+
+
+@pytest.mark.parametrize("kind", [ElementType.F64, ElementType.BF16, ElementType.F16], ids=str)
+def test_rows_of_other_types_begin_so(kind: ElementType) -> None:
+    entry = made(kept, (1,), (20, 256), kind)
+    assert kinds(entry) == ["rows", "sort"]
+    check(entry, [np.random.default_rng(9).uniform(-1, 2, (20, 256)).astype(kind.dtype)])
+
+
+def test_results_are_made_before_rows_that_read_them() -> None:
+    """Such a kernel may write over a donated argument."""
+
+    def residual(x: Instruction, over: Sequence[int]) -> list[Instruction]:
+        total = ops.add(x, ops.full_like(x, 2))
+        return [total, ops.mul(total, spread(ops.reduce_sum(total, over), x, over))]
+
+    assert kinds(made(residual, (1,), (30, 320))) == ["add", "rows"]
