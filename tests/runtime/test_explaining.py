@@ -23,6 +23,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> roofline.Limits:
     """A machine whose limits are round numbers."""
     made = roofline.Limits(1e9, 5e8, (1 << 20,), (1e9,))
     monkeypatch.setattr(explaining, "machine_limits", lambda: made)
+    monkeypatch.setattr(explaining, "limits_measured_again", lambda known: known)
     return made
 
 
@@ -296,6 +297,36 @@ def test_limits_are_measured_once_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_
     file.write_text(json.dumps({"flops32": 1}))
     monkeypatch.setattr(roofline, "_measured", lambda: found)
     assert roofline.machine_limits.__wrapped__() == found
+
+
+def test_limits_are_measured_again_where_a_kernel_is_faster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """Both the flops and each bandwidth are then the greater of the two measurements."""
+    monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(explaining, "limits_measured_again", roofline.limits_measured_again)
+    slow = roofline.Limits(1e3, 5e12, roofline.SIZES, (1e3,) * 5 + (1e6,))
+    fast = roofline.Limits(1e12, 1e12, roofline.SIZES, (1e12,) * len(roofline.SIZES))
+    monkeypatch.setattr(explaining, "machine_limits", lambda: slow)
+    monkeypatch.setattr(roofline, "_measured", lambda: fast)
+    made = compiled(lambda x: np.exp(x) * 2, PIECE)
+    assert made.explain().limits == slow
+    report = made.explain(PIECE, measure=True)
+    assert report.limits == roofline.Limits(1e12, 5e12, roofline.SIZES, fast.bandwidths)
+    assert all(kernel.attained <= 1 for kernel in report.kernels)
+    monkeypatch.setattr(roofline, "_measured", lambda: pytest.fail("measured again"))
+    assert made.explain(PIECE, measure=True).limits == report.limits
+    assert roofline.machine_limits.__wrapped__() == report.limits
+
+
+def test_what_may_lie_in_the_last_cache_is_bound_by_it() -> None:
+    sizes, rates = roofline.SIZES, (6e11, 5e11, 4e11, 3e11, 2e11, 1e11)
+    limits = roofline.Limits(1e9, 1e9, sizes, rates)
+    assert limits.bandwidth(100) == limits.bandwidth(sizes[0]) == 6e11
+    assert limits.bandwidth(sizes[1] + 1) == limits.bandwidth(sizes[2]) == 4e11
+    assert limits.bandwidth(sizes[2] + 1) == limits.bandwidth(sizes[3] - 1) == 4e11
+    assert limits.bandwidth(sizes[3]) == limits.bandwidth(sizes[4] - 1) == 3e11
+    assert limits.bandwidth(sizes[5]) == limits.bandwidth(1 << 40) == 1e11
 
 
 def test_code_of_this_process_alone_is_counted_but_not_timed(

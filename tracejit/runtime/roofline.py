@@ -23,7 +23,9 @@ from tracejit.runtime.executable import Executable
 from tracejit.runtime.imports import importing_tvm
 
 # Bytes read by all threads together: within the first caches, the second, the last, and beyond.
-SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
+SIZES = (32 << 10, 512 << 10, 8 << 20, 24 << 20, 64 << 20, 128 << 20)
+# The last cache holds more than that: what is larger may still lie in it.
+SHARED = 8 << 20
 # Up to here a core has a cache of its own.
 OWN = 1 << 20
 # What a transcendental function counts in flops: the least that a polynomial takes.
@@ -44,8 +46,10 @@ class Limits:
     bandwidths: tuple[float, ...]
 
     def bandwidth(self, nbytes: int) -> float:
-        """Bytes a second of the fastest memory that so many bytes fit into."""
+        """Bytes a second of the fastest memory that so many bytes may fit into."""
         number = bisect.bisect_left(self.sizes, nbytes)
+        if nbytes > SHARED and 0 < number < len(self.sizes) and nbytes < self.sizes[number]:
+            number -= 1
         return self.bandwidths[min(number, len(self.bandwidths) - 1)]
 
     def arithmetic_seconds(self, flops: int, transcendentals: int, wide: bool) -> float:
@@ -59,12 +63,35 @@ class Limits:
 @functools.cache
 def machine_limits() -> Limits:
     """This machine's limits, for as many threads as compiled code uses here."""
-    cache, key = DiskCache.default(), f"limits-{cache_key('limits')}"
+    cache, key = _place()
     found = _read(cache.recall(key))
     if found is None:
         found = _measured()
         cache.remember(key, asdict(found))
     return found
+
+
+@functools.cache
+def limits_measured_again(known: Limits) -> Limits:
+    """Limits no lower than the known ones, which a machine that was busy may not have shown."""
+    found = _measured()
+    found = Limits(
+        max(known.flops32, found.flops32),
+        max(known.flops64, found.flops64),
+        SIZES,
+        tuple(
+            max(known.bandwidth(size), new)
+            for size, new in zip(SIZES, found.bandwidths, strict=True)
+        ),
+    )
+    cache, key = _place()
+    cache.remember(key, asdict(found))
+    return found
+
+
+def _place() -> tuple[DiskCache, str]:
+    """Where limits are kept."""
+    return DiskCache.default(), f"limits-{cache_key('limits')}"
 
 
 def _read(noted: Any) -> Limits | None:

@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 
 from tracejit.autodiff.reverse import is_differentiable
@@ -73,8 +74,8 @@ def export(
         )
     called = _name_of(library) if name is None else name
     count = thread_count() if threads is None else threads
-    if count < 1:
-        raise ArgumentError(f"export: threads must be at least 1, not {count}")
+    if not isinstance(count, Integral) or count < 1:
+        raise ArgumentError(f"export: threads must be at least 1, not {count!r}")
     functions = {called: function}
     if gradients and function.has_lost_derivatives:
         raise UnsupportedError(
