@@ -404,8 +404,9 @@ def test_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ArgumentError, match=r"Python would import model\.so in place of model\.py; give one"
     ):
         compiled.export(tmp_path / "model.so", python=tmp_path / "model.py")
-    with pytest.raises(ArgumentError, match="threads"):
-        compiled.export(tmp_path / "model.so", threads=0)
+    for count in (0, "2"):
+        with pytest.raises(ArgumentError, match="threads"):
+            compiled.export(tmp_path / "model.so", threads=count)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(CompilationError, match="CC is 'no-such-compiler'"):
