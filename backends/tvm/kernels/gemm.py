@@ -142,7 +142,7 @@ def _sharings(cycles: float, batch: int, machine: Machine) -> Iterator[tuple[str
     """Ways to share matrices of so many cycles each, the best first."""
     alone = worth_sharing(cycles, machine)
     pick = Sharing.MATRIX if alone else Sharing.NOTHING
-    if batch > 1 and worth_sharing(batch * cycles, machine):
+    if batch > 1 and worth_sharing(cycles, machine, batch):
         uneven = batch % machine.threads and batch < 4 * machine.threads
         if not (alone and uneven):
             pick = Sharing.BATCH

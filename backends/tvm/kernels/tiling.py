@@ -21,6 +21,10 @@ from tracejit.backends.tvm.kernels.machine import Machine
 _PARALLEL_CYCLES = 1 << 15
 """Some eight microseconds: below, waking other threads does not pay."""
 
+_TINY, _PARALLEL_TINY = 128, 1 << 17
+"""Matrices of a batch of so few cycles each come out of memory hardly faster than one thread
+multiplies them; another thread, which may have to be woken, pays from so many cycles on."""
+
 _SPLIT_STEPS = 1 << 14
 """Vector multiply-adds that make a range of a split contraction worth its final sum."""
 
@@ -52,6 +56,9 @@ _ALIASING = 4096
 
 _SHARED = {(13, 2), (6, 2)}
 """Rows and vectors of the tiles that most products share: of 32 registers, and of 16."""
+
+_BROAD = 1.02
+"""By so much tiles of more than two vectors take longer than their multiply-adds."""
 
 _AS_GOOD = 1.02
 """By so much a tile may take longer for being shared."""
@@ -101,7 +108,12 @@ def tile_sizes(
         # Broad tiles are for few rows: others load less when they are high.
         if vectors <= 4 or rows == m
     ]
-    return sorted(sizes, key=lambda size: (_tiles(m, n, size) * size.cycles, size.vectors))
+
+    def cost(size: TileSize) -> tuple[float, int]:
+        cycles = _tiles(m, n, size) * size.cycles
+        return cycles * (_BROAD if size.vectors > 2 else 1), size.vectors
+
+    return sorted(sizes, key=cost)
 
 
 def _shared_first(m: int, n: int, sizes: list[TileSize]) -> list[TileSize]:
@@ -122,9 +134,10 @@ def _tiles(m: int, n: int, size: TileSize) -> int:
     return ceil_div(m, size.rows) * ceil_div(n, size.columns)
 
 
-def worth_sharing(cycles: float, machine: Machine) -> bool:
-    """Whether work of so many cycles is enough for more than one thread."""
-    return machine.threads > 1 and cycles >= _PARALLEL_CYCLES
+def worth_sharing(cycles: float, machine: Machine, batch: int = 1) -> bool:
+    """Whether ``batch`` times so many cycles are work enough for more than one thread."""
+    least = _PARALLEL_TINY if batch > 1 and cycles < _TINY else _PARALLEL_CYCLES
+    return machine.threads > 1 and batch * cycles >= least
 
 
 def _steps(multiply_adds: int, arithmetic: Arithmetic, machine: Machine) -> int:
