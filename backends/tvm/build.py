@@ -35,7 +35,7 @@ from tracejit.backends.tvm.codegen import (
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
 from tracejit.backends.tvm.elf import shared_library
-from tracejit.backends.tvm.entry import entry_text, procedure_texts
+from tracejit.backends.tvm.entry import program_texts
 from tracejit.backends.tvm.facts import is_soon_built
 from tracejit.backends.tvm.glue import written_kernels
 from tracejit.backends.tvm.in_process import (
@@ -79,29 +79,30 @@ def build(
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
         folder = Path(name)
         own = [kernel for kernel in program.kernels if kernel.direct is None]
-        written = written_kernels(own)
+        written = written_kernels([k for k in own if _is_written(k, held[k.name], target)])
         others = [kernel for kernel in own if kernel.name not in written.kernels]
         others, shared = without_shared(others)
-        shared |= {n: t for n, t in written.procedures.items() if group_of(t) is not None}
+        shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
         jobs = _kernel_jobs(others, held, target, c_function)
-        texts = procedure_texts(written, target, max(target.threads - len(jobs), 1))
-        texts.append(entry_text(program, target, written))
+        texts = program_texts(program, target, written, max(target.threads - len(jobs), 1))
+        # The entry alone, and the check of arguments, are no work for a thread of their own.
+        work = len(jobs) + bool(written.code) * len(texts)
         jobs += [
             partial(compile_text, text, folder / f"{index}.ll") for index, text in enumerate(texts)
         ]
         files = [folder / f"{index}.o" for index in range(len(jobs))]
         writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
-        routines = {k.direct.routine: None for k in program.kernels if k.direct is not None}
-        known = [p for routine in routines for p in parts(routine, target)]
-        for part in dict.fromkeys([*known, *shared_parts(shared, target)]):
+        routines = [k.direct.routine for k in program.kernels if k.direct is not None]
+        kept = [*parts(routines, target), *shared_parts(shared, target)]
+        for number, part in enumerate(kept):
             files.append(folder / f"{len(files)}.o")
             data = part.known()
             if data is None:
                 writers.append(partial(_write_part, part, files[-1]))
+                work += number > 0
             else:
                 files[-1].write_bytes(data)
-        # One module of kernels, and the entry's: another thread would cost what it saves.
-        _on_threads(writers, target.threads if len(writers) > 2 else 1, progress)
+        _on_threads(writers, target.threads if work > 1 else 1, progress)
         return pack(_linked(linker, files), artifact)
 
 
@@ -199,6 +200,13 @@ def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
     wanted = thorough or kernel.is_thorough
     return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
+
+
+def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
+    """Whether LLVM's passes have nothing to do with a kernel."""
+    if inside.callbacks:
+        return False
+    return inside.is_text or (_is_quick(kernel, inside) and not target.fast_math)
 
 
 def _write_part(part: Part, file: Path) -> None:

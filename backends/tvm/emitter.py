@@ -229,9 +229,9 @@ class Emitter:
         if element_type is ElementType.PRED:
             held = self._hold(encode(value, element_type), "uint8")
             return decode(held, element_type)
-        half = only_widened(value) if element_type is ElementType.F16 else None
-        if half is not None:
-            return decode(self._hold(half, "float16"), element_type)
+        code = only_widened(value, element_type)
+        if code is not None:
+            return decode(self._hold(code, memory_dtype(element_type)), element_type)
         return self._hold(value, register_dtype(element_type))
 
     def _hold(self, value: Expr, dtype: str) -> Expr:

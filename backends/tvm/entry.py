@@ -1,6 +1,6 @@
 """The entry function of a program: reads its arguments as `abi` says, then calls the kernels.
 
-    entry_text(program, target, written)        # an LLVM module, as text
+    program_texts(program, target, written, 2)  # LLVM modules, as texts
     entry_statement(program, handles, call, at) # a statement for this process alone
 
 It is compiled apart from the kernels: TVM tells LLVM that different buffers never alias, which
@@ -10,6 +10,7 @@ nanoseconds, so what counts is the time to build it, and that is least for LLVM'
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -53,25 +54,55 @@ _RANK_MASK = 0xFFFFFFFF
 _POINTER = 4  # kTVMFFIOpaquePtr
 # Characters from which on procedures are worth another module, which costs 2 ms itself.
 _LEAST = 20_000
+_CHECK = "tracejit_check"
+_CHECKING = f"declare i32 @{_CHECK}(ptr, ptr, i64, i64, i64, i64)"
 _ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
 
 
-def entry_text(program: Program, target: CpuTarget, written: Written) -> str:
-    """``int32 tracejit_main(ptr tuple)`` of a checked program whose kernels are C functions.
+def program_texts(program: Program, target: CpuTarget, written: Written, most: int) -> list[str]:
+    """Modules with ``int32 tracejit_main(ptr tuple)`` of a checked program of C functions.
 
-    Those that are ``written``, or call a routine, are part of the text, but for their procedures.
+    All that is ``written`` and not shared with other programs, and calls of routines, are part of
+    the text. Code that has to be fast is in up to ``most`` modules of about the same lengths; the
+    first one has the entry as well.
     """
-    functions = [*written.kernels.values(), Entry(program).whole()]
-    declared: dict[str, None] = {}
+    functions = [*written.glue.values(), Entry(program).whole()]
+    declared = [_CHECKING]
     for kernel in program.kernels:
         name, count = kernel.name, len(kernel.parameters)
         if kernel.direct is not None:
             functions.append(_direct(kernel, kernel.direct))
             name, count = kernel.direct.routine.name, len(kernel.direct.pointers) + 1
         if kernel.name not in written.kernels:
-            declared[f"declare i32 @{name}({', '.join(['ptr'] * count)})"] = None
-    declared |= dict.fromkeys(_declarations(written.procedures.values()))
-    return module_of([*declared, *functions], target, target.tvm_unoptimised)
+            declared.append(f"declare i32 @{name}({', '.join(['ptr'] * count)})")
+    code = [*written.code.values()]
+    pieces = _pieces([text for text in code if group_of(text) is None], most)
+    if not pieces:
+        known = [*_declarations(code), *dict.fromkeys(declared)]
+        return [module_of([*known, *functions], target, False)]
+    modules = []
+    for number, piece in enumerate(pieces):
+        known = _declarations(text for text in code if text not in piece)
+        if number == 0:
+            known += dict.fromkeys(declared)
+            piece = [*piece, *map(_unoptimised, functions)]
+        modules.append(module_of([module_text([*known, *piece])], target, True))
+    return modules
+
+
+def _pieces(texts: Sequence[str], most: int) -> list[list[str]]:
+    """Texts in up to so many pieces of about the same lengths, short ones first."""
+    count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
+    pieces: list[list[str]] = [[] for _ in range(count)]
+    for text in sorted(texts, key=len, reverse=True):
+        min(pieces, key=lambda piece: sum(map(len, piece))).append(text)
+    return sorted(pieces, key=lambda piece: sum(map(len, piece)))
+
+
+def _unoptimised(function: str) -> str:
+    """A function that is built quickly, among others that are made fast."""
+    head, brace, body = function.partition(") {\n")
+    return f"{head}) noinline optnone {{\n{body}" if brace else function
 
 
 def _direct(kernel: Kernel, direct: Direct) -> str:
@@ -93,31 +124,14 @@ def _direct(kernel: Kernel, direct: Direct) -> str:
     )
 
 
-def procedure_texts(written: Written, target: CpuTarget, most: int) -> list[str]:
-    """Modules with all procedures that are not shared, of about the same lengths, up to ``most``.
-
-    There is at least one, unless there are no procedures of that kind.
-    """
-    own = [text for text in written.procedures.values() if group_of(text) is None]
-    texts = sorted(own, key=len, reverse=True)
-    count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
-    pieces: list[list[str]] = [[] for _ in range(count)]
-    for text in texts:
-        min(pieces, key=lambda piece: sum(map(len, piece))).append(text)
-    made = []
-    for piece in pieces:
-        others = [text for text in written.procedures.values() if text not in piece]
-        made.append(module_of([*_declarations(others), *piece], target, target.tvm_quick))
-    return made
-
-
 def _declarations(functions: Iterable[str]) -> list[str]:
     """What functions are to those who call them, and TVM's own."""
     return [DECLARED, *map(declaration, functions)]
 
 
-def module_of(texts: Sequence[str], target: CpuTarget, described: Any) -> str:
-    """A module of functions; ``described`` says how hard LLVM tries."""
+def module_of(texts: Sequence[str], target: CpuTarget, is_hot: bool) -> str:
+    """A module of functions, whose code has to be fast or not."""
+    described: Any = target.tvm_quick if is_hot else target.tvm_unoptimised
     description = str(described).replace('"', "\\22")
     return "\n".join(
         [
@@ -141,28 +155,15 @@ def entry_statement(program: Program, handles: Mapping[str, int], call: int, add
     # `return -1`, the only value but 0 that a function may return.
     fail = Evaluate(tirx.tvm_throw_last_error())
     body = seq(tirx.Bind(status, called), IfThenElse(status != i32(0), fail, None))
-    return importing(module_text([entry.whole()]), body)
+    return importing(module_text([checking(), entry.whole()]), body)
 
 
-class Entry(Procedure):
-    """The function under construction."""
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(ENTRY, ["tuple"], [], lanes=1)
-        self._program = program
-        self._arguments = len(program.inputs) + len(program.outputs)
-        self._items = self.address("%tuple", str(LAYOUT.items))
-        self._table = self._field(self._pointer(self._items, 0), LAYOUT.data)
-        self._bases: dict[tuple[Memory, int], str] = {}
-        self._verify()
-        self._bind()
-        self._run(program.calls)
+class _Failing(Procedure):
+    """A function that returns -1 where something does not hold."""
 
     def whole(self) -> str:
         returned = super().whole()
         return returned.removesuffix("}") + "failed:\n  ret i32 -1\n}"
-
-    # Memory
 
     def _pointer(self, memory: str, index: int | str) -> str:
         """The pointer at ``index`` in memory."""
@@ -177,12 +178,6 @@ class Entry(Procedure):
         """The integer at an offset of bytes."""
         return self.number(memory, offset // _WORD)
 
-    @property
-    def _passes_workspace(self) -> bool:
-        return self._program.workspace_bytes > STACK_BYTES
-
-    # Control
-
     def _unless(self, condition: str) -> None:
         """Fail unless the i1 ``condition`` holds."""
         (going_on,) = self.fresh("on")
@@ -193,16 +188,24 @@ class Entry(Procedure):
         """Fail unless two integers are equal."""
         self._unless(self.holds("eq", a, b))
 
-    # Arguments
 
-    def _verify(self) -> None:
-        """Fail unless every input and output is the array that the table describes."""
-        length = 1 + self._arguments + self._passes_workspace
-        self._equal(self._word("%tuple", LAYOUT.length), str(length))
-        self._rooms.append("  %position = alloca i64")
-        self._lines.append(f"  store i64 {1 + len(self._program.constants)}, ptr %position")
-        if self._arguments:
-            self.loop(str(self._arguments), self._verify_one)
+class _Check(_Failing):
+    """``int32 name(ptr tuple, ptr table, i64 length, i64 arrays, i64 inputs, i64 position)``.
+
+    The arguments are: a call's, how long the tuple has to be, how many of them are arrays and
+    inputs, and where in the table their records begin.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            _CHECK, ["tuple", "table"], ["length", "arrays", "inputs", "position"], lanes=1
+        )
+        self._equal(self._word("%tuple", LAYOUT.length), "%length")
+        self._rooms.append("  %at = alloca i64")
+        self._lines.append("  store i64 %position, ptr %at")
+        self._items = self.address("%tuple", str(LAYOUT.items))
+        some = self.holds("ne", "%arrays", "0")
+        self.when(some, lambda: self.loop("%arrays", self._verify_one))
 
     def _verify_one(self, number: str) -> None:
         """Compare one array with its record: dtype, rank and dimensions, from the position on.
@@ -210,19 +213,19 @@ class Entry(Procedure):
         Outputs must be writable as well.
         """
         array = self._pointer(self._items, self.sum(number, "1"))
-        position = self.number("%position", 0)
-        record = self._made(f"getelementptr i64, ptr {self._table}, i64 {position}")
+        position = self.number("%at", 0)
+        record = self._made(f"getelementptr i64, ptr %table, i64 {position}")
         rank = self.number(record, 1)
-        flags = self._word(array, LAYOUT.flags)
-        is_input = self.holds("slt", number, str(len(self._program.inputs)))
+        is_input = self.holds("slt", number, "%inputs")
         of_inputs = str(C_CONTIGUOUS_AND_ALIGNED)
         of_outputs = str(C_CONTIGUOUS_AND_ALIGNED | WRITEABLE)
         wanted = self.chosen(is_input, "i64", of_inputs, of_outputs)
         # The type comes first: only of an ndarray may the other fields be read.
-        self._equal(self._word(array, LAYOUT.type), self.number(self._table, 0))
+        self._equal(self._word(array, LAYOUT.type), self.number("%table", 0))
         self._equal(self._word(array, LAYOUT.dtype), self.number(record, 0))
         known = self._made(f"and i64 {self._word(array, LAYOUT.rank)}, {_RANK_MASK}")
         self._equal(known, rank)
+        flags = self._word(array, LAYOUT.flags)
         self._equal(self._made(f"and i64 {flags}, {wanted}"), wanted)
         dimensions = self._field(array, LAYOUT.dimensions)
         described = self._made(f"getelementptr i64, ptr {record}, i64 2")
@@ -232,7 +235,43 @@ class Entry(Procedure):
 
         self.when(self.holds("ne", rank, "0"), lambda: self.loop(rank, compare))
         following = self.sum(self.sum(position, "2"), rank)
-        self._lines.append(f"  store i64 {following}, ptr %position")
+        self._lines.append(f"  store i64 {following}, ptr %at")
+
+
+@functools.cache
+def checking() -> str:
+    """The function that compares a call's arguments with the table, as `abi` says."""
+    return _Check().whole()
+
+
+class Entry(_Failing):
+    """The function under construction."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(ENTRY, ["tuple"], [], lanes=1)
+        self._program = program
+        self._arguments = len(program.inputs) + len(program.outputs)
+        self._items = self.address("%tuple", str(LAYOUT.items))
+        self._table = self._field(self._pointer(self._items, 0), LAYOUT.data)
+        self._bases: dict[tuple[Memory, int], str] = {}
+        self._verify()
+        self._bind()
+        self._run(program.calls)
+
+    @property
+    def _passes_workspace(self) -> bool:
+        return self._program.workspace_bytes > STACK_BYTES
+
+    # Arguments
+
+    def _verify(self) -> None:
+        """Fail unless every input and output is the array that the table describes."""
+        length = 1 + self._arguments + self._passes_workspace
+        position = 1 + len(self._program.constants)
+        numbers = length, self._arguments, len(self._program.inputs), position
+        told = ", ".join(f"i64 {number}" for number in numbers)
+        status = self._made(f"call i32 @{_CHECK}(ptr %tuple, ptr {self._table}, {told})")
+        self._unless(self._made(f"icmp eq i32 {status}, 0"))
 
     def _bind(self) -> None:
         """Find the address of everything that an argument of a kernel can lie in."""

@@ -10,29 +10,41 @@ divided among threads. It is not even made fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tvm.ir import Call, Op, TensorLoad
+from tvm.ir import Call, Op
 from tvm.tirx import AttrStmt
 
-from tracejit.backends.tvm.mathematics.procedures import Procedure, procedures_of
+from tracejit.backends.tvm.expressions import Expressions, known
+from tracejit.backends.tvm.mathematics.llvm import Value
+from tracejit.backends.tvm.mathematics.procedures import procedures_of
 from tracejit.backends.tvm.program import Kernel
+from tracejit.backends.tvm.registers import (
+    Part,
+    State,
+    UnknownError,
+    in_registers,
+    is_straight,
+    stored_in,
+)
 from tracejit.backends.tvm.tir import (
     IMPORT,
     PARALLEL,
     SERIAL,
+    UNROLLED,
+    VECTORIZED,
     AllocBuffer,
     Buffer,
     BufferStore,
     Evaluate,
     Expr,
     For,
+    IfThenElse,
     SeqStmt,
     Stmt,
-    itemsize,
     nbytes,
     tirx,
 )
@@ -42,166 +54,240 @@ DECLARED = f"declare i32 @{LAUNCH}(ptr, ptr, i32)"
 """What texts may call that none of them defines: it has TVM's threads do something."""
 
 _WORD, _LINE = 8, 64
+_FEW = 4
+"""Steps of a loop, of a few statements each, that are written one by one."""
 _TASKS = 8
 """Where TVM's parallel group has the number of its tasks."""
-_CALL, _DATA, _ADDRESS = (
-    Op.get(f"tirx.{name}") for name in ("call_extern", "buffer_data", "address_of")
-)
-
-
-class _UnknownError(Exception):
-    """Something that TVM must compile."""
+_CALL = Op.get("tirx.call_extern")
 
 
 @dataclass(frozen=True)
 class Written:
-    """The texts of functions by their names: of kernels and their threads, and of procedures.
+    """The texts of functions by their names: ``glue`` need not be fast, ``code`` is.
 
-    Procedures of one name are one and the same.
+    They are those of ``kernels``, of the threads of these, and of the procedures that they call, of
+    which two of one name are one and the same.
     """
 
-    kernels: Mapping[str, str]
-    procedures: Mapping[str, str]
+    kernels: frozenset[str]
+    glue: Mapping[str, str]
+    code: Mapping[str, str]
 
 
-def written_kernels(kernels: Sequence[Kernel]) -> Written:
-    """All of those that do nothing but call procedures."""
-    functions: dict[str, str] = {}
-    procedures: dict[str, str] = {}
+def written_kernels(kernels: Sequence[Kernel], is_fast: bool = False) -> Written:
+    """All of those that can be written; with ``is_fast`` quick formulas will do."""
+    glue: dict[str, str] = {}
+    code: dict[str, str] = {}
+    names = []
     for kernel in kernels:
         own: dict[str, str] = {}
         called: dict[str, str] = {}
-        known = {parameter: f"%p{number}" for number, parameter in enumerate(kernel.parameters)}
-        names = [name[1:] for name in known.values()]
-        body = _Body(kernel.name, names, known, {}, own, called)
-        with suppress(_UnknownError):
+        pointers = {
+            hash(parameter): f"%p{number}" for number, parameter in enumerate(kernel.parameters)
+        }
+        parameters = [f"ptr noalias {name}" for name in pointers.values()]
+        shared = _Shared(in_registers(kernel.body), own, called, is_fast)
+        body = _Body(kernel.name, parameters, pointers, {}, shared)
+        with suppress(UnknownError):
             body.state(kernel.body)
-            functions |= {**own, kernel.name: body.whole()}
-            procedures |= called
-    return Written(functions, procedures)
+            own[kernel.name] = body.whole()
+            (code if shared.computes else glue).update(own)
+            code |= called
+            names.append(kernel.name)
+    return Written(frozenset(names), glue, code)
 
 
-class _Body(Procedure):
-    """A function under construction, and the texts of the variables that it knows.
+@dataclass
+class _Shared:
+    """What a kernel's functions have in common.
 
-    ``threads`` are the functions that its threads run, ``procedures`` what it calls.
+    ``registers`` are its buffers that are values, ``threads`` the functions that its threads run,
+    ``procedures`` what it calls. It ``computes`` if it does more than to call them.
     """
+
+    registers: set[int]
+    threads: dict[str, str]
+    procedures: dict[str, str]
+    is_fast: bool
+    computes: bool = False
+
+
+class _Body(Expressions):
+    """A function under construction, and the texts of the variables that it knows."""
 
     def __init__(
         self,
         name: str,
         parameters: Sequence[str],
-        pointers: Mapping[Any, str],
-        integers: Mapping[Any, str],
-        threads: dict[str, str],
-        procedures: dict[str, str],
+        pointers: Mapping[int, str],
+        integers: Mapping[int, str],
+        shared: _Shared,
     ) -> None:
-        super().__init__(name, parameters, [], lanes=1)
-        self._pointers = dict(pointers)
-        self._integers = dict(integers)
-        self._threads = threads
-        self._procedures = procedures
+        super().__init__(name, parameters, pointers, integers, shared.registers, shared.is_fast)
+        self._shared = shared
 
     def whole(self) -> str:
         return super().whole().removesuffix("}") + "failed:\n  ret i32 -1\n}"
 
     def state(self, statement: Stmt) -> None:
-        """Write a statement. Raises `_UnknownError`."""
+        """Write a statement. Raises `UnknownError`."""
         if isinstance(statement, SeqStmt):
             for each in statement:
                 self.state(each)
+        elif isinstance(statement, BufferStore):
+            self._shared.computes = True
+            self.store(statement.buffer, statement.indices, statement.value)
+        elif isinstance(statement, For):
+            self._repeat(statement)
+        elif isinstance(statement, AllocBuffer):
+            self._allocate(statement.buffer)
+        elif isinstance(statement, IfThenElse):
+            self._choose(statement)
         elif isinstance(statement, AttrStmt) and statement.attr_key == IMPORT:
             self._import(str(statement.value.value))
             self.state(statement.body)
-        elif isinstance(statement, AllocBuffer):
-            (room,) = self.fresh("%room")
-            size = nbytes(statement.buffer)
-            self._rooms.append(f"  {room} = alloca [{size} x i8], align {_LINE}")
-            self._pointers[statement.buffer] = room
-        elif isinstance(statement, Evaluate) and isinstance(statement.value, Call):
-            self._call(statement.value)
-        elif isinstance(statement, BufferStore):
-            value = self._integer(statement.value)
-            place = self._word_at(statement.buffer, statement.indices)
-            self.act(f"store i64 {value}, ptr {place}, align {_WORD}")
-        elif isinstance(statement, For):
-            self._repeat(statement)
+        elif isinstance(statement, Evaluate):
+            self._evaluate(statement.value)
         else:
-            raise _UnknownError
+            raise UnknownError
+
+    def _allocate(self, memory: Buffer) -> None:
+        if hash(memory) in self._shared.registers:
+            self.registers.forget(memory)
+            return
+        (room,) = self.fresh("%room")
+        self._rooms.append(f"  {room} = alloca [{nbytes(memory)} x i8], align {_LINE}")
+        self._pointers[hash(memory)] = room
 
     def _import(self, text: str) -> None:
         """A text with some procedures."""
-        self._procedures.update(procedures_of(text))
+        self._shared.procedures.update(procedures_of(text))
 
-    def _call(self, call: Any) -> None:
-        if not call.op.same_as(_CALL) or str(call.args[0].value) not in self._procedures:
-            raise _UnknownError
-        function, *arguments = call.args
-        given = ", ".join(map(self._argument, arguments))
-        self._made(f"call i32 @{function.value}({given})")
-
-    def _argument(self, argument: Expr) -> str:
-        if isinstance(argument, Call) and argument.op.same_as(_DATA):
-            return f"ptr {self._pointers[argument.args[0]]}"
-        if isinstance(argument, Call) and argument.op.same_as(_ADDRESS):
-            (element,) = argument.args
-            return f"ptr {self._element(element.source, element.indices)}"
-        return f"i64 {self._integer(argument)}"
-
-    def _integer(self, value: Expr) -> str:
-        """The text of an integer; all are computed in 64 bits."""
+    def _evaluate(self, value: Expr) -> None:
         if isinstance(value, tirx.IntImm):
-            return str(int(value))
-        if isinstance(value, tirx.Var):
-            known: str = self._integers[value]
-            return known
-        if isinstance(value, tirx.Cast):
-            return self._integer(value.value)
-        if isinstance(value, TensorLoad):
-            place = self._word_at(value.source, value.indices)
-            return self._made(f"load i64, ptr {place}, align {_WORD}")
-        if not isinstance(value, tirx.Add | tirx.Sub | tirx.Mul | tirx.Min | tirx.Max):
-            raise _UnknownError
-        a, b = self._integer(value.a), self._integer(value.b)
-        if isinstance(value, tirx.Add):
-            return self.sum(a, b)
-        if isinstance(value, tirx.Sub):
-            return self.sum(a, self.product(b, "-1"))
-        if isinstance(value, tirx.Mul):
-            return self.product(a, b)
-        is_less = self.holds("slt", a, b)
-        first, other = (a, b) if isinstance(value, tirx.Min) else (b, a)
-        return self.chosen(is_less, "i64", first, other)
+            return
+        is_call = isinstance(value, Call) and value.op.same_as(_CALL)
+        if not is_call or str(value.args[0].value) not in self._shared.procedures:
+            raise UnknownError
+        self._made(f"call i32 @{value.args[0].value}({self._given(value)})")
+        self._loads.clear()
 
-    def _word_at(self, memory: Buffer, indices: Sequence[Expr]) -> str:
-        """The address of a number of 64 bits. Raises `_UnknownError` for others."""
-        if str(memory.dtype) != "int64":
-            raise _UnknownError
-        return self._element(memory, indices)
-
-    def _element(self, memory: Buffer, indices: Sequence[Expr]) -> str:
-        """The address of an element. Raises `_UnknownError`."""
-        if len(indices) != 1:
-            raise _UnknownError
-        offset = self.product(self._integer(indices[0]), str(itemsize(memory)))
-        return self.address(self._pointers[memory], offset)
+    # Control
 
     def _repeat(self, loop: Any) -> None:
+        if not isinstance(loop.min, tirx.IntImm) or int(loop.min):
+            raise UnknownError
         kind, extent = int(loop.kind), self._integer(loop.extent)
-        if kind == int(PARALLEL):
+        if kind in (int(VECTORIZED), int(UNROLLED)) or _is_short(loop):
+            self._unroll(loop, kind, known(extent))
+        elif self._lane is not None:
+            raise UnknownError
+        elif kind == int(PARALLEL):
             self._share(loop, extent)
-        elif kind != int(SERIAL):
-            raise _UnknownError
-        elif isinstance(loop.extent, tirx.IntImm):
-            self.loop(extent, lambda number: self.step(loop, number))
+        elif kind == int(SERIAL):
+            if extent[0] == "%":
+                some = self.holds("sgt", extent, "0")
+                self._either(some, lambda: self._run(loop, extent), lambda: None)
+            else:
+                self._run(loop, extent)
         else:
-            some = self.holds("sgt", extent, "0")
-            self.when(some, lambda: self.loop(extent, lambda number: self.step(loop, number)))
+            raise UnknownError
+
+    def _unroll(self, loop: Any, kind: int, extent: int) -> None:
+        """Loops of which nothing is left."""
+        if kind == int(VECTORIZED) and extent > 1:
+            if self._lane is not None:
+                raise UnknownError
+            self._lane, self._width = hash(loop.loop_var), extent
+            self.state(loop.body)
+            self._lane, self._width = None, 1
+            return
+        for number in range(extent):
+            self.step(loop, str(number))
 
     def step(self, loop: Any, number: str) -> None:
-        """Write the body of a loop. Raises `_UnknownError`."""
-        self._integers[loop.loop_var] = number
+        """Write the body of a loop. Raises `UnknownError`."""
+        self._integers[hash(loop.loop_var)] = number
         self.state(loop.body)
+
+    def _run(self, loop: Any, extent: str, first: str = "0") -> None:
+        """A loop of at least one step; what a step leaves in registers the next one finds there."""
+        before = self.block
+        registers = self.registers
+        stored = [memory for memory in stored_in(loop.body) if hash(memory) in registers.state]
+        carried = [(memory, *part) for memory in stored for part in registers.parts(memory)]
+        initial = [registers.read(*each) for each in carried]
+
+        def step(number: str) -> None:
+            held = [Value(self, value.kind, *self.fresh("%held")) for value in initial]
+            places = self.reserve(len(carried))
+            for (memory, start, count), value in zip(carried, held, strict=True):
+                registers.write(memory, start, count, value)
+            self.step(loop, self.sum(first, number))
+            made = [registers.read(*each) for each in carried]
+            rows = zip(places, carried, initial, held, made, strict=True)
+            for place, (_, _, self.lanes), old, name, new in rows:
+                incoming = f"[ {old.text}, %{before} ], [ {new.text}, %{self.block} ]"
+                self.fill(place, name.text, f"phi {self.type(old.kind)} {incoming}")
+
+        if extent == "1":
+            self.step(loop, first)
+        else:
+            self.loop(extent, step)
+
+    def _choose(self, statement: Any) -> None:
+        if self._lane is not None:
+            raise UnknownError
+        condition = self.vector(statement.condition, 1)
+        other = statement.else_case
+        self._either(
+            condition.text,
+            lambda: self.state(statement.then_case),
+            lambda: None if other is None else self.state(other),
+        )
+
+    def _either(
+        self, condition: str, then: Callable[[], None], otherwise: Callable[[], None]
+    ) -> None:
+        """One of two if the i1 ``condition`` holds, else the other."""
+        labels = self.fresh("then", "else")
+        (done,) = self.fresh("done")
+        self._lines.append(f"  br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
+        before = self.registers.state
+        ends: list[tuple[str, State]] = []
+        for label, write in zip(labels, (then, otherwise), strict=True):
+            self.start(label)
+            self.registers.state = before
+            write()
+            ends.append((self.block, self.registers.state))
+            self.jump(done)
+        self.start(done)
+        (one, state), (two, other) = ends
+        self.registers.state = {}
+        for memory in state.keys() & other.keys():
+            self.registers.state[memory] = self._merged(one, state[memory], two, other[memory])
+
+    def _merged(
+        self, one: str, parts: Mapping[int, Part], two: str, others: Mapping[int, Part]
+    ) -> dict[int, Part]:
+        """What a buffer holds after one of two blocks."""
+        if parts.keys() != others.keys():
+            raise UnknownError
+        made: dict[int, Part] = {}
+        for start, part in parts.items():
+            other = others[start]
+            if part == other:
+                made[start] = part
+                continue
+            if not part.is_whole or not other.is_whole or part.count != other.count:
+                raise UnknownError
+            self.lanes, kind = part.count, part.value.kind
+            incoming = f"[ {part.value.text}, %{one} ], [ {other.value.text}, %{two} ]"
+            value = self.emit(kind, f"phi {self.type(kind)} {incoming}")
+            made[start] = Part(value, part.width, 0, part.count)
+        return made
+
+    # Threads
 
     def _share(self, loop: Any, extent: str) -> None:
         """A loop whose steps threads share: a function that is told what is known, word by word."""
@@ -212,12 +298,12 @@ class _Body(Procedure):
         for number, (word, kind) in enumerate(words):
             at = self.address(told, str(_WORD * number))
             self._lines.append(f"  store {kind} {word}, ptr {at}")
-        name = f"{self.name}_{len(self._threads)}"
-        known = self._pointers, self._integers
-        worker = _Worker(name, *known, self._threads, self._procedures)
+        name = f"{self.name}_{len(self._shared.threads)}"
+        worker = _Worker(name, self._pointers, self._integers, self._shared)
         worker.work(loop)
-        self._threads[name] = worker.whole()
+        self._shared.threads[name] = worker.whole()
         self._end_unless_zero(self._made(f"call i32 @{LAUNCH}(ptr @{name}, ptr {told}, i32 0)"))
+        self._loads.clear()
 
     def _end_unless_zero(self, status: str) -> None:
         (going_on,) = self.fresh("on")
@@ -226,19 +312,25 @@ class _Body(Procedure):
         self.start(going_on)
 
 
+def _is_short(loop: Any) -> bool:
+    """Whether steps one after the other are built sooner than a loop."""
+    if int(loop.kind) != int(SERIAL) or not isinstance(loop.extent, tirx.IntImm):
+        return False
+    steps = int(loop.extent)
+    return steps == 1 or (steps <= _FEW and is_straight(loop.body))
+
+
 class _Worker(_Body):
     """What one of TVM's threads does of a loop: as many of its steps as any other, in a row."""
 
     def __init__(
         self,
         name: str,
-        pointers: Mapping[Any, str],
-        integers: Mapping[Any, str],
-        threads: dict[str, str],
-        procedures: dict[str, str],
+        pointers: Mapping[int, str],
+        integers: Mapping[int, str],
+        shared: _Shared,
     ) -> None:
-        super().__init__(name, [], {}, {}, threads, procedures)
-        self._parameters = ["i32 %task", "ptr %group", "ptr %told"]
+        super().__init__(name, ["i32 %task", "ptr %group", "ptr %told"], {}, {}, shared)
         words = range(0, _WORD * len(pointers), _WORD)
         self._pointers = {v: self._word("ptr", at) for v, at in zip(pointers, words, strict=True)}
         words = range(words.stop, words.stop + _WORD * len(integers), _WORD)
@@ -249,7 +341,7 @@ class _Worker(_Body):
         return self._made(f"load {kind}, ptr {self.address('%told', str(offset))}")
 
     def work(self, loop: Any) -> None:
-        """Write the steps. Raises `_UnknownError`."""
+        """Write the steps. Raises `UnknownError`."""
         task = self._made("zext i32 %task to i64")
         tasks = self._made(f"load i32, ptr {self.address('%group', str(_TASKS))}")
         tasks = self._made(f"zext i32 {tasks} to i64")
@@ -258,4 +350,4 @@ class _Worker(_Body):
         rest = self.sum(self._extent, self._made(f"sub i64 0, {first}"))
         count = self.lesser(most, rest)
         some = self.holds("sgt", count, "0")
-        self.when(some, lambda: self.loop(count, lambda n: self.step(loop, self.sum(first, n))))
+        self._either(some, lambda: self._run(loop, count, first), lambda: None)

@@ -8,8 +8,12 @@ bf16) or NaN (f8e4m3fn, which has no infinity).
 
 from __future__ import annotations
 
+from tvm.ir import Call, Op
+
 from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 from tracejit.shapes import ElementType
+
+_REINTERPRET = Op.get("tirx.reinterpret")
 
 
 def _u32(value: int) -> Expr:
@@ -58,13 +62,17 @@ def _decode_f8e4m3fn(code: Expr) -> Expr:
     )
 
 
-def only_widened(value: Expr) -> Expr | None:
-    """The f16 of memory that a register value is, if nothing else was done to it.
+def only_widened(value: Expr, element_type: ElementType = ElementType.F16) -> Expr | None:
+    """What memory holds for a register value of f16 or bf16, if nothing else was done to it.
 
-    A conversion makes every NaN a quiet one; where bits count, the f16 itself is to be used.
+    A conversion makes every NaN of f16 a quiet one; where bits count, the f16 itself is to be used.
     """
-    if isinstance(value, tirx.Cast) and "float16" in str(value.value.ty):
-        return value.value
+    if element_type is ElementType.F16 and isinstance(value, tirx.Cast):
+        return value.value if "float16" in str(value.value.ty) else None
+    if element_type is ElementType.BF16 and isinstance(value, Call):
+        shifted = value.args[0] if value.op.same_as(_REINTERPRET) else None
+        if isinstance(shifted, tirx.LShift) and isinstance(shifted.a, tirx.Cast):
+            return shifted.a.value if str(shifted.a.value.ty) == "uint16" else None
     return None
 
 
@@ -87,6 +95,9 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
         half = only_widened(value)
         return tirx.Cast("float16", value) if half is None else half
     if element_type is ElementType.BF16:
+        code = only_widened(value, element_type)
+        if code is not None:
+            return code
         bits = _bits(value)
         rounded = (bits + _u32(0x7FFF) + ((bits >> _u32(16)) & _u32(1))) >> _u32(16)
         # A NaN keeps what fits of its payload; where nothing does, it gets one.

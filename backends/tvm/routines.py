@@ -1,6 +1,6 @@
 """Routines of programs, each compiled once in a process.
 
-    for part in parts(routine, target):
+    for part in parts(routines, target):
         data = part.known() or part.compiled(folder)    # an object file's bytes
 
 What depends on a program alone, such as sizes and strides, a routine is told in numbers. A kernel
@@ -10,14 +10,14 @@ that is a call of a routine costs no compilation but that of the first program t
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tracejit.backends.tvm.codegen import compile_text
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.direct import Routine
-from tracejit.backends.tvm.entry import module_of
+from tracejit.backends.tvm.entry import checking, module_of
 
 _LOCK = threading.Lock()
 _known: dict[Part, bytes] = {}
@@ -38,9 +38,8 @@ class Part:
 
     def compiled(self, folder: Path) -> bytes:
         """The object file, which passes through ``folder``."""
-        described: Any = self.target.tvm_quick if self.is_hot else self.target.tvm_unoptimised
         file = folder / f"routine{id(self)}.o"
-        text = module_of([self.text], self.target, described)
+        text = module_of([self.text], self.target, self.is_hot)
         made = compile_text(text, file.with_suffix(".ll"))
         made.write_to_file(str(file), "o")
         data = file.read_bytes()
@@ -49,6 +48,9 @@ class Part:
         return data
 
 
-def parts(routine: Routine, target: CpuTarget) -> list[Part]:
-    """What a routine is compiled of."""
-    return [Part(routine.kernels, target, True), Part(routine.driver, target, False)]
+def parts(routines: Iterable[Routine], target: CpuTarget) -> list[Part]:
+    """What these routines are compiled of, and the check of arguments that every program calls."""
+    made = [Part(checking(), target, True)]
+    for routine in routines:
+        made += [Part(routine.kernels, target, True), Part(routine.driver, target, False)]
+    return [*dict.fromkeys(made)]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import computation
-from tests.runtime.programs import elementwise, executable, spec
+from tests.runtime.programs import executable, spec
 from tracejit import ops
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
     from tests.backends_tvm.kernel_harness import HOST
-    from tracejit.backends.tvm.entry import procedure_texts
+    from tracejit.backends.tvm.entry import program_texts
     from tracejit.backends.tvm.glue import written_kernels
     from tracejit.backends.tvm.kernels.machine import Machine
     from tracejit.backends.tvm.kernels.sharing import share
@@ -84,6 +84,7 @@ WAYS: dict[str, Any] = {
     "on the stack": on_stack,
     "parallel": lambda one: loop(SIZE, one, PARALLEL),
     "shared": shared,
+    "unrolled": lambda one: loop(SIZE, one, UNROLLED),
     "nested": lambda one: loop(4, lambda i: loop(4, lambda j: one(4 * i + j), PARALLEL)),
 }
 
@@ -93,20 +94,16 @@ def test_procedures_are_called_as_the_body_says(way: str) -> None:
     made = kernel(WAYS[way])
     written = written_kernels([made])
     assert "k" in written.kernels
-    assert [*written.procedures] == ["added", "adding"]
+    assert [*written.code] == ["added", "adding"]
     calls = [Call("k", [Argument.input(0), Argument.output(0)])]
     x = np.arange(1, SIZE + 1, dtype=np.float32)
     (result,) = executable(Program([made], calls, [ARRAY], [ARRAY]))([x])
     np.testing.assert_array_equal(result, x + x[0])
 
 
-def test_everything_else_is_left_to_tvm() -> None:
-    plain = elementwise("plain", lambda x: x + const(1.0, "float32"), SIZE, 1)
-    unrolled = kernel(lambda one: loop(SIZE, one, UNROLLED))
-    for other in (plain, unrolled):
-        written = written_kernels([other])
-        assert not written.kernels
-        assert not written.procedures
+def test_unrolled_calls_are_written_one_by_one() -> None:
+    written = written_kernels([kernel(WAYS["unrolled"])])
+    assert sum(text.count("call i32 @adding") for text in written.glue.values()) == SIZE
 
 
 def test_axes_of_a_transform_share_their_stages() -> None:
@@ -114,8 +111,8 @@ def test_axes_of_a_transform_share_their_stages() -> None:
     shape = Shape(ElementType.C64, (512, 512))
     program = lower(computation(lambda x: ops.fft(x, "FFT", (512, 512)), shape), Machine(64, 2))
     written = written_kernels(program.kernels)
-    assert {kernel.name for kernel in program.kernels} <= written.kernels.keys()
-    stages = [name for name in written.procedures if name.startswith("fourier_forward_8_")]
+    assert {kernel.name for kernel in program.kernels} <= written.kernels
+    stages = [name for name in written.code if name.startswith("fourier_forward_8_")]
     assert len(stages) == 2
 
 
@@ -124,8 +121,9 @@ def test_modules_have_every_procedure_once() -> None:
     program = lower(computation(lambda x: ops.fft(x, "FFT", (1 << 20,)), shape), Machine(64, 2))
     written = written_kernels(program.kernels)
     for most in (1, 2, 8):
-        texts = procedure_texts(written, HOST, most)
+        texts = program_texts(program, HOST, written, most)
         assert 1 <= len(texts) <= most
-        for name in written.procedures:
+        for name in [*written.code, *written.glue, "tracejit_main"]:
             assert sum(f"define i32 @{name}(" in text for text in texts) == 1
+        for name in written.code:
             assert all(f"i32 @{name}(" in text for text in texts)

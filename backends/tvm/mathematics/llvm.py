@@ -271,6 +271,10 @@ class Value:
         """Whether not equal; True where an operand is NaN."""
         return self._compare("une", "ne", other)
 
+    def is_other(self, other: Operand) -> Value:
+        """Whether not equal; False where an operand is NaN."""
+        return self._compare("one", "ne", other)
+
     @property
     def is_nan(self) -> Value:
         return self.function.emit(BOOL, f"fcmp uno {self.typed}, {self.text}")

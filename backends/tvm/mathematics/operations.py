@@ -184,6 +184,17 @@ def is_operation(call: Any) -> bool:
     return isinstance(call.op, Op) and str(call.op.name).startswith(_PREFIX)
 
 
+def is_division(call: Any) -> bool:
+    """Whether an operation is a quotient or a remainder."""
+    return call.op.name in (f"{_PREFIX}div", f"{_PREFIX}rem")
+
+
+def formula_of(call: Any, fast: bool) -> Formula:
+    """What an operation computes of values; with ``fast`` the quick way, where there is one."""
+    made = _OPERATIONS[call.op.name.removeprefix(_PREFIX)]
+    return (made.fast if fast else None) or made.formula
+
+
 def link(module: Any, fast: bool = False) -> Any:
     """Replace the operations in an IRModule by LLVM functions, and import those.
 
