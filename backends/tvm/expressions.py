@@ -234,19 +234,35 @@ class Expressions(Procedure):
 
     def _load(self, e: Any) -> Held:
         first, stride = self.place(e.indices, e.source)
-        if stride not in (0, 1):
-            raise UnknownError
         lanes = self._width if stride else 1
         if hash(e.source) in self._is_register:
+            if stride not in (0, 1):
+                raise UnknownError
             return self.registers.read(e.source, known(first), lanes), lanes
-        kind = kind_named(e.source.dtype)
+        if stride in (0, 1):
+            return self._read(e.source, first, lanes), lanes
+        if stride == -1:
+            start = self.sum(first, str(1 - lanes))
+            vector = self._read(e.source, start, lanes)
+            return self.shuffled(vector, vector, range(lanes - 1, -1, -1)), lanes
+        if stride != 2:
+            raise UnknownError
+        # Two vectors, of which the second ends with the last number.
+        late = self.sum(first, str(lanes - 1))
+        vectors = [self._read(e.source, start, lanes) for start in (first, late)]
+        places = [2 * lane + (2 * lane >= lanes) for lane in range(lanes)]
+        return self.shuffled(*vectors, places), lanes
+
+    def _read(self, memory: Buffer, first: str, lanes: int) -> Value:
+        """Neighbours in memory."""
+        kind = kind_named(memory.dtype)
         if kind is BOOL:
             raise UnknownError
         self.lanes = lanes
-        key = kind.name, lanes, self._at(e.source, first)
+        key = kind.name, lanes, self._at(memory, first)
         if key not in self._loads:
             self._loads[key] = self.get(kind, key[-1])
-        return self._loads[key], lanes
+        return self._loads[key]
 
     def store(self, memory: Buffer, indices: Sequence[Expr], e: Expr) -> None:
         """Put a value into memory, or into registers."""
