@@ -79,7 +79,9 @@ def build(
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
         folder = Path(name)
         own = [kernel for kernel in program.kernels if kernel.direct is None]
-        written = written_kernels([k for k in own if _is_written(k, held[k.name], target)])
+        # LLVM's passes have nothing to do with whole vectors, but for what fast mathematics allows.
+        quick = [k.name for k in own if _is_quick(k, held[k.name]) and not target.fast_math]
+        written = written_kernels(own, quick)
         others = [kernel for kernel in own if kernel.name not in written.kernels]
         others, shared = without_shared(others)
         shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
@@ -173,13 +175,13 @@ def _kernel_jobs(
     Kernels that call back need a pass that slows others down, and have a module of their own; so
     have, unless ``thorough``, those that are not worth LLVM's slowest passes.
     """
-    groups: dict[tuple[bool, bool, bool], list[tuple[str, float]]] = {}
+    groups: dict[tuple[bool, bool], list[tuple[str, float]]] = {}
     functions = {}
     for kernel in kernels:
         inside = held[kernel.name]
         functions[kernel.name] = kernel_function(kernel, inside, make)
         quick = _is_quick(kernel, inside, thorough)
-        how = bool(inside.callbacks), quick, inside.is_text
+        how = bool(inside.callbacks), quick
         cost = cost_to_compile(kernel.body) * (1 if quick else _SLOW_PASSES)
         groups.setdefault(how, []).append((kernel.name, cost))
     pieces = [(how[1], c) for how, each in groups.items() for c in chunks(each, target.threads)]
@@ -200,13 +202,6 @@ def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
     wanted = thorough or kernel.is_thorough
     return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
-
-
-def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
-    """Whether LLVM's passes have nothing to do with a kernel."""
-    if inside.callbacks:
-        return False
-    return inside.is_text or (_is_quick(kernel, inside) and not target.fast_math)
 
 
 def _write_part(part: Part, file: Path) -> None:

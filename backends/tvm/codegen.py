@@ -6,7 +6,6 @@ checks each to compile; here the entry checks the arguments once for all.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +23,10 @@ from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.program import Kernel
 from tracejit.backends.tvm.strided import strided
 from tracejit.backends.tvm.tir import (
-    IMPORT,
-    VECTORIZED,
     AllocBuffer,
     BufferStore,
     DeclBuffer,
     Expr,
-    For,
     IfThenElse,
     Stmt,
     importing,
@@ -59,8 +55,7 @@ class Contents:
     must not make vectors of such loops: of a masked store of one narrow number it makes a store
     of four bytes, which overwrites the next one. If it ``has_integers``, some are more than sums
     and products of the variables of loops. If it ``is_flat``, buffers have one dimension, and
-    indices are sums of products. If it ``is_text``, what it computes is written in LLVM's text, as
-    values and not as memory.
+    indices are sums of products.
     """
 
     stack_bytes: int
@@ -68,7 +63,6 @@ class Contents:
     guards_narrow_stores: bool
     has_integers: bool
     is_flat: bool
-    is_text: bool
 
     def __or__(self, other: Contents) -> Contents:
         """What two bodies hold together."""
@@ -78,7 +72,6 @@ class Contents:
             self.guards_narrow_stores or other.guards_narrow_stores,
             self.has_integers or other.has_integers,
             self.is_flat and other.is_flat,
-            self.is_text and other.is_text,
         )
 
 
@@ -90,7 +83,6 @@ def contents(body: Stmt) -> Contents:
     guarded: set[str] = set()
     ranks: set[int] = set()
     types: set[str] = set()
-    texts: set[bool] = set()
 
     def allocation(node: Any) -> None:
         sizes.append(nbytes(node.buffer))
@@ -98,13 +90,6 @@ def contents(body: Stmt) -> Contents:
 
     def store(node: Any) -> None:
         ranks.add(len(node.indices))
-
-    def attribute(node: Any) -> None:
-        texts.add(node.attr_key == IMPORT)
-
-    def over(node: Any) -> None:
-        if int(node.kind) == int(VECTORIZED):
-            texts.add(False)
 
     def load(node: Any) -> None:
         ranks.add(len(node.indices))
@@ -142,8 +127,6 @@ def contents(body: Stmt) -> Contents:
             (tirx.Cast, cast),
             (tvm.ir.Call, call),
             (IfThenElse, branch),
-            (tirx.AttrStmt, attribute),
-            (For, over),
             (_DIVISIONS, division),
             (_CHOICES, choice),
         ],
@@ -154,7 +137,6 @@ def contents(body: Stmt) -> Contents:
         bool(guarded - own),
         any(kind.startswith(("int", "uint")) for kind in types),
         ranks <= {1},
-        texts == {True},
     )
 
 
@@ -224,17 +206,6 @@ def _import(text: str) -> Any:
 _DROP_CONVERSIONS = _import(_NO_CONVERSIONS)
 
 
-@functools.cache
-def _emit_for(target: Any) -> Any:
-    """A pass after which machine code is emitted as ``target`` says, whatever says TVM.
-
-    TVM adds to a module for which target it is, and takes the first word on it.
-    """
-    described = str(target).replace('"', "\\22")
-    flags = ["!llvm.module.flags = !{!0}", f'!0 = !{{i32 2, !"tvm_target", !"{described}"}}', ""]
-    return _import("\n".join(flags))
-
-
 REFUSALS = (RuntimeError, TypeError, ValueError)
 """What TVM's checks raise."""
 
@@ -282,8 +253,7 @@ def compile_kernels(
     x - x becomes 0 and x != x false, whether x is NaN or not. `StorageRewrite` moves small buffers
     out of the loops that use them, and `LowerTVMBuiltin` takes them off the stack into a pool, at
     50 ns and the chance of a register each; the second is needed only for calls back. LLVM does the
-    work of `CommonSubexprElim`, and emitters choose the types of indices themselves. LLVM's passes
-    have nothing to do where all ``is_text``, which it inlines in any case.
+    work of `CommonSubexprElim`, and emitters choose the types of indices themselves.
     """
     t = tirx.transform
     passes = [
@@ -299,8 +269,6 @@ def compile_kernels(
         t.LowerIntrin(),
         *([_DROP_CONVERSIONS] if target.converts_halves else []),
     ]
-    if quick and held.is_text:
-        return _compiled(functions, [*passes, _emit_for(target.tvm_quick)], target.tvm_unoptimised)
     return _compiled(functions, passes, target.tvm_quick if quick else target.tvm)
 
 

@@ -72,7 +72,6 @@ class Expressions(Procedure):
         pointers: Mapping[int, str],
         integers: Mapping[int, str],
         registers: set[int],
-        is_fast: bool,
     ) -> None:
         self._known: dict[str, str] = {}
         self._conditions: dict[str, Value] = {}
@@ -83,7 +82,6 @@ class Expressions(Procedure):
         self._pointers = dict(pointers)
         self._integers = dict(integers)
         self._is_register = registers
-        self._is_fast = is_fast
         self.registers = Registers(self)
         self._lane: int | None = None
         self._width = 1
@@ -191,7 +189,7 @@ class Expressions(Procedure):
             if is_division(e) and not operands[0].kind.is_float:
                 # LLVM's passes make products of divisions by constants.
                 raise UnknownError
-            return formula_of(e, self._is_fast)(*operands), lanes
+            return formula_of(e)(*operands), lanes
         if _REINTERPRET.same_as(e.op):
             (a,), lanes = self._operands(e.args[0])
             return reinterpret(a, kind_of(e)), lanes
@@ -249,9 +247,9 @@ class Expressions(Procedure):
             raise UnknownError
         # Two vectors, of which the second ends with the last number.
         late = self.sum(first, str(lanes - 1))
-        vectors = [self._read(e.source, start, lanes) for start in (first, late)]
+        begin, end = (self._read(e.source, start, lanes) for start in (first, late))
         places = [2 * lane + (2 * lane >= lanes) for lane in range(lanes)]
-        return self.shuffled(*vectors, places), lanes
+        return self.shuffled(begin, end, places), lanes
 
     def _read(self, memory: Buffer, first: str, lanes: int) -> Value:
         """Neighbours in memory."""

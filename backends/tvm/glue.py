@@ -1,18 +1,17 @@
-"""Kernels that do nothing but call procedures, as LLVM's own text.
+"""Kernels as LLVM's own text, which TVM's passes and LLVM's have nothing to do with.
 
-    written = written_kernels(kernels)      # the others are TVM's to compile
+    written = written_kernels(kernels, quick)       # the others are TVM's to compile
 
-A procedure is written as LLVM would make it of anything else: TVM's passes have nothing to do with
-it, nor have LLVM's, but for those that make machine code of it. So a Fourier transform is built in
-a third of the time. What surrounds its calls is little: memory on the stack, loops, and work
-divided among threads. It is not even made fast.
+What is whole vectors, or calls procedures that are, is written as LLVM would make it of anything
+else: numbers are values from the beginning, and loops are few. All that is left to do is to make
+machine code of it. So an addition is built in a third of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tvm.ir import Call, Op
@@ -74,8 +73,11 @@ class Written:
     code: Mapping[str, str]
 
 
-def written_kernels(kernels: Sequence[Kernel], is_fast: bool = False) -> Written:
-    """All of those that can be written; with ``is_fast`` quick formulas will do."""
+def written_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> Written:
+    """All of those that can be written.
+
+    They do nothing but call procedures, but for those whose names are among the ``quick`` ones.
+    """
     glue: dict[str, str] = {}
     code: dict[str, str] = {}
     names = []
@@ -86,7 +88,7 @@ def written_kernels(kernels: Sequence[Kernel], is_fast: bool = False) -> Written
             hash(parameter): f"%p{number}" for number, parameter in enumerate(kernel.parameters)
         }
         parameters = [f"ptr noalias {name}" for name in pointers.values()]
-        shared = _Shared(in_registers(kernel.body), own, called, is_fast)
+        shared = _Shared(in_registers(kernel.body), own, called, kernel.name in quick)
         body = _Body(kernel.name, parameters, pointers, {}, shared)
         with suppress(UnknownError):
             body.state(kernel.body)
@@ -101,14 +103,16 @@ def written_kernels(kernels: Sequence[Kernel], is_fast: bool = False) -> Written
 class _Shared:
     """What a kernel's functions have in common.
 
-    ``registers`` are its buffers that are values, ``threads`` the functions that its threads run,
-    ``procedures`` what it calls. It ``computes`` if it does more than to call them.
+    ``registers`` are its buffers that are values, ``rooms`` those that are not; ``threads`` are
+    the functions that its threads run, ``procedures`` what it calls. It ``computes`` if it does
+    more than to call them, which it may if it is ``quick``.
     """
 
     registers: set[int]
     threads: dict[str, str]
     procedures: dict[str, str]
-    is_fast: bool
+    quick: bool
+    rooms: set[int] = field(default_factory=set)
     computes: bool = False
 
 
@@ -123,7 +127,7 @@ class _Body(Expressions):
         integers: Mapping[int, str],
         shared: _Shared,
     ) -> None:
-        super().__init__(name, parameters, pointers, integers, shared.registers, shared.is_fast)
+        super().__init__(name, parameters, pointers, integers, shared.registers)
         self._shared = shared
 
     def whole(self) -> str:
@@ -135,7 +139,9 @@ class _Body(Expressions):
             for each in statement:
                 self.state(each)
         elif isinstance(statement, BufferStore):
-            self._shared.computes = True
+            self._shared.computes |= not self._is_note(statement.buffer)
+            if self._shared.computes and not self._shared.quick:
+                raise UnknownError
             self.store(statement.buffer, statement.indices, statement.value)
         elif isinstance(statement, For):
             self._repeat(statement)
@@ -151,6 +157,11 @@ class _Body(Expressions):
         else:
             raise UnknownError
 
+    def _is_note(self, memory: Buffer) -> bool:
+        """Whether a store tells a procedure a number."""
+        is_own = hash(memory) in self._shared.rooms
+        return is_own and str(memory.dtype) == "int64" and self._lane is None
+
     def _allocate(self, memory: Buffer) -> None:
         if hash(memory) in self._shared.registers:
             self.registers.forget(memory)
@@ -158,6 +169,7 @@ class _Body(Expressions):
         (room,) = self.fresh("%room")
         self._rooms.append(f"  {room} = alloca [{nbytes(memory)} x i8], align {_LINE}")
         self._pointers[hash(memory)] = room
+        self._shared.rooms.add(hash(memory))
 
     def _import(self, text: str) -> None:
         """A text with some procedures."""

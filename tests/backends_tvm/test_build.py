@@ -29,19 +29,14 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     import tvm_ffi
-    from tvm.ir import PointerType, PrimType
 
     from tracejit.backends.tvm import build as building
     from tracejit.backends.tvm import in_process
     from tracejit.backends.tvm.codegen import (
         STACK_LIMIT,
-        c_function,
-        compile_kernels,
         contents,
     )
     from tracejit.backends.tvm.cpu import host_target
-    from tracejit.backends.tvm.mathematics.kinds import FLOAT32
-    from tracejit.backends.tvm.mathematics.procedures import Procedure
     from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Node, Program
     from tracejit.backends.tvm.tir import (
         PARALLEL,
@@ -526,29 +521,6 @@ def test_what_bodies_hold() -> None:
     assert of(loop(4, lambda i: store(wide, i, tirx.Cast("int64", i)))) == (True, True)
     both = contents(store(y, n[0], y[0])) | contents(store(x, [zero, zero], y[0]))
     assert (both.has_integers, both.is_flat) == (True, False)
-
-
-def test_what_is_text_is_emitted_without_passes_over_it() -> None:
-    """LLVM's text is inlined and nothing else is done to it, but machine code is chosen well."""
-    procedure = Procedure("twice", ["x"], [], lanes=8)
-    value = procedure.get(FLOAT32, "%x")
-    procedure.put(value + value, "%x")
-    pointer = tirx.Var("x", PointerType(PrimType("float32")))
-    body = procedure.called([pointer])
-    held = contents(body)
-    assert held.is_text
-    y = buffer("y", (8,), "float32")
-    vectors = loop(8, lambda lane: store(y, lane, const(1, "float32")), VECTORIZED)
-    assert contents(seq(body, store(y, 0, const(1, "float32")))).is_text
-    assert not contents(seq(body, vectors)).is_text
-    assert not contents(vectors).is_text
-
-    def module(quick: bool) -> Any:
-        return compile_kernels([c_function("k", [pointer], body)], host_target(), held, quick)
-
-    quick, thorough = module(True), module(False)
-    assert "alloca" in quick.inspect_source("ll")  # of the parameter, for debuggers
-    assert quick.inspect_source("s").count("addps") == thorough.inspect_source("s").count("addps")
 
 
 def test_an_interruption_inside_of_tvm_is_one() -> None:

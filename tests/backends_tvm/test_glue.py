@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import computation
-from tests.runtime.programs import executable, spec
+from tests.runtime.programs import elementwise, executable, spec
 from tracejit import ops
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
@@ -104,6 +104,14 @@ def test_procedures_are_called_as_the_body_says(way: str) -> None:
 def test_unrolled_calls_are_written_one_by_one() -> None:
     written = written_kernels([kernel(WAYS["unrolled"])])
     assert sum(text.count("call i32 @adding") for text in written.glue.values()) == SIZE
+
+
+def test_what_computes_is_written_where_it_may_be() -> None:
+    plain = elementwise("plain", lambda x: x + const(1.0, "float32"), SIZE, 1)
+    assert not written_kernels([plain]).kernels
+    written = written_kernels([plain], ["plain"])
+    assert [*written.code] == ["plain"]
+    assert not written.glue
 
 
 def test_axes_of_a_transform_share_their_stages() -> None:

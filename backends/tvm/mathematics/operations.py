@@ -189,10 +189,9 @@ def is_division(call: Any) -> bool:
     return call.op.name in (f"{_PREFIX}div", f"{_PREFIX}rem")
 
 
-def formula_of(call: Any, fast: bool) -> Formula:
-    """What an operation computes of values; with ``fast`` the quick way, where there is one."""
-    made = _OPERATIONS[call.op.name.removeprefix(_PREFIX)]
-    return (made.fast if fast else None) or made.formula
+def formula_of(call: Any) -> Formula:
+    """What an operation computes of values."""
+    return _OPERATIONS[call.op.name.removeprefix(_PREFIX)].formula
 
 
 def link(module: Any, fast: bool = False) -> Any:
