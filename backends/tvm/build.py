@@ -79,8 +79,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
         folder = Path(name)
         own = [kernel for kernel in program.kernels if kernel.direct is None]
-        # LLVM's passes have nothing to do with whole vectors, but for what fast mathematics allows.
-        quick = [k.name for k in own if _is_quick(k, held[k.name]) and not target.fast_math]
+        quick = [k.name for k in own if _is_written(k, held[k.name], target)]
         written = written_kernels(own, quick)
         others = [kernel for kernel in own if kernel.name not in written.kernels]
         others, shared = without_shared(others)
@@ -202,6 +201,15 @@ def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
     wanted = thorough or kernel.is_thorough
     return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
+
+
+def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
+    """Whether a kernel may be text that computes, which LLVM's passes do not look at.
+
+    They do what fast mathematics allows. Only TVM has functions between f16 and f32, where the
+    processor has no instruction.
+    """
+    return _is_quick(kernel, inside) and target.converts_halves and not target.fast_math
 
 
 def _write_part(part: Part, file: Path) -> None:

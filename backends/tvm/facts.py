@@ -72,7 +72,7 @@ _IN_VECTORS = {
     REDUCE,
     TOP_K,
     *_MOVING,
-} - {REV}
+}
 _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.F8E4M3FN,
     ElementType.F8E5M2,
