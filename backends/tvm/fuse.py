@@ -26,7 +26,13 @@ from tracejit.backends.tvm.cost import (
 )
 from tracejit.backends.tvm.early_reads import early_reads
 from tracejit.backends.tvm.fused import Kernel, Plan, gathered, is_given, is_heart, made_of
-from tracejit.backends.tvm.known import BOUNDED_DOT, FOURIER, FOURIER_HALVES, INDEX_VECTOR
+from tracejit.backends.tvm.known import (
+    BOUNDED_DOT,
+    FIRST_SORTED,
+    FOURIER,
+    FOURIER_HALVES,
+    INDEX_VECTOR,
+)
 from tracejit.backends.tvm.library import is_library_call
 from tracejit.backends.tvm.merging import (
     MOST_BESIDE,
@@ -56,7 +62,16 @@ from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order, users_of
 
 # Ops whose kernels read their operands many times, or as they lie.
-_BY_MEMORY = (SORT, TOP_K, CUSTOM_CALL, CHOLESKY, TRIANGULAR_SOLVE, FOURIER, FOURIER_HALVES)
+_BY_MEMORY = (
+    SORT,
+    FIRST_SORTED,
+    TOP_K,
+    CUSTOM_CALL,
+    CHOLESKY,
+    TRIANGULAR_SOLVE,
+    FOURIER,
+    FOURIER_HALVES,
+)
 # Updates of at most such a part of an array that are made of other elements of it are stored first.
 SMALL_UPDATE = 4
 # How many instructions are asked whether one needs another, and which of how many writers do.

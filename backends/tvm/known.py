@@ -11,7 +11,8 @@ from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.elementwise_unary import LOG
 from tracejit.ops.inverse_error import PIECES, erf_inv_computation
 from tracejit.ops.random_maps import threefry_computation
-from tracejit.shapes import ElementType, Shape
+from tracejit.ops.reduction import SORT
+from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 
 
 def _like_key(*words: Shape) -> Shape:
@@ -87,6 +88,26 @@ INDEX_VECTOR = Op(
     (Attribute("dimension", Kind.INT),),
 )
 """Arrays of size 1 in ``dimension``, side by side: each number of an index is asked for alone."""
+
+
+def _first(*operands: Shape, dimensions: tuple[int, ...], kept: int, **_: object) -> AnyShape:
+    made = []
+    for operand in operands:
+        sizes = list(operand.dimensions)
+        sizes[dimensions[0]] = kept
+        made.append(Shape(operand.element_type, tuple(sizes)))
+    return made[0] if len(made) == 1 else TupleShape(tuple(made))
+
+
+FIRST_SORTED = Op(
+    "FirstSorted",
+    "first-sorted",
+    "reduction",
+    "first_sorted",
+    _first,
+    (*SORT.attributes, Attribute("kept", Kind.INT)),
+)
+"""Sort of which only the first ``kept`` along the dimension are made."""
 
 
 FOURIER_HALVES = Op(

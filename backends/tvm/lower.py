@@ -16,6 +16,7 @@ from tracejit.backends.tvm.control import flat
 from tracejit.backends.tvm.control_steps import ControlSteps
 from tracejit.backends.tvm.dead_state import without_dead_state
 from tracejit.backends.tvm.decisions import MODELLED, Decisions
+from tracejit.backends.tvm.first_sorted import with_first_alone
 from tracejit.backends.tvm.fuse import fuse
 from tracejit.backends.tvm.fused import Kernel as Fused
 from tracejit.backends.tvm.in_place import updates_last
@@ -100,7 +101,7 @@ def lower_fragment(
     legal = merge_loops(legalise(scanned))
     legal = without_dead_state(with_loop_constants(legal))
     simple = without_unused_results(without_barriers(simplify(legal)))
-    simple = without_unused_parts(simple)
+    simple = with_first_alone(without_unused_parts(simple))
     simple = with_index_vectors(simple)
     if prefix:
         # A loop's body or a branch.

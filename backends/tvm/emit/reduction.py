@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Index
 from tracejit.backends.tvm.extremes import counted, extreme, in_order
+from tracejit.backends.tvm.known import FIRST_SORTED
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.combining import Reduced
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -77,10 +78,21 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 @rooted.attach(SORT)
 def sort(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     (dimension,) = instruction.attributes["dimensions"]
+    length = instruction.operands[0].array_shape.dimensions[dimension]
+    return _sorted(frame, instruction, results, length)
+
+
+@rooted.attach(FIRST_SORTED)
+def first_sorted(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    return _sorted(frame, instruction, results, instruction.attributes["kept"])
+
+
+def _sorted(frame: Frame, instruction: Instruction, results: Results, kept: int) -> Stmt:
+    """The first ``kept`` of each row."""
+    (dimension,) = instruction.attributes["dimensions"]
     operands = instruction.operands
     targets = [(target, operand) for (_, target), operand in zip(results, operands, strict=True)]
-    length = operands[0].array_shape.dimensions[dimension]
-    work = Sorting(operands, dimension, instruction.attributes["to_apply"], targets, length)
+    work = Sorting(operands, dimension, instruction.attributes["to_apply"], targets, kept)
     return sorting(frame, work)
 
 

@@ -47,7 +47,11 @@ STEPS = 8
 
 def suits_selection(work: Sorting) -> bool:
     """Whether so few are kept that a selection is quicker than a sort."""
-    kept, length = work.kept, work.length
+    return are_few(work.kept, work.length)
+
+
+def are_few(kept: int, length: int) -> bool:
+    """Whether a selection of so many from a row is quicker than a sort."""
     if kept <= FEW:
         return 0 < kept and 4 * kept <= length
     return kept <= SELECTED and 3 * kept * kept <= length

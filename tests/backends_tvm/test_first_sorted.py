@@ -1,0 +1,65 @@
+"""Sorts of which only the first few elements are used are selections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.backends.tvm.first_sorted import with_first_alone
+from tracejit.backends.tvm.known import FIRST_SORTED
+from tracejit.traversal import in_order
+
+RNG = np.random.default_rng(0)
+ROW = RNG.integers(-99, 99, 5000).astype(np.float32)
+ROW[::7], ROW[::11], ROW[::13] = 0.0, -0.0, np.nan
+MATRIX = RNG.integers(-99, 99, (60, 70)).astype(np.int64)
+
+
+def selections(function: Callable[[Any], Any], x: np.ndarray) -> list[int]:
+    """How many each selection keeps."""
+    root = tj.jit(function).lower(x).module.entry.root
+    roots = root.operands if root.op.opcode == "tuple" else [root]
+    found = in_order(with_first_alone(roots))
+    return [i.attributes["kept"] for i in found if i.op is FIRST_SORTED]
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "kept"),
+    [
+        (lambda x: np.sort(x)[:5], ROW, [5]),
+        (lambda x: np.argsort(x, stable=True)[:40], ROW, [40]),
+        (lambda x: np.sort(x, stable=True)[2:7] + 1, ROW, [7]),
+        (lambda x: np.partition(x, 3)[3], ROW, [4]),
+        (lambda x: x[np.argsort(x, stable=True)[:9:3]], ROW, [7]),
+        (lambda x: np.sort(x, axis=0)[1:4], MATRIX, [4]),
+        (lambda x: np.sort(x, axis=1)[5:9, :3], MATRIX, [3]),
+        (lambda x: np.argsort(x, axis=1, stable=True)[:, :4] * 2, MATRIX, [4]),
+    ],
+)
+def test_the_first_few(function: Callable[[Any], Any], x: np.ndarray, kept: list[int]) -> None:
+    assert selections(function, x) == kept
+    found, expected = tj.jit(function)(x), function(x)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sort(x),
+        lambda x: np.sort(x)[:3000],
+        lambda x: np.sort(x)[-3:],
+        lambda x: (lambda s: (s[:3], s.sum()))(np.sort(x)),
+        lambda x: (lambda s: s[:3] + s[::-1][:3])(np.sort(x)),
+    ],
+)
+def test_others_are_sorted(function: Callable[[Any], Any]) -> None:
+    x = np.nan_to_num(ROW)
+    assert selections(function, x) == []
+    found, expected = tj.jit(function)(x), function(x)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
