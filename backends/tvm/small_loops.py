@@ -19,7 +19,7 @@ from tvm_ffi import structural_map, structural_walk
 
 from tracejit.backends.explanation import WHOLE_LOOP
 from tracejit.backends.tvm.chunks import cost_to_compile
-from tracejit.backends.tvm.codegen import contents
+from tracejit.backends.tvm.codegen import STACK_LIMIT, contents
 from tracejit.backends.tvm.control import WhileStep
 from tracejit.backends.tvm.facts import NOTHING, together
 from tracejit.backends.tvm.places import Places
@@ -194,10 +194,13 @@ class _Whole:
         parameters.sort(key=lambda pair: pair[0] in self._written)
         if sum(nbytes(each.buffer) for each in locals_) > STACK_BYTES:
             raise _LargeError
+        whole = seq(*locals_, *before, body, *after)
+        if contents(whole).stack_bytes > STACK_LIMIT:
+            raise _LargeError
         told = together([k.counted for k in self._kernels.values()], WHOLE_LOOP)
         return KernelStep(
             name,
-            seq(*locals_, *before, body, *after),
+            whole,
             [(self._owners[argument], given) for argument, given in parameters],
             sum(argument not in self._written for argument, _ in parameters),
             told,

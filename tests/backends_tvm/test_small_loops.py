@@ -20,6 +20,8 @@ with importing_tvm():
     from tvm.tirx import While
     from tvm_ffi import structural_walk
 
+    from tracejit.backends.tvm import small_loops
+    from tracejit.backends.tvm.codegen import contents
     from tracejit.backends.tvm.kernels.machine import Machine
     from tracejit.backends.tvm.lower import lower
     from tracejit.backends.tvm.program import Branch, Loop, Node, Program
@@ -233,6 +235,17 @@ def test_two_numbers_that_begin_as_one() -> None:
 def test_large_steps_stay_a_loop_around_kernels() -> None:
     x = np.linspace(0, 1, 5000)
     assert loops(lambda x: turned(lambda y: np.sin(y) * x, x), x) == (0, 1)
+
+
+def test_steps_that_need_much_of_the_stack_stay_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sorted_rows(y: Any) -> Any:
+        return turned(lambda z: np.sort(np.arange(100.0) * z[0])[:2], y)
+
+    y = np.array([0.3, -0.7])
+    (kernel,) = program(sorted_rows, y).kernels
+    assert contents(kernel.body).stack_bytes > 8 << 10
+    monkeypatch.setattr(small_loops, "STACK_LIMIT", 8 << 10)
+    assert loops(sorted_rows, y) == (0, 1)
 
 
 def test_state_that_nothing_needs_is_left_out() -> None:
