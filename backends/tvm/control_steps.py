@@ -17,11 +17,12 @@ from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.small_loops import in_registers
 from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import parameter
+from tracejit.ops.constants import parameter, tuple_
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import select
-from tracejit.ops.layout import full_like
-from tracejit.shapes import ElementType, Shape
+from tracejit.ops.layout import full_like, reshape
+from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
+from tracejit.traversal import substitute
 
 # Bytes of a loop's state from which it is not copied back after every step.
 LARGE_STATE = 2 << 10
@@ -121,14 +122,17 @@ class ControlSteps:
         name: str,
     ) -> BranchStep:
         arrays = [self._in_memory(array) for array in arrays_of(operand)]
+        homes = [self._places.home(array) for array in arrays]
+        # What lies in the same memory is the same, and the branch is to take it once.
+        first = [homes.index(home) for home in homes]
         # Which arguments lie where a result is to come.
         places = {
             n: k
             for k, result in enumerate(results)
-            for n, array in enumerate(arrays)
-            if self._places.is_at_home(array, result)
+            for n in sorted({*first})
+            if self._places.is_at_home(arrays[n], result)
         }
-        fragment, made = self._nested(computation, f"{name}_", places)
+        fragment, made = self._nested(_with_one_of_each(computation, first), f"{name}_", places)
         arguments: list[Owner] = []
         prepare = []
         for n, array in enumerate(arrays):
@@ -182,6 +186,28 @@ class ControlSteps:
         body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
         parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
         return Turn(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
+
+
+def _with_one_of_each(computation: Computation, first: Sequence[int]) -> Computation:
+    """A computation that takes the array ``first[n]`` in place of array n."""
+    (given,) = computation.parameters
+    if [*first] == [*range(len(first))]:
+        return computation
+    whole = parameter(0, given.shape)
+    arrays = flattened(whole)
+    chosen = iter(
+        reshape(arrays[n], array.array_shape.dimensions)
+        for n, array in zip(first, arrays, strict=True)
+    )
+
+    def joined(shape: AnyShape) -> Instruction:
+        if isinstance(shape, TupleShape):
+            return tuple_([joined(element) for element in shape.elements])
+        return next(chosen)
+
+    instead = {given: joined(given.shape)}
+    root, *effects = substitute([computation.root, *computation.effects], instead)
+    return Computation(computation.name, (whole,), root, tuple(effects))
 
 
 def _branch_number(selector: Instruction) -> Instruction:

@@ -129,23 +129,17 @@ class TakenOver:
                 self._move_in(init, state.result)
 
     def add_branches(
-        self,
-        number: int,
-        results: Iterable[tuple[Instruction, Sequence[Instruction]]],
-        arguments: Sequence[Sequence[Instruction]],
+        self, number: int, results: Iterable[tuple[Instruction, Sequence[Instruction]]]
     ) -> None:
         """Lets a Conditional make results where arrays lie that it is given.
 
-        ``results`` come with the arrays that they could be written over, ``arguments`` are the
-        arrays that each branch takes.
+        ``results`` come with the arrays that they could be written over.
         """
-        homes = [[self._home(array) for array in taken] for taken in arguments]
         used: list[Instruction] = []
         for result, candidates in results:
             for array in map(stripped, candidates):
                 home = self._home(array)
-                is_one = home not in used and all(taken.count(home) <= 1 for taken in homes)
-                if not is_one or not array.array_shape.size or result in self.homes:
+                if home in used or not array.array_shape.size or result in self.homes:
                     continue
                 if self._may_write(array, result, number):
                     self._move_in(array, result)

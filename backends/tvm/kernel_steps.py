@@ -30,6 +30,7 @@ from tracejit.backends.tvm.types import words
 from tracejit.errors import CompilationError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
+from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape
 
@@ -118,7 +119,7 @@ class KernelSteps:
         dtype = _index_dtype([*inside, *results])
         # Other ops that read what they are written over write all of it.
         in_place = any(map(self._places.is_update, results))
-        in_place &= not shared or results[0].op is DYNAMIC_UPDATE_SLICE
+        in_place &= not shared or results[0].op in (DYNAMIC_UPDATE_SLICE, SCATTER)
         return Frame(
             self.has_memory,
             shapes,

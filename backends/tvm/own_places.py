@@ -1,7 +1,8 @@
 """What an update reads of the array that it updates: its own places, or others.
 
 An update that reads an element of the array only where it writes that element, or that is one
-element, may be computed while it is stored. Any other has to be computed before.
+element, may be computed while it is stored, since all of it is held by then. Any other has to be
+computed before; so has a complex element that is scattered, in two parts.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
         places = _starts(update.operands[0], starts, value)
     else:
         value = update
+        is_one = update.operands[-1].array_shape.size == 1 and len(update.operands) == 3
+        if is_one and not update.array_shape.element_type.is_complex:
+            return False
         stack = [(operand, False) for operand in update.operands[1:]]
 
     def reads(instruction: Instruction, straight: bool) -> list[Asked]:

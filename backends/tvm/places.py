@@ -84,8 +84,7 @@ class Places:
         for number, kernel in enumerate(kernels):
             heart = kernel.heart
             if heart is not None and heart.op is CONDITIONAL:
-                made = [(result, origins(result)) for result in leaves.of(heart)]
-                found.add_branches(number, made, [arrays_of(o) for o in heart.operands[1:]])
+                found.add_branches(number, [(r, origins(r)) for r in leaves.of(heart)])
             if heart is None or heart.op is not WHILE:
                 found.add_kernel(number, kernel)
                 if replaced:

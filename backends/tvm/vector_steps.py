@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from tracejit.backends.tvm.carried_last import with_carried_last
 from tracejit.backends.tvm.chosen_values import trifling_choice, with_choices
 from tracejit.backends.tvm.counted_loops import CountedLoop, counted
 from tracejit.backends.tvm.held_parts import with_held_parts
@@ -92,8 +93,10 @@ def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instr
         return vectors
     simple = next(found)
     kept = counted(simple, operands)
-    before = None if kept is None else _with_products_before(kept, simple)
-    return before or simple
+    if kept is None:
+        return simple
+    before = _with_products_before(kept, simple)
+    return before or _with_roots(simple, operands, [roots[0], with_carried_last(kept)])
 
 
 def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instruction | None:

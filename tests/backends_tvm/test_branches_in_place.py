@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,20 @@ class Scattered:
     def run(self, state: State) -> State:
         array = state.arrays[self.target].copy()
         array[np.array([0, 2, 0])] += state.arrays[self.source][1] + state.step
+        return state.with_array(self.target, array)
+
+
+@dataclass(frozen=True)
+class Element:
+    """Writes one element, at a place that data gives, which may lie outside."""
+
+    target: int
+    source: int
+
+    def run(self, state: State) -> State:
+        array, other = state.arrays[self.target].copy(), state.arrays[self.source]
+        row = other[2, 3] % (ROWS + 2) - 1
+        array[row, 4] = other[state.step, 4] - state.number
         return state.with_array(self.target, array)
 
 
@@ -182,6 +197,7 @@ def statements(depth: int) -> st.SearchStrategy[tuple[Any, ...]]:
     simple = st.one_of(
         st.builds(Row, number, number, st.integers(0, 3), st.integers(-1, 2)),
         st.builds(Scattered, number, number),
+        st.builds(Element, number, number),
         st.builds(Whole, number, number, st.booleans()),
         st.builds(Swap, number, number, st.booleans()),
         st.builds(Read, number, st.integers(0, 3)),
@@ -309,3 +325,22 @@ def test_two_results_of_one_array_have_memory_each() -> None:
     module = tj.jit(function).lower(np.arange(9.0), np.int64(4)).module
     for place in (1, 4):
         check(module.entry, [np.arange(9.0), np.int64(place)])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int8, np.complex128, np.bool_])
+def test_elements_that_change_places(dtype: Any) -> None:
+    """Where they lie is known only when the program runs."""
+
+    def function(x: Any, places: Any) -> Any:
+        def step(i: Any, y: Any) -> Any:
+            y, a, b = y.copy(), places[i], places[i + 1]
+            held = y[a]
+            y[a] = y[b]
+            y[b] = held
+            return lax.cond(a > b, lambda z: z, lambda z: z[::-1], y)
+
+        return lax.fori_loop(np.int64(0), np.int64(6), step, x)
+
+    x = (np.arange(9) * (1 + 2j)).astype(dtype) if dtype is np.complex128 else np.arange(9) > 4
+    given_arrays = [x.astype(dtype), np.array([3, -2, 5, 5, 11, 0, 8])]
+    check(tj.jit(function).lower(*given_arrays).module.entry, given_arrays)
