@@ -23,7 +23,8 @@ def soon() -> Iterator[None]:
 
 # Programs that are made up
 
-PLACES = ["{v}", "{v} - 1", "{v} + 1", f"{SIZE - 1} - {{v}}", "{w}", "{v} + {w}", "0", "-1"]
+PLACES = ["{v}", "{v} - 1", "{v} + 1", f"{SIZE - 1} - {{v}}", "{w}", "{v} + {w}", "0", "-1",
+          "({v} + {w}) % 6", "({v} - 1) % 6", "{v} // 2", "abs({v} - {w})"]  # fmt: skip
 RANGES = [
     "{n}", "1, {n}", "1, {n} - 1", "{n} - 1, -1, -1", "{n} - 2, 0, -1", "0, {n}, 2",
     "{w}", "{w}, {n}", "{w} + 1, {n}", "{w}, -1, -1",
@@ -171,6 +172,11 @@ ONCE = {
         "        x[j] += y[i]",
         "    for j in range(5, i, -i):",
         "        y[j] -= x[i]",
+    ],
+    "remainders": [
+        "for i in range(6):",
+        "    for d in range(-1, 2):",
+        "        x[i] += 0.1 * y[(i + d) % 6] + A[i // 2, abs(i - 3)]",
     ],
     "ranges that data give": [
         "n = (x * 4).astype(int)",

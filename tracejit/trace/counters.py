@@ -252,7 +252,8 @@ def is_within(instruction: Instruction, size: int) -> bool:
     """Whether a number is known to lie from 0 up to, not with, ``size``."""
     place = affine(instruction) if _known.counters else None
     if place is None:
-        return False
+        bounds = _known.bounds.get(instruction)
+        return bounds is not None and bounds[0] >= 0 and bounds[1] < size
     low, room = least(place), least(Affine(size - 1).plus(place, -1))
     return low is not None and room is not None and low >= 0 <= room
 

@@ -161,7 +161,9 @@ def _divided(operate: Callable[[Any, Any], Any]) -> Callable[[Bounds, Bounds], B
 
 def _remainder(x: Bounds, y: Bounds) -> Bounds:
     _require_nonzero(y)
-    return (0, y[1]) if y[0] > 0 else (y[0], 0)
+    # The remainder is nearer to zero than the divisor, of integers by one.
+    by = int(all(type(limit) is int for limit in (*x, *y)))
+    return (0, y[1] - by) if y[0] > 0 else (y[0] + by, 0)
 
 
 def _power(x: Bounds, y: Bounds) -> Bounds | None:
