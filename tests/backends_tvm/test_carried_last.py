@@ -11,7 +11,9 @@ import tracejit as tj
 from tests.backends_tvm.compiled import check
 from tracejit import lax
 from tracejit.graph import Instruction
-from tracejit.ops.elementwise import MAX, MIN
+from tracejit.ops.constants import CONSTANT
+from tracejit.ops.control import WHILE
+from tracejit.ops.elementwise import AND, MAX, MIN
 from tracejit.ops.layout import DYNAMIC_SLICE
 from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
@@ -20,6 +22,7 @@ with importing_tvm():
     from tracejit.backends.tvm.carried_last import with_carried_last
     from tracejit.backends.tvm.counted_loops import counted
     from tracejit.backends.tvm.simplify import simplify
+    from tracejit.backends.tvm.vector_steps import with_vector_steps
 
 
 def warped(costs: Any) -> Any:
@@ -51,6 +54,23 @@ def running(x: Any) -> Any:
     return lax.fori_loop(np.int64(1), np.int64(x.shape[0]), step, (x[0], x))
 
 
+def nearest(x: Any, new: Any) -> Any:
+    """The least of some numbers and where it is, the greatest of all others."""
+
+    def step(i: Any, carried: Any) -> Any:
+        best, place, worst = carried
+        better = np.logical_and(new[i], x[i] < best)
+        worse = np.logical_and(worst <= x[i], np.logical_not(new[i]))
+        return (
+            np.where(better, x[i], best),
+            np.where(better, i, place),
+            np.where(worse, x[i], np.where(better, worst + 1, worst)),
+        )
+
+    begin = np.float64(np.inf), np.int64(-1), np.float64(-np.inf)
+    return lax.fori_loop(np.int64(0), np.int64(x.shape[0]), step, begin)
+
+
 @pytest.mark.parametrize("special", [0.0, np.nan, np.inf, -np.inf])
 def test_values(special: float) -> None:
     costs = np.random.default_rng(0).standard_normal((7, 8))
@@ -59,6 +79,8 @@ def test_values(special: float) -> None:
     check(tj.jit(warped).lower(costs).module.entry, [costs])
     check(tj.jit(running).lower(costs[4]).module.entry, [costs[4]])
     check(tj.jit(running).lower(costs[2]).module.entry, [costs[2]])
+    new = np.arange(56) % 3 > 0
+    check(tj.jit(nearest).lower(costs.ravel(), new).module.entry, [costs.ravel(), new])
 
 
 def extremes(root: Instruction) -> list[Instruction]:
@@ -85,3 +107,11 @@ def test_what_the_step_before_has_written_comes_last() -> None:
     reads = [i for i in in_order([last.operands[1]]) if i.op is DYNAMIC_SLICE]
     assert len(reads) == 1
     assert reads[0] not in in_order([first])
+
+
+def test_a_number_that_is_masked_is_compared_as_nan() -> None:
+    module = tj.jit(nearest).lower(np.ones(9), np.ones(9, bool)).module
+    (loop,) = (i for i in in_order(with_vector_steps([module.entry.root])) if i.op is WHILE)
+    made = in_order([loop.attributes["body"].root])
+    assert not any(i.op is AND for i in made)
+    assert sum(i.op is CONSTANT and np.isnan(i.attributes["literal"]).all() for i in made)
