@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.errors import ConcretizationError
 
 
 def written(a: np.ndarray, c: Any) -> Any:
@@ -145,6 +146,33 @@ def best_so_far(a: np.ndarray, c: Any) -> Any:
     return x, best
 
 
+def view_bound_again(a: np.ndarray, c: Any) -> Any:
+    x = a.reshape(2, 2)
+    v = x[0]
+    w = v[::-1]
+    if c > 1:
+        x[0, 0] = 5
+        w = v * 2
+    elif c > 0:
+        w = w + 1
+        x[1, 1] = 7
+        v = v + w
+    w[1] = 5
+    return x, v, w
+
+
+def view_bound_in_steps(a: np.ndarray, c: Any) -> Any:
+    x = a.reshape(2, 2)
+    v = x[0]
+    i = 0
+    while i < c:
+        v = x[i % 2] * 1
+        v[0] += 1
+        x[0, 0] += v[1] + 5
+        i = i + 1
+    return x, v
+
+
 PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     written,
     other_written,
@@ -158,6 +186,8 @@ PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     branches_after,
     returned,
     best_so_far,
+    view_bound_again,
+    view_bound_in_steps,
 ]
 
 
@@ -166,7 +196,7 @@ def test_writes_are_seen_under_all_names(program: Callable[[np.ndarray, Any], An
     compiled = tj.jit(program, autograph=True)
     a = np.arange(4.0)
     for c in range(4):
-        made, expected = compiled(a, np.asarray(c)), program(a, c)
+        made, expected = compiled(a, np.asarray(c)), program(a.copy(), c)
         for one, other in zip(tj.tree.leaves(made), tj.tree.leaves(expected), strict=True):
             np.testing.assert_array_equal(one, other)
     assert compiled.cache_report().count == 1
@@ -184,3 +214,16 @@ def test_what_nobody_reads_again_costs_nothing() -> None:
 
     text = tj.jit(scaled, autograph=True).lower(np.ones(4)).as_text("hlo")
     assert "select" not in text
+
+
+def test_a_view_that_a_loop_binds_again_after_reading_it_is_refused() -> None:
+    def program(x: np.ndarray, c: Any) -> Any:
+        v = x[0]
+        while c > 0:
+            x[0, 0] += 5
+            v = v * 2
+            c = c - 1
+        return x, v
+
+    with pytest.raises(ConcretizationError, match="v is a view of an array that the steps write"):
+        tj.jit(program, autograph=True)(np.ones((2, 2)), 3)

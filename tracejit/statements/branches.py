@@ -30,6 +30,7 @@ from tracejit.statements.values import (
     leaf_of,
     require_kept,
     require_one_name,
+    seen_through,
     truth,
     unchanged,
     written_back,
@@ -167,14 +168,23 @@ class _Branch:
         # Lists that are written into are compared with what they held.
         held = [tree.map(_itself, value) for value in copies]
         self._put(copies)
+        views = [seen_through(value) for value in self._before]
+        pairs = list(zip(views, self._before, copies, strict=True))
+        if any(view is not value for view, value, _ in pairs):
+            copies = [copy if view is value else view for view, value, copy in pairs]
+            held = [tree.map(_itself, value) for value in copies]
+            self._put(copies)
+        versions = [copy.version if isinstance(copy, Tracer) else 0 for copy in copies]
         containers = containers_of(self._action, self._names)
         with in_branch():
             self._action()
         require_kept("if", containers)
         results: list[Any] = []
-        for copy, before, value in zip(copies, held, self._get(), strict=True):
+        ends = zip(copies, versions, held, self._get(), strict=True)
+        for copy, version, before, value in ends:
             leaves = tree.leaves(value)
-            if is_same(before, value):
+            is_left = isinstance(value, Tracer) and value is copy and value.version == version
+            if is_left or is_same(before, value):
                 self.finals.append(Final(True, False, value, held=leaves))
                 continue
             in_place = value is copy and isinstance(value, Tracer | list | dict)

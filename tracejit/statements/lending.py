@@ -12,6 +12,7 @@ from typing import Any
 
 from tracejit import tree
 from tracejit.statements.parts import Get, Put
+from tracejit.statements.values import Detached, attached
 from tracejit.trace.context import current_trace
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
 
@@ -24,6 +25,8 @@ class _Lent:
     ) -> None:
         self._get, self._put, self._arrays = get, put, arrays
         self._before = get()
+        roots = {id(array) for array in arrays}
+        self._seen = [_detached(roots, value) for value in self._before]
         self._shown = [n for n in range(len(names)) if n not in kept]
         self._owned = [(array, array.instruction, array.owner) for array in arrays]
         self._given = [lift(array.instruction, False) for array in arrays]
@@ -33,7 +36,8 @@ class _Lent:
 
     def get(self) -> tuple[Any, ...]:
         """The values of the variables, and of the arrays as arrays of their own."""
-        values = self._get()
+        mine = zip(self._get(), self._before, self._seen, strict=True)
+        values = [seen if value is before else value for value, before, seen in mine]
         states = zip(self._arrays, self._given, self._versions, strict=True)
         arrays = (
             given if array.version == version else lift(array.instruction, False)
@@ -46,7 +50,7 @@ class _Lent:
         count = len(self._shown)
         whole = list(self._before)
         for number, value in zip(self._shown, values[:count], strict=True):
-            whole[number] = value
+            whole[number] = attached(value)
         self._put(whole)
         trace = current_trace()
         assert trace is not None
@@ -67,6 +71,12 @@ class _Lent:
             return True
         leaves = tree.leaves([self._before[n] for n in self._shown])
         return any(isinstance(leaf, Tracer) and leaf.root is array for leaf in leaves)
+
+
+def _detached(roots: set[int], value: Any) -> Any:
+    """A variable's value; of a view of an array among ``roots``, what it is now."""
+    is_view = isinstance(value, Tracer) and value.base is not None and not value.is_scalar
+    return Detached(value) if is_view and id(value.root) in roots else value
 
 
 def with_arrays_lent(

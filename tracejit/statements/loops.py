@@ -31,6 +31,7 @@ from tracejit.shapes import AnyShape, Shape
 from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.parts import Action
 from tracejit.statements.values import (
+    Detached,
     NoValue,
     Undefined,
     containers_of,
@@ -192,6 +193,7 @@ class _Loop:
             self._require_tame()
         require_kept(self.statement, containers)
         left = self.get()
+        self._require_bound(state, left)
         made = {}
         for number, (name, start) in enumerate(self._named()):
             value = left[number]
@@ -216,6 +218,24 @@ class _Loop:
         if self.steps is not None:
             made[COUNTER] = state[COUNTER] + self.steps.step
         return made
+
+    def _require_bound(self, state: dict[str, Any], left: Sequence[Any]) -> None:
+        """Raises `ConcretizationError` where a view of a lent array is read before it is bound.
+
+        In the first step it is a view, in others what the step before has made.
+        """
+        views = [self.names[n] for n in self.carried if isinstance(self.before[n], Detached)]
+        trace = current_trace()
+        if not views or trace is None:
+            return
+        ends = [leaf.instruction for leaf in tree.leaves(list(left)) if isinstance(leaf, Tracer)]
+        needed = {o for one in in_order(ends) if trace.owns(one) for o in (one, *one.operands)}
+        for name in views:
+            if state[name].instruction in needed:
+                raise ConcretizationError(
+                    f"{self.statement}: {name} is a view of an array that the steps write to, and "
+                    f"they give it other values; copy it before: {name} = {name}.copy()"
+                )
 
     def _require_tame(self) -> None:
         """Raises `ConcretizationError` where a step may choose what a step before has made, whose

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tracejit import tree
 from tracejit.graph import Instruction
+from tracejit.statements.values import attached
 from tracejit.trace.shared import share
 from tracejit.trace.tracer import Tracer
 from tracejit.trace.views import Path
@@ -18,7 +19,7 @@ Originals = dict[int, tuple[Tracer, Tracer]]
 def originals(before: Sequence[Any], copies: Sequence[Any]) -> Originals:
     """The arrays of variables before a branch, by the copies made for it."""
     pairs = zip(tree.leaves(list(before)), tree.leaves(list(copies)), strict=True)
-    return {id(copy): (copy, leaf) for leaf, copy in pairs if isinstance(leaf, Tracer)}
+    return {id(copy): (copy, attached(leaf)) for leaf, copy in pairs if isinstance(leaf, Tracer)}
 
 
 class Candidate(NamedTuple):

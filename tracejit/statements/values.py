@@ -39,6 +39,31 @@ class NoValue:
 NO_VALUE = NoValue()
 
 
+class Detached(Tracer):
+    """What ``original``, a view, was when a statement began to which its array is lent."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, view: Tracer) -> None:
+        super().__init__(view.instruction, view.owner, is_scalar=False)
+        self.original = view
+
+
+def attached(value: Any) -> Any:
+    """A variable's value, or the view that it was detached from."""
+    return value.original if isinstance(value, Detached) else value
+
+
+def seen_through(value: Any) -> Any:
+    """A variable's value, or for a detached view one of its array as that is now."""
+    return _cut_again(value.original) if isinstance(value, Detached) else value
+
+
+def _cut_again(view: Tracer) -> Tracer:
+    base, path = view.step
+    return (base if base.base is None else _cut_again(base)).through(path)
+
+
 class _Branches(threading.local):
     def __init__(self) -> None:
         self.depth = 0
@@ -197,6 +222,8 @@ def written_back(before: Any, after: Any, in_place: bool, kept: Any = None) -> A
     """
     if in_place and isinstance(before, list | dict):
         return _refilled(before, after, kept)
+    if in_place and isinstance(before, Detached):
+        return before.original
     if not in_place or not isinstance(before, Tracer) or before.owner is not current_trace():
         return after
     instruction = after.instruction
