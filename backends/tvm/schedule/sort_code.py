@@ -12,7 +12,7 @@ so that no order of elements takes more than some log n + bits passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracejit.backends.tvm.mathematics.kinds import KINDS
 from tracejit.backends.tvm.mathematics.llvm import Value
@@ -38,6 +38,11 @@ class Plan:
     def restores(self) -> bool:
         """Whether elements that are equal can be told apart."""
         return self.kind.startswith("float") and not self.total
+
+    @property
+    def of_one(self) -> Plan:
+        """The same of one element at a time."""
+        return replace(self, lanes=1)
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.mathematics.places import least_of_lanes
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Count, nest
+from tracejit.backends.tvm.schedule.sort_first import SELECTED
 from tracejit.backends.tvm.schedule.sort_keys import Order
 from tracejit.backends.tvm.schedule.sort_rows import Rows, Sorting
 from tracejit.backends.tvm.tir import (
@@ -36,7 +37,6 @@ from tracejit.backends.tvm.tir import (
 # So many are selected from rows four times as long. Of up to `SELECTED`, each that enters moves
 # half of them, and rows must be longer than three times their square, or sorting is quicker.
 FEW = 8
-SELECTED = 128
 # A part is at least so long, so that threads have something to do.
 PART = 1 << 14
 # Elements in a block: what a block costs and what an element of a chosen block costs, balanced.

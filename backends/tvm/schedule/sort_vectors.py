@@ -34,7 +34,7 @@ from tracejit.backends.tvm.tir import (
 )
 from tracejit.shapes import ElementType
 
-_TYPES = {
+KINDS_OF_KEYS = {
     ElementType.S32: "int32",
     ElementType.S64: "int64",
     ElementType.U32: "uint32",
@@ -55,12 +55,12 @@ def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length > 1
-        and order.element_type in _TYPES
-        and work.operands[0].array_shape.size == _rows(work) * work.length
+        and order.element_type in KINDS_OF_KEYS
+        and work.operands[0].array_shape.size == rows_in_memory(work) * work.length
     )
 
 
-def _rows(work: Sorting) -> int:
+def rows_in_memory(work: Sorting) -> int:
     """How many rows lie one after the other."""
     rows = 1
     for size in work.sizes[: work.dimension]:
@@ -71,10 +71,12 @@ def _rows(work: Sorting) -> int:
 def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     """The whole kernel."""
     itemsize = order.element_type.dtype.itemsize
-    plan = Plan(_TYPES[order.element_type], VECTOR_BYTES // itemsize, order.descending, order.total)
+    plan = Plan(
+        KINDS_OF_KEYS[order.element_type], VECTOR_BYTES // itemsize, order.descending, order.total
+    )
     (operand,) = work.operands
     ((target, _),) = work.targets
-    rows, length = _rows(work), work.length
+    rows, length = rows_in_memory(work), work.length
     pieces = frame.pieces(rows * length * 2 * length.bit_length())
     threads = frame.machine.threads
     if pieces > 1 and rows < threads and length * itemsize >= _SHARED_FROM:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tracejit.backends.tvm.schedule.frame import Frame
+from tracejit.backends.tvm.schedule.sort_chosen import Choosing, suits_choosing
 from tracejit.backends.tvm.schedule.sort_keys import order_of
 from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_library
 from tracejit.backends.tvm.schedule.sort_merge import Merging
@@ -34,6 +35,8 @@ def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]
     if order is not None and suits_library(frame, work, order):
         yield "library sort", lambda: library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":
+        if suits_choosing(work, order):
+            yield "choice", lambda: Choosing(frame, work, order).statement()
         if suits_selection(work):
             yield "selection", lambda: Selecting(frame, work, order).statement()
         if suits_words(frame, work, order):
