@@ -46,6 +46,7 @@ from tracejit.backends.tvm.repeats import growth
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.rows import LEAST_COLUMNS
 from tracejit.backends.tvm.schedule.running import CUT_FROM
+from tracejit.backends.tvm.schedule.sort_keys import counts_places
 from tracejit.backends.tvm.scope import indexed, pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
@@ -184,6 +185,8 @@ class _Fusion:
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
         cost = self.cost[operand]
+        if user.op in (SORT, FIRST_SORTED) and counts_places(user, operand):
+            return False
         if user.op in _BY_MEMORY or is_library_call(user.op):
             return True
         if user.op is OPTIMIZATION_BARRIER:

@@ -201,3 +201,38 @@ def test_values_alone(kind: ElementType, dimensions: tuple[int, ...]) -> None:
     actual = loaded(build(called, host_target()))([array])
     expected = leaves(evaluate(entry, [array]))
     assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
+
+
+@pytest.mark.parametrize("length", [40, 3000])
+@pytest.mark.parametrize("vector_bytes", [32, 64])
+@pytest.mark.parametrize("kind", [F32, ElementType.S64], ids=str)
+def test_places_are_counted(kind: ElementType, vector_bytes: int, length: int) -> None:
+    """Counters along the sort are no memory; those across it, or that are sorted by, are."""
+    places, keys = (Shape(t, (3, length)) for t in (S32, kind))
+
+    def build_sorts(x: Instruction, y: Instruction) -> Instruction:
+        along, across = (ops.iota(places, dimension) for dimension in (1, 0))
+        down = ops.sort_order(kind, S32, kind, descending=True)
+        made = [
+            ops.sort([x, along, y], down, 1, True),
+            ops.sort([x, across], ops.sort_order(kind, S32), 1, True),
+            ops.sort([along, x], ops.sort_order(S32, kind, descending=True), 1, True),
+        ]
+        return ops.tuple_([ops.get_tuple_element(m, n) for m in made for n in range(2)])
+
+    entry = computation(build_sorts, keys, keys)
+    arrays = [values(kind, 3, length), values(kind, 3, length)[::-1].copy()]
+    # A processor without what the host has is what the host can do as well.
+    program = lower(entry, Machine(min(vector_bytes, host_target().vector_bytes), 2))
+    sort = loaded(build(program, host_target()))
+    for made, expected in zip(sort(arrays), leaves(evaluate(entry, arrays)), strict=True):
+        assert made.tobytes() == np.asarray(expected).tobytes()
+
+
+def test_positions_of_a_sort_are_one_kernel() -> None:
+    def build_sort(x: Instruction) -> Instruction:
+        order = ops.sort_order(F32, ElementType.S64)
+        counters = ops.iota(Shape(ElementType.S64, (500,)), 0)
+        return ops.get_tuple_element(ops.sort([x, counters], order, 0, True), 1)
+
+    assert len(lower(computation(build_sort, Shape(F32, (500,))), Machine(64, 1)).kernels) == 1

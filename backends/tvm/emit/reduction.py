@@ -12,6 +12,7 @@ from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.combining import Reduced
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.reduction import reduction
+from tracejit.backends.tvm.schedule.sort_keys import counts_places
 from tracejit.backends.tvm.schedule.sorting import Sorting, sorting
 from tracejit.backends.tvm.schedule.sweep import Reducer
 from tracejit.backends.tvm.tir import Stmt
@@ -90,8 +91,11 @@ def first_sorted(frame: Frame, instruction: Instruction, results: Results) -> St
 def _sorted(frame: Frame, instruction: Instruction, results: Results, kept: int) -> Stmt:
     """The first ``kept`` of each row."""
     (dimension,) = instruction.attributes["dimensions"]
-    operands = instruction.operands
-    targets = [(target, operand) for (_, target), operand in zip(results, operands, strict=True)]
+    targets = [
+        (target, None if counts_places(instruction, operand) else operand)
+        for (_, target), operand in zip(results, instruction.operands, strict=True)
+    ]
+    operands = [operand for _, operand in targets if operand is not None]
     work = Sorting(operands, dimension, instruction.attributes["to_apply"], targets, kept)
     return sorting(frame, work)
 

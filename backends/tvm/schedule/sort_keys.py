@@ -13,8 +13,9 @@ from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import Expr, const, reinterpret, tirx
 from tracejit.backends.tvm.types import is_narrow, register_dtype
 from tracejit.equality import same_graph
-from tracejit.graph import Computation
+from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import COMPARE
+from tracejit.ops.constants import IOTA
 from tracejit.ops.reduction import sort_order
 from tracejit.shapes import ElementType
 
@@ -60,6 +61,22 @@ class Order:
             return made
         # The lower half of a narrow float in f32 tells nothing but the sign.
         return tirx.Cast(f"uint{self.bits}", made >> const(bits - self.bits, unsigned))
+
+
+def counts_places(sort: Instruction, operand: Instruction) -> bool:
+    """Whether an operand of a Sort is known without memory: the places, which nothing is sorted by.
+
+    What the Sort is sorted by comes before them.
+    """
+    order = order_of(sort.attributes["to_apply"])
+    (dimension,) = sort.attributes["dimensions"]
+    return (
+        order is not None
+        and operand not in sort.operands[: order.operand + 1]
+        and operand.op is IOTA
+        and operand.attributes["iota_dimension"] == dimension
+        and operand.array_shape.element_type in (ElementType.S32, ElementType.S64)
+    )
 
 
 def order_of(comparator: Computation) -> Order | None:

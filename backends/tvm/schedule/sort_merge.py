@@ -102,4 +102,6 @@ class Merging(Rows):
             for operand in self.work.operands
             for position in (first, second)
         ]
-        return emitter.apply(self.work.comparator, arguments)
+        # Nothing is compared by operands that were left out.
+        unused = len(self.work.comparator.parameters) - len(arguments)
+        return emitter.apply(self.work.comparator, [*arguments, *arguments[:1] * unused])

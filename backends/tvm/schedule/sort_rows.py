@@ -33,7 +33,8 @@ class Sorting:
     """What is sorted: ``operands`` together along ``dimension``.
 
     ``targets`` pairs each result's buffer with the operand it is a permutation of, or None for
-    the positions themselves. Of each row the first ``kept`` places are stored.
+    the positions themselves. Of each row the first ``kept`` places are stored. The comparator has
+    more parameters where operands that only tell positions have been left out.
     """
 
     operands: Sequence[Instruction]
@@ -153,7 +154,7 @@ class Rows(abc.ABC):
             written: list[Stmt] = []
             for target, operand in self.work.targets:
                 if operand is None:
-                    written.append(store(target, address, tirx.Cast("int32", origin)))
+                    written.append(store(target, address, tirx.Cast(str(target.dtype), origin)))
                     continue
                 value = self.load(emitter, operand, base, origin)
                 made = emitter.store(target, address, value, operand.array_shape.element_type)
