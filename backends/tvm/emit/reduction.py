@@ -91,13 +91,20 @@ def first_sorted(frame: Frame, instruction: Instruction, results: Results) -> St
 def _sorted(frame: Frame, instruction: Instruction, results: Results, kept: int) -> Stmt:
     """The first ``kept`` of each row."""
     (dimension,) = instruction.attributes["dimensions"]
+    operands = [o for o in instruction.operands if not counts_places(instruction, o)]
     targets = [
-        (target, None if counts_places(instruction, operand) else operand)
-        for (_, target), operand in zip(results, instruction.operands, strict=True)
+        (target, operand if operand in operands else None)
+        for (leaf, target), operand in zip(results, instruction.operands, strict=True)
+        if _is_needed(frame, instruction, results, leaf)
     ]
-    operands = [operand for _, operand in targets if operand is not None]
     work = Sorting(operands, dimension, instruction.attributes["to_apply"], targets, kept)
     return sorting(frame, work)
+
+
+def _is_needed(frame: Frame, instruction: Instruction, results: Results, leaf: Instruction) -> bool:
+    """Whether anything reads a result: of the graph are those only that something does read."""
+    taken = sum(each in frame.uses for each, _ in results)
+    return leaf in frame.uses or taken != frame.uses.get(instruction)
 
 
 @rooted.attach(TOP_K)
