@@ -236,3 +236,16 @@ def test_positions_of_a_sort_are_one_kernel() -> None:
         return ops.get_tuple_element(ops.sort([x, counters], order, 0, True), 1)
 
     assert len(lower(computation(build_sort, Shape(F32, (500,))), Machine(64, 1)).kernels) == 1
+
+
+@pytest.mark.parametrize("read", [[0], [1], [2], [0, 2], [1, 2]], ids=str)
+def test_results_that_nothing_reads(read: list[int]) -> None:
+    def build_sort(x: Instruction, y: Instruction) -> Instruction:
+        order = ops.sort_order(F32, S32, F32)
+        made = ops.sort([x, ops.iota(Shape(S32, (300,)), 0), y], order, 0, True)
+        return ops.tuple_([ops.get_tuple_element(made, n) for n in read])
+
+    entry = computation(build_sort, *[Shape(F32, (300,))] * 2)
+    arrays = [values(F32, 300), values(F32, 300)[::-1].copy()]
+    actual, expected = check(entry, arrays), leaves(evaluate(entry, arrays))
+    assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
