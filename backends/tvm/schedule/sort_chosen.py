@@ -76,7 +76,8 @@ class Choosing(Selecting):
         for target, operand in self.work.targets:
             result = tirx.address_of(target[row * self.work.kept])
             if operand is None:
-                made = places_as_given(self.plan).called([places.data, result, self.size])
+                given = [places.data, result, self.size]
+                made = places_as_given(self.plan, str(target.dtype)).called(given)
             else:
                 source = self.in_memory[operand].data
                 given = [source, places.data, result, row * self.length, self.size]

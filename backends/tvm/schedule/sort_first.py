@@ -2,7 +2,7 @@
 
     selected(plan, block)       # of a part: the least keys of blocks first, then a few blocks
     merged_parts(plan)          # of a row, from those of its parts
-    values_at(plan), places_as_given(plan)      # what is stored of them
+    values_at(plan), places_as_given(plan, dtype)   # what is stored of them
 
 The first are held as keys and places in memory, 64-bit integers, in their order; elements with the
 same key come in that of their places. All this is so little code that programs share none of it.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 
+from tracejit.backends.tvm.mathematics.kinds import KINDS
 from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.schedule.sort_code import Plan, SortCode
 
@@ -218,14 +219,18 @@ def values_at(plan: Plan) -> Procedure:
 
 
 @functools.cache
-def places_as_given(plan: Plan) -> Procedure:
-    """Stores ``kept`` places as numbers of 32 bits."""
-    code = _First(plan.of_one, "first_places", ("places", "target"), ("kept",))
+def places_as_given(plan: Plan, dtype: str) -> Procedure:
+    """Stores ``kept`` places as numbers of ``dtype``, ``int32`` or ``int64``."""
+    code = _First(plan.of_one, f"first_places_{dtype}", ("places", "target"), ("kept",))
+    kind = KINDS[dtype]
 
     def one(index: str) -> None:
-        place = code.made(f"trunc i64 {code.number('%places', index)} to i32")
-        address = code.address("%target", code.product(index, "4"))
-        code.act(f"store i32 {place}, ptr {address}, align 4")
+        place = code.number("%places", index)
+        if kind.bits < 64:
+            place = code.made(f"trunc i64 {place} to {kind.llvm}")
+        size = kind.bits // 8
+        address = code.address("%target", code.product(index, str(size)))
+        code.act(f"store {kind.llvm} {place}, ptr {address}, align {size}")
 
     code.loop("%kept", one)
     return code
