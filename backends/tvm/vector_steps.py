@@ -20,6 +20,7 @@ from tracejit.backends.tvm.carried_last import with_carried_last
 from tracejit.backends.tvm.chosen_values import trifling_choice, with_choices
 from tracejit.backends.tvm.counted_loops import CountedLoop, counted
 from tracejit.backends.tvm.held_parts import with_held_parts
+from tracejit.backends.tvm.masked_terms import with_masked_terms
 from tracejit.backends.tvm.own_slices import OwnSlices
 from tracejit.backends.tvm.products_of_steps import with_products_before
 from tracejit.backends.tvm.side_by_side import Lanes, RefusedError
@@ -86,7 +87,8 @@ def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instr
     with loop.known():
         inner = with_vector_steps([loop.body.root])
         chosen = with_choices(inner)
-    found = (_with_roots(simple, operands, [roots[0], *simplify(body)]) for body in (chosen, inner))
+    bodies = ([with_masked_terms(body)] for (body,) in (chosen, inner))
+    found = (_with_roots(simple, operands, [roots[0], *simplify(body)]) for body in bodies)
     batched = counted(next(found), operands)
     vectors = None if batched is None else _as_vectors(batched)
     if vectors is not None:

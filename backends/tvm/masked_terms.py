@@ -1,0 +1,62 @@
+"""Numbers that a condition adds to, as sums of terms that a condition hides.
+
+    with_masked_terms(root)     an equal root of a loop's body
+
+    s = s - x if p else s           s = s - (x if p else 0)
+
+Steps that add are known as a sum, which needs no step before its end, and each waits for the one
+before it with the addition alone. The same holds for minima and maxima.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.graph import Instruction
+from tracejit.ops.computations import identity_value
+from tracejit.ops.constants import GET_TUPLE_ELEMENT
+from tracejit.ops.elementwise import ADD, MAX, MIN, SELECT, SUB, select
+from tracejit.ops.layout import full_like
+from tracejit.shapes import ElementType, Shape
+from tracejit.traversal import rebuild, transform, user_counts
+
+
+def with_masked_terms(root: Instruction) -> Instruction:
+    """The root, in which what is given to the body is not chosen again after it was added to."""
+    counts = user_counts([root])
+
+    def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+        if instruction.op is not SELECT or not isinstance(instruction.shape, Shape):
+            return None
+        if instruction.shape.rank or instruction.shape.element_type is ElementType.PRED:
+            return None
+        truth, *sides = operands
+        for number, total in enumerate(sides):
+            given = sides[1 - number]
+            is_own = counts[instruction.operands[1 + number]] == 1
+            if given.op is not GET_TUPLE_ELEMENT or not is_own:
+                continue
+            term, nothing = _term(total, given)
+            if term is None:
+                continue
+            hidden = [full_like(term, nothing)] * 2
+            hidden[number] = term
+            return rebuild(total, (given, select(truth, *hidden)))
+        return None
+
+    return transform([root], visit)[0]
+
+
+def _term(total: Instruction, given: Instruction) -> tuple[Instruction | None, Any]:
+    """What is added to a number, or compared with it, and what would change no number."""
+    if total.op not in (ADD, SUB, MIN, MAX) or given not in total.operands:
+        return None, None
+    element_type = total.array_shape.element_type
+    left, right = total.operands
+    if element_type.is_complex or (total.op is SUB and left is not given):
+        return None, None
+    term = right if left is given else left
+    if total.op in (MIN, MAX):
+        return term, identity_value(total.op.function, element_type)
+    # -0.0 + -0.0 -> -0.0, and -0.0 - 0.0 -> -0.0
+    return term, -0.0 if element_type.is_floating and total.op is ADD else 0
