@@ -20,6 +20,7 @@ from tracejit.backends.work import work_of
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.control import OPTIMIZATION_BARRIER
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.elementwise import ADD, DIV, MUL, SUB
@@ -194,7 +195,7 @@ def counted(
 
 def _is_in_vectors(instruction: Instruction) -> bool:
     op = instruction.op
-    if op in (CONSTANT, PARAMETER, FOURIER, FOURIER_HALVES):
+    if op in (CONSTANT, PARAMETER, FOURIER, FOURIER_HALVES, OPTIMIZATION_BARRIER):
         return True
     if op.family not in _POINTWISE and op not in _IN_VECTORS:
         return False
