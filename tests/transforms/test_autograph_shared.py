@@ -173,6 +173,16 @@ def view_bound_in_steps(a: np.ndarray, c: Any) -> Any:
     return x, v
 
 
+def view_written_or_bound(a: np.ndarray, c: Any) -> Any:
+    x = a.reshape(2, 2)
+    v = x[0]
+    if c > 1:
+        v[1] *= -5
+    else:
+        v = v * 2
+    return x, v
+
+
 PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     written,
     other_written,
@@ -187,6 +197,7 @@ PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     returned,
     best_so_far,
     view_bound_again,
+    view_written_or_bound,
     view_bound_in_steps,
 ]
 

@@ -25,13 +25,14 @@ def originals(before: Sequence[Any], copies: Sequence[Any]) -> Originals:
 class Candidate(NamedTuple):
     """That a leaf of a variable is the view of ``root`` along ``paths`` where ``condition`` holds.
 
-    None stands for the whole of one branch.
+    None stands for the whole of one branch. ``is_written``: in the branch, under this name alone.
     """
 
     leaf: int
     condition: Instruction | None
     root: Tracer
     paths: list[Path]
+    is_written: bool = False
 
 
 def candidates(ends: Sequence[Any], copies: Originals) -> list[Candidate]:
@@ -44,7 +45,8 @@ def candidates(ends: Sequence[Any], copies: Originals) -> list[Candidate]:
         if not isinstance(end, Tracer) or end.is_scalar:
             continue
         root, paths = _origin(end, copies)
-        found.append(Candidate(number, None, root, paths))
+        is_written = id(end.root) in copies and end.root.version > 0
+        found.append(Candidate(number, None, root, paths, is_written))
         if root.owner.alive:
             continue
         for one in root.shares.entries if root.shares is not None else ():
@@ -70,7 +72,7 @@ def note(value: Any, old: Sequence[Tracer], found: Sequence[tuple[Candidate, Ins
         for path in candidate.paths:
             part = path.read(part)
         if part.array_shape == made.last.array_shape:
-            share(made, condition, root, candidate.paths)
+            share(made, condition, root, candidate.paths, candidate.is_written)
 
 
 def _origin(array: Tracer, copies: Originals) -> tuple[Tracer, list[Path]]:

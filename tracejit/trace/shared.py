@@ -53,10 +53,17 @@ class Shares:
         self.is_busy = False
 
 
-def share(made: Tracer, condition: Instruction, root: Tracer, paths: Sequence[Path]) -> None:
+def share(
+    made: Tracer,
+    condition: Instruction,
+    root: Tracer,
+    paths: Sequence[Path],
+    is_written: bool = False,
+) -> None:
     """Makes ``made`` and the view of ``root`` along ``paths`` one array where ``condition`` holds.
 
-    Neither is a view; ``made`` has been made of the present value of that view.
+    Neither is a view; ``made`` has been made of the present value of that view, but where it
+    ``is_written``: then its value is still to be seen in ``root``.
     """
 
     def read(value: Instruction, _: Instruction) -> Instruction:
@@ -74,6 +81,7 @@ def share(made: Tracer, condition: Instruction, root: Tracer, paths: Sequence[Pa
 
     mine, theirs = Share(condition, root, read, paths), Share(condition, made, written)
     mine.twin, theirs.twin = theirs, mine
+    theirs.seen -= is_written
     mine.is_foreign = root.owner is not made.owner
     for array, one in ((made, mine), (root, theirs)):
         if array.shares is None:
