@@ -74,9 +74,9 @@ class _Lent:
 
 
 def _detached(roots: set[int], value: Any) -> Any:
-    """A variable's value; of a view of an array among ``roots``, what it is now."""
-    is_view = isinstance(value, Tracer) and value.base is not None and not value.is_scalar
-    return Detached(value) if is_view and id(value.root) in roots else value
+    """A variable's value; of an array among ``roots``, or a view of one, what it is now."""
+    is_array = isinstance(value, Tracer) and not value.is_scalar
+    return Detached(value) if is_array and id(value.root) in roots else value
 
 
 def with_arrays_lent(

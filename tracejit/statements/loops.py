@@ -233,8 +233,8 @@ class _Loop:
         for name in views:
             if state[name].instruction in needed:
                 raise ConcretizationError(
-                    f"{self.statement}: {name} is a view of an array that the steps write to, and "
-                    f"they give it other values; copy it before: {name} = {name}.copy()"
+                    f"{self.statement}: {name} is, or is a view of, an array that the steps write "
+                    f"to, and they give it other values; copy it before: {name} = {name}.copy()"
                 )
 
     def _require_tame(self) -> None:

@@ -40,7 +40,7 @@ NO_VALUE = NoValue()
 
 
 class Detached(Tracer):
-    """What ``original``, a view, was when a statement began to which its array is lent."""
+    """What ``original`` was when a statement began to which it, or its array, is lent."""
 
     __slots__ = ("original",)
 
@@ -55,13 +55,15 @@ def attached(value: Any) -> Any:
 
 
 def seen_through(value: Any) -> Any:
-    """A variable's value, or for a detached view one of its array as that is now."""
-    return _cut_again(value.original) if isinstance(value, Detached) else value
+    """A variable's value, or for a detached one a view of its array as that is now."""
+    return _cut_again(value.original).view() if isinstance(value, Detached) else value
 
 
 def _cut_again(view: Tracer) -> Tracer:
+    if view.base is None:
+        return view
     base, path = view.step
-    return (base if base.base is None else _cut_again(base)).through(path)
+    return _cut_again(base).through(path)
 
 
 class _Branches(threading.local):
