@@ -215,3 +215,21 @@ def test_two_threads_trace_at_once() -> None:
         np.testing.assert_array_equal(result, expected * number)
     assert made.run(X) is not expected
     np.testing.assert_array_equal(made.run(X), expected)
+
+
+def chained(layer: Any, x: Any, depth: int) -> Any:
+    """Calls itself by its global name, and a method of an argument."""
+    return layer.twice(x) if depth == 0 else layer.twice(chained(layer, x, depth - 1))
+
+
+def test_functions_that_call_themselves_and_methods() -> None:
+    class Twice:
+        def twice(self, x: Any) -> Any:
+            return np.array([x[0] * 2, x[1] * 2, x[2] * 2])
+
+    def inner(layer: Any, x: Any, depth: int) -> Any:
+        return x if depth == 0 else layer.twice(inner(layer, x, depth - 1))
+
+    twice: Any = Twice()
+    np.testing.assert_array_equal(tj.jit(lambda x: chained(twice, x, 2))(X), 8 * X)
+    np.testing.assert_array_equal(tj.jit(lambda x: inner(twice, x, 2))(X), 4 * X)

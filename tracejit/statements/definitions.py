@@ -18,6 +18,7 @@ from tracejit.statements.exits import RUNTIME
 from tracejit.statements.names import is_generator
 
 _INSIDE = "autograph_factory"
+_MADE = "autograph_function"
 
 
 class Converted(NamedTuple):
@@ -78,7 +79,7 @@ def _rewritten(code: CodeType, qualname: str, rewrite: Rewrite) -> Converted | N
         return None
     if isinstance(node, ast.Lambda):
         body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
-        made = ast.copy_location(ast.FunctionDef("lambda_", node.args, body, []), node)
+        made = ast.copy_location(ast.FunctionDef(_MADE, node.args, body, []), node)
     else:
         made = node
     if is_generator(made):
@@ -92,6 +93,8 @@ def _rewritten(code: CodeType, qualname: str, rewrite: Rewrite) -> Converted | N
     owner, _, _ = qualname.rpartition(".")
     owner = owner.rpartition(".")[2]
     new = rewrite(made, None if owner == "<locals>" or not owner else owner)
+    # Under its own name it would be a local of what surrounds it, and not what that name is to it.
+    new.name = _MADE
     parameters = [ast.arg(name) for name in (*code.co_freevars, RUNTIME)]
     outer = ast.FunctionDef(
         _INSIDE, ast.arguments([], parameters, None, [], [], None, []), [new], []
