@@ -158,3 +158,14 @@ def test_ranges_are_numpys(bounds: tuple[float, ...], dtype: str | None) -> None
 def test_a_long_range_is_never_made() -> None:
     text = tj.jit(lambda: np.arange(5, 10**15, 2)).lower().as_text("hlo")
     assert "s64[499999999999998]" in text
+
+
+def test_few_known_floats_are_numpys_own() -> None:
+    """To the last bit: -1 + 5 * 0.2 is zero, and so is the place where it stands."""
+
+    def known(x: Any) -> Any:
+        ends = np.linspace(-1, 2, 16), np.linspace(np.float32(-1), 2, 16), np.arange(-1, 2, 0.2)
+        return *ends, np.searchsorted(ends[0], x, side="right")
+
+    for found, expected in zip(tj.jit(known)(0.0), known(np.float64(0.0)), strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)

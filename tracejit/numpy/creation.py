@@ -23,12 +23,23 @@ from tracejit.ops import comparison, elementwise, elementwise_unary, layout
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.concrete import dependence
-from tracejit.trace.convert import as_instruction, assigned, converted, operand, stretch
+from tracejit.trace.convert import (
+    PYTHON_SCALARS,
+    as_instruction,
+    assigned,
+    converted,
+    operand,
+    stretch,
+)
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
 from tracejit.trace.table import Traced
 from tracejit.trace.tracer import Tracer, lift
+
+_FEW_INTEGERS = 16
+_FEW_FLOATS = 1025
+"""Ranges of fewer known numbers are NumPy's own; of more, the graph says how they are counted."""
 
 
 @implements(np.array, creates=True)
@@ -277,7 +288,8 @@ def arange(
     values = values if dtype is None else values.astype(dtype)
     count = counted or len(values)
     element_type = element_type_of(values.dtype)
-    if count < 16 or element_type.bits < 32:
+    few = _FEW_FLOATS if element_type.is_floating else _FEW_INTEGERS
+    if count < few or element_type.bits < 32:
         own = element_type.dtype if element_type.dtype.kind != "V" else None
         values = np.arange(start, stop, step, dtype=own)
         return lift(constant(values, element_type), False)
@@ -310,6 +322,12 @@ def linspace(
     count = int(known_size("linspace", num))
     if count < 0:
         raise AttributeValueError(f"linspace: the number of samples must not be negative: {count}")
+    if _is_made_here(start, stop, count, dtype):
+        values, known_step = np.linspace(
+            start, stop, count, endpoint=endpoint, retstep=True, dtype=dtype, axis=axis
+        )
+        known = lift(constant(values), False)
+        return (known, known_step) if retstep else known
     ends = operand(start), operand(stop)
     work = result_dtype([*(o.type for o in ends), float])
     element_type = element_type_of(work)
@@ -338,6 +356,16 @@ def linspace(
         result = elementwise_unary.floor(result)
     result = converted(result, wanted)
     return (lift(result, False), step) if retstep else lift(result, False)
+
+
+def _is_made_here(start: Any, stop: Any, count: int, dtype: Any) -> bool:
+    """Whether numbers from ``start`` to ``stop`` are known, few, and of a dtype of NumPy's."""
+    if not all(type(end) in PYTHON_SCALARS or isinstance(end, np.number) for end in (start, stop)):
+        return False
+    if any(type(end) is int and end.bit_length() > 63 for end in (start, stop)):
+        return False
+    kinds = [np.result_type(start, stop), *([] if dtype is None else [np.dtype(dtype)])]
+    return count < _FEW_FLOATS and all(kind.kind in "iufc" for kind in kinds)
 
 
 def where_last(position: Tracer, count: int) -> Tracer:
