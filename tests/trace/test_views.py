@@ -92,6 +92,23 @@ def complex_parts(np: Any, x: Any) -> Any:
     return y, y.real, x.imag
 
 
+def bits(np: Any, x: Any) -> Any:
+    """A view of another type shares memory, and so do its reshapes."""
+    y = np.array(x)
+    words = y.view(np.int64)
+    words[0] ^= -(2**63)
+    halves = y.view(np.uint32).reshape(-1, 2)
+    halves[3, 1] = 0
+    np.ascontiguousarray(y).view(np.uint8)[..., :2] = 7
+    wide = halves.view(np.complex64)[5]
+    pairs = y[..., :2].copy().view(np.complex128)
+    pairs[0] += 3j
+    pairs.view(np.float64)[1, 0] = 2
+    y[1] = 5
+    words[2, 0] += 1
+    return y, words, halves, wide, pairs, y[0].view(np.float32), wide[0].view(np.int64)
+
+
 def in_place_functions(np: Any, x: Any) -> Any:
     z = np.empty_like(x)
     np.copyto(z, x)
@@ -117,6 +134,7 @@ def in_place_functions(np: Any, x: Any) -> Any:
         numbers,
         loops,
         complex_parts,
+        bits,
         in_place_functions,
     ],
 )

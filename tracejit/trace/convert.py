@@ -18,7 +18,7 @@ from tracejit.errors import ArgumentError, ConcretizationError, ShapeError, Valu
 from tracejit.graph import Instruction
 from tracejit.ops import comparison, elementwise_unary, layout
 from tracejit.ops.constants import constant
-from tracejit.ops.element_types import bitcast_convert_type, convert_element_type
+from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType, element_type_of, shape_of
 from tracejit.trace import fitting
 from tracejit.trace.context import current_trace
@@ -190,21 +190,6 @@ def converted(value: Instruction, element_type: ElementType) -> Instruction:
     if given.is_complex and not element_type.is_complex:
         value = elementwise_unary.real(value)
     return convert_element_type(value, element_type)
-
-
-def bits_as(value: Instruction, element_type: ElementType) -> Instruction:
-    """``value.view(dtype)``: the bits of the last dimension's elements as another type."""
-    shape = value.array_shape
-    old, new = shape.element_type.bits, element_type.bits
-    if new > old and shape.rank:
-        parts = new // old
-        value = layout.reshape(
-            value, (*shape.dimensions[:-1], shape.dimensions[-1] // parts, parts)
-        )
-    made = bitcast_convert_type(value, element_type)
-    if new < old and shape.rank:
-        made = layout.reshape(made, (*shape.dimensions[:-1], shape.dimensions[-1] * (old // new)))
-    return made
 
 
 def stacked(values: Sequence[Any]) -> Instruction:

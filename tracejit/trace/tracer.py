@@ -18,7 +18,7 @@ from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.concrete import concrete, differentiated_argument
 from tracejit.trace.context import Trace, current_trace
-from tracejit.trace.convert import Operand, bits_as, converted
+from tracejit.trace.convert import Operand, converted
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
 from tracejit.trace.methods import Methods
@@ -26,7 +26,16 @@ from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
 from tracejit.trace.shared import Shares, foreign, refreshed
 from tracejit.trace.table import call, find, implementation
-from tracejit.trace.views import ComplexPart, Path, Permute, Reshape, Strides, row_major_strides
+from tracejit.trace.views import (
+    Bits,
+    ComplexPart,
+    Path,
+    Permute,
+    Reshape,
+    Strides,
+    require_whole,
+    row_major_strides,
+)
 from tracejit.tree import flatten, unflatten
 
 
@@ -329,10 +338,15 @@ class Tracer(Operators, Indexing, Methods):
         call(np.put, self, np.arange(self.size), value)
 
     def view(self, dtype: Any = None) -> Tracer:
-        """A view of all of the array; of another dtype, a copy of its bits."""
+        """A view of all of the array, or of its bits as another dtype.
+
+        Raises `ShapeError` where the last dimension's bits are no whole number of its elements.
+        """
         if dtype is None:
             return self.through(Reshape(self.shape), self.is_scalar)
-        return self._new(bits_as(self.instruction, element_type_of(dtype)), self.is_scalar)
+        wanted = element_type_of(dtype)
+        require_whole(self._instruction.array_shape, wanted)
+        return self.through(Bits(self.element_type, wanted), self.is_scalar)
 
     def copy(self, order: str = "C") -> Tracer:
         """A new array with the same elements."""

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tracejit.errors import ReadOnlyError
+from tracejit.errors import ReadOnlyError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise, elementwise_unary, layout
+from tracejit.ops.element_types import bitcast_convert_type
+from tracejit.shapes import ElementType, Shape
 
 Strides = tuple[int, ...]
 
@@ -80,6 +82,68 @@ class ComplexPart:
 
     def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides:
         return tuple(2 * stride for stride in strides)
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """The bits of elements of type ``old``, along the last dimension, as elements of ``new``."""
+
+    old: ElementType
+    new: ElementType
+
+    def read(self, base: Instruction) -> Instruction:
+        return _bits(base, self.new)
+
+    def write(self, base: Instruction, value: Instruction) -> Instruction:
+        return _bits(value, self.old)
+
+    def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides | None:
+        if not shape or self.old.bits == self.new.bits:
+            return strides
+        if strides[-1] != 1:
+            return None
+        return (*(stride * self.old.bits // self.new.bits for stride in strides[:-1]), 1)
+
+
+def require_whole(shape: Shape, element_type: ElementType) -> None:
+    """Raises `ShapeError` unless the bits along the last dimension make elements of a type."""
+    old, new = shape.element_type.bits, element_type.bits
+    if old != new and (not shape.rank or shape.dimensions[-1] * old % new):
+        along = "its last dimension is no whole number" if shape.rank else "a number is not"
+        raise ShapeError(f"view: {shape} as {element_type}: {along} of these elements")
+
+
+def _bits(value: Instruction, element_type: ElementType) -> Instruction:
+    shape = value.array_shape
+    if element_type is shape.element_type:
+        return value
+    if not shape.rank:
+        return layout.reshape(_bits(layout.reshape(value, (1,)), element_type), ())
+    if shape.element_type.is_complex:
+        pairs = (*shape.dimensions, 1)
+        parts = [elementwise_unary.real(value), elementwise_unary.imag(value)]
+        both = layout.concatenate([layout.reshape(part, pairs) for part in parts], shape.rank)
+        in_line = (*shape.dimensions[:-1], 2 * shape.dimensions[-1])
+        return _bits(layout.reshape(both, in_line), element_type)
+    if element_type.is_complex:
+        numbers = _bits(value, element_type.real)
+        dimensions = numbers.array_shape.dimensions
+        pairs = (*dimensions[:-1], dimensions[-1] // 2, 2)
+        both = layout.reshape(numbers, pairs)
+        real, imag = (layout.slice_in_dim(both, n, n + 1, 1, -1) for n in (0, 1))
+        return elementwise.complex(
+            layout.reshape(real, pairs[:-1]), layout.reshape(imag, pairs[:-1])
+        )
+    old, new = shape.element_type.bits, element_type.bits
+    if new > old:
+        count = new // old
+        value = layout.reshape(
+            value, (*shape.dimensions[:-1], shape.dimensions[-1] // count, count)
+        )
+    made = bitcast_convert_type(value, element_type)
+    if new < old:
+        made = layout.reshape(made, (*shape.dimensions[:-1], shape.dimensions[-1] * (old // new)))
+    return made
 
 
 @dataclass(frozen=True, slots=True)
