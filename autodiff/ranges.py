@@ -19,7 +19,7 @@ import numpy as np
 from tracejit.graph import Instruction, Op
 from tracejit.ops.constants import CONSTANT, IOTA
 from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
-from tracejit.ops.elementwise import ADD, MAX, MIN, MUL, SUB
+from tracejit.ops.elementwise import ADD, DIV, MAX, MIN, MUL, REM, SELECT, SUB
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order
@@ -79,11 +79,16 @@ def range_of(number: Instruction, depth: int = 0) -> Range | None:
         return 0, max(shape.dimensions[number.attributes["iota_dimension"]] - 1, 0)
     if depth == _DEEPEST or number.op not in _EXTREMES:
         return None
-    ranges = [range_of(operand, depth + 1) for operand in number.operands]
+    # Which of two is taken says nothing of what they are.
+    values = number.operands[1:] if number.op is SELECT else number.operands
+    ranges = [range_of(value, depth + 1) for value in values]
     found = [one for one in ranges if one is not None]
     if len(found) < len(ranges):
         return None
-    low, high = _EXTREMES[number.op](*found)
+    made = _EXTREMES[number.op](*found)
+    if made is None:
+        return None
+    low, high = made
     return (low, high) if _fits(number, low, high) else None
 
 
@@ -92,12 +97,31 @@ def _product(x: Range, y: Range) -> Range:
     return min(corners), max(corners)
 
 
-_EXTREMES: dict[Op, Callable[..., Range]] = {
+def _quotient(x: Range, y: Range) -> Range | None:
+    """Of a division that rounds towards zero, by a positive number."""
+    if y[0] <= 0:
+        return None
+    corners = [abs(a) // b * (1 if a > 0 else -1) for a in x for b in y]
+    return min(corners), max(corners)
+
+
+def _remainder(x: Range, y: Range) -> Range | None:
+    """Of that division: it has the sign of what is divided."""
+    if y[0] <= 0:
+        return None
+    most = y[1] - 1
+    return max(min(x[0], 0), -most), min(max(x[1], 0), most)
+
+
+_EXTREMES: dict[Op, Callable[..., Range | None]] = {
     ADD: lambda x, y: (x[0] + y[0], x[1] + y[1]),
     SUB: lambda x, y: (x[0] - y[1], x[1] - y[0]),
     MUL: _product,
     MIN: lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
     MAX: lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    DIV: _quotient,
+    REM: _remainder,
+    SELECT: lambda x, y: (min(x[0], y[0]), max(x[1], y[1])),
     BROADCAST_IN_DIM: lambda x: x,
     CONVERT_ELEMENT_TYPE: lambda x: x,
     RESHAPE: lambda x: x,

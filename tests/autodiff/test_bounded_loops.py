@@ -11,7 +11,7 @@ import pytest
 import tracejit as tj
 from tracejit.autodiff.ranges import knowing, range_of, ranges_of_state
 from tracejit.graph import Module
-from tracejit.ops import elementwise
+from tracejit.ops import comparison, elementwise
 from tracejit.ops.constants import constant, iota, parameter
 from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import called_computations
@@ -156,10 +156,19 @@ def test_ranges() -> None:
         assert range_of(elementwise.mul(x, x)) == (-15, 25)
         assert range_of(elementwise.max(x, two)) == (2, 5)
         assert range_of(elementwise.min(x, two)) == (-3, 2)
+        assert range_of(elementwise.div(x, two)) == (-1, 2)
+        assert range_of(elementwise.rem(x, two)) == (-1, 1)
+        assert range_of(elementwise.div(two, x)) is None
+        assert range_of(elementwise.rem(two, x)) is None
+        chosen = elementwise.select(comparison.lt(unknown, two), x, elementwise.add(x, two))
+        assert range_of(chosen) == (-3, 7)
         assert range_of(elementwise.add(x, most)) is None
         assert range_of(elementwise.add(x, unknown)) is None
         assert range_of(iota(Shape(ElementType.S64, (4, 9)), 1)) == (0, 8)
     assert range_of(x) is None
+    with knowing({x: (-12, -7), unknown: (2, 5)}):
+        assert range_of(elementwise.div(x, unknown)) == (-6, -1)
+        assert range_of(elementwise.rem(x, unknown)) == (-4, 0)
     after = elementwise.add(x, two)
     begin = constant(np.int32(2**31 - 9))
     assert ranges_of_state([x], [after], [begin], 5) == {x: (2**31 - 9, 2**31 - 1)}
