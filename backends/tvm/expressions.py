@@ -320,10 +320,8 @@ class Expressions(Procedure):
         if kind is tirx.Cast and _is_place(e.value):
             return self._line(e.value)
         if kind not in _OF_PLACES:
-            value = self.vector(e, 1)
-            if value.kind.is_float:
-                raise UnknownError
-            return convert(value, INT64).text, 0
+            # What is read from memory, LLVM's passes take out of the loops that do not change it.
+            raise UnknownError
         (a, more), (b, more_b) = self._line(e.a), self._line(e.b)
         if kind is tirx.Add:
             return self.sum(a, b), more + more_b

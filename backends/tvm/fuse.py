@@ -75,6 +75,8 @@ _BY_MEMORY = (
 )
 # Updates of at most such a part of an array that are made of other elements of it are stored first.
 SMALL_UPDATE = 4
+# At most such a part of an array is computed where it is gathered.
+FEW_GATHERED = 3
 # How many instructions are asked whether one needs another, and which of how many writers do.
 NEAR = 256
 FEW_WRITERS = 4
@@ -206,6 +208,8 @@ class _Fusion:
             return any(u.op in (CUSTOM_CALL, TUPLE) and self._wants_memory(u, user) for u in above)
         if user.op is GATHER and operand is not user.operands[0] and _reads_starts_once(user):
             return False
+        if user.op is GATHER and self._is_picked(user, operand):
+            return False
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
@@ -221,6 +225,15 @@ class _Fusion:
         if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
             return self._grows_long(operand)
         return cost > 0 or not _is_view(operand)
+
+    def _is_picked(self, gather: Instruction, operand: Instruction) -> bool:
+        """Whether elements of ``operand`` are computed where they are gathered.
+
+        They are where few of all are gathered, and nobody else wants them: computing neighbours
+        takes less time, and so does gathering what is in memory.
+        """
+        alone = operand is gather.operands[0] and self.users[operand] == [gather]
+        return alone and FEW_GATHERED * gather.array_shape.size <= operand.array_shape.size
 
     def _is_made_before(self, update: Instruction) -> bool:
         """Whether what an update writes has memory of its own."""

@@ -26,6 +26,7 @@ from tracejit.backends.tvm.registers import (
     State,
     UnknownError,
     in_registers,
+    is_added_to,
     is_straight,
     stored_in,
 )
@@ -142,6 +143,9 @@ class _Body(Expressions):
             self._shared.computes |= not self._is_note(statement.buffer)
             if self._shared.computes and not self._shared.quick:
                 raise UnknownError
+            if hash(statement.buffer) in self._shared.rooms and is_added_to(statement):
+                # LLVM's passes hold it in registers.
+                raise UnknownError
             self.store(statement.buffer, statement.indices, statement.value)
         elif isinstance(statement, For):
             self._repeat(statement)
@@ -242,6 +246,9 @@ class _Body(Expressions):
                 incoming = f"[ {old.text}, %{before} ], [ {new.text}, %{self.block} ]"
                 self.fill(place, name.text, f"phi {self.type(old.kind)} {incoming}")
 
+        if len(carried) == 1 and extent != "1":
+            # Each step waits for the one before; LLVM's passes run several such loops together.
+            raise UnknownError
         if extent == "1":
             self.step(loop, first)
         else:

@@ -115,6 +115,16 @@ def _is_known(index: Expr, variables: set[int]) -> bool:
     return kind is tirx.IntImm or (kind is tirx.Var and hash(index) in variables)
 
 
+def is_added_to(store: Any) -> bool:
+    """Whether a store keeps something of what the buffer held."""
+    found: list[bool] = []
+    memory = hash(store.buffer)
+    structural_walk(
+        store.value, [(TensorLoad, lambda node: found.append(hash(node.source) == memory))]
+    )
+    return any(found)
+
+
 def stored_in(body: Stmt) -> list[Buffer]:
     """The buffers that a body stores to, each once."""
     found: dict[Any, None] = {}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.backends_tvm.compiled import computation
 from tests.runtime.programs import elementwise, executable, spec
 from tracejit import ops
@@ -112,6 +113,23 @@ def test_what_computes_is_written_where_it_may_be() -> None:
     written = written_kernels([plain], ["plain"])
     assert [*written.code] == ["plain"]
     assert not written.glue
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        # Sums on the stack, places that memory says, and a sum that waits for itself.
+        (lambda a, x: (1.5 * a) @ x, [(90, 90), (90,)]),
+        (lambda a, x: a[x.astype(np.int64)], [(40, 3), (9,)]),
+        (lambda a, x: np.sum(a[:, :, None] * x, axis=1), [(9, 7), (7, 2)]),
+    ],
+)
+def test_what_passes_of_llvm_make_quicker_is_left_to_them(function: Any, shapes: Any) -> None:
+    operands = [np.ones(shape, np.float32) for shape in shapes]
+    entry = tj.jit(function).lower(*operands).module.entry
+    kernels = lower(entry, Machine(64, 2)).kernels
+    names = [kernel.name for kernel in kernels if kernel.direct is None]
+    assert len(written_kernels(kernels, names).kernels) < len(names)
 
 
 def test_axes_of_a_transform_share_their_stages() -> None:
