@@ -56,6 +56,8 @@ DECLARED = f"declare i32 @{LAUNCH}(ptr, ptr, i32)"
 _WORD, _LINE = 8, 64
 _FEW = 4
 """Steps of a loop, of a few statements each, that are written one by one."""
+_CHAIN = 8
+"""Steps that may wait for each other."""
 _TASKS = 8
 """Where TVM's parallel group has the number of its tasks."""
 _CALL = Op.get("tirx.call_extern")
@@ -246,7 +248,7 @@ class _Body(Expressions):
                 incoming = f"[ {old.text}, %{before} ], [ {new.text}, %{self.block} ]"
                 self.fill(place, name.text, f"phi {self.type(old.kind)} {incoming}")
 
-        if len(carried) == 1 and extent != "1":
+        if len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN):
             # Each step waits for the one before; LLVM's passes run several such loops together.
             raise UnknownError
         if extent == "1":

@@ -121,7 +121,7 @@ def test_what_computes_is_written_where_it_may_be() -> None:
         # Sums on the stack, places that memory says, and a sum that waits for itself.
         (lambda a, x: (1.5 * a) @ x, [(90, 90), (90,)]),
         (lambda a, x: a[x.astype(np.int64)], [(40, 3), (9,)]),
-        (lambda a, x: np.sum(a[:, :, None] * x, axis=1), [(9, 7), (7, 2)]),
+        (lambda a, x: np.sum(a[:, :, None] * x, axis=1), [(9, 11), (11, 2)]),
     ],
 )
 def test_what_passes_of_llvm_make_quicker_is_left_to_them(function: Any, shapes: Any) -> None:

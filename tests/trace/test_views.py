@@ -392,3 +392,12 @@ def test_a_product_in_place_needs_a_matrix() -> None:
 
     with pytest.raises(ValueError, match="x @= y needs an x of rank 2 at least"):
         tj.jit(function)(np.arange(3.0))
+
+
+def test_bits_must_make_whole_elements() -> None:
+    whole = r"view: f64\[5\] as c128: its last dimension is no whole number of these elements"
+    with pytest.raises(ShapeError, match=whole):
+        tj.jit(lambda x: x.view(complex))(np.arange(5.0))
+    number = r"view: f64\[\] as f32: a number is not of these elements"
+    with pytest.raises(ShapeError, match=number):
+        tj.jit(lambda x: x[0].view(np.float32))(np.arange(5.0))
