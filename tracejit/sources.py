@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -69,6 +70,28 @@ def _is_generated(frame: FrameType) -> bool:
     return module.partition(".")[0] == __name__.partition(".")[0]
 
 
+_LONG = 4096
+"""Bytes of a table of lines that Python reads from its beginning for each ``f_lineno``."""
+_lines: dict[int, tuple[CodeType, list[int], list[int]]] = {}
+"""Of the last long functions: where in their code each line begins."""
+
+
+def _line_of(frame: FrameType) -> int:
+    """The line that runs; in long functions it is looked up by halves."""
+    code = frame.f_code
+    if len(code.co_linetable) < _LONG:
+        return frame.f_lineno
+    known = _lines.get(id(code))
+    if known is None or known[0] is not code:
+        starts = [(start, line or code.co_firstlineno) for start, _, line in code.co_lines()]
+        known = code, [start for start, _ in starts], [line for _, line in starts]
+        if len(_lines) >= 8:
+            _lines.clear()
+        _lines[id(code)] = known
+    _, begins, lines = known
+    return lines[bisect_right(begins, frame.f_lasti) - 1]
+
+
 def user_source() -> Source | None:
     """The innermost line outside tracejit, or None when there is no such frame."""
     frame = sys._getframe(1)
@@ -83,7 +106,7 @@ def user_source() -> Source | None:
             and not is_internal(code)
             and not (code.co_filename == "<string>" and _is_generated(frame))
         ):
-            return Source(code.co_filename, frame.f_lineno)
+            return Source(code.co_filename, _line_of(frame))
         frame = frame.f_back  # type: ignore[assignment]
     return None
 

@@ -11,9 +11,12 @@ import pytest
 import tracejit as tj
 from tests.trace.messages import is_tested, messages
 from tracejit import lax
+from tracejit.ops.elementwise import ADD
+from tracejit.sources import Source
 from tracejit.trace.public import enter
 from tracejit.trace.table import implementation
 from tracejit.transforms.interpreted import Interpreted
+from tracejit.traversal import instructions
 
 X = np.arange(4.0)
 I = np.array([0, 1])  # noqa: E741
@@ -230,3 +233,14 @@ def test_message(message: str, call: Callable[[], Any]) -> None:
     text = str(caught.value)
     located = text.removesuffix(")").rpartition(" (test_messages.py:")[0]
     assert message == (located or text)
+
+
+def test_lines_of_long_functions() -> None:
+    """Python reads a long function's table of lines from its beginning each time."""
+    steps = [f"    x = x + {n}.5" for n in range(2000)]
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(["def long(x):", *steps, "    return x"]), "long.py", "exec"), names)
+    assert len(names["long"].__code__.co_linetable) > 4096
+    module = tj.jit(names["long"]).lower(1.0).module
+    sources = [i.source for i in instructions(module.entry) if i.op is ADD]
+    assert sources == [Source("long.py", n + 2) for n in range(2000)]
