@@ -5,16 +5,11 @@ build(program, host_target())    # an artifact's bytes, to keep and to load in a
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import compress
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -34,19 +29,20 @@ from tracejit.backends.tvm.codegen import (
 )
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.description import explanation
-from tracejit.backends.tvm.elf import shared_library
 from tracejit.backends.tvm.entry import program_texts
 from tracejit.backends.tvm.facts import is_soon_built
-from tracejit.backends.tvm.glue import written_kernels
+from tracejit.backends.tvm.glue import Written, written_kernels
 from tracejit.backends.tvm.in_process import (
     entry_of,
     warn_of_missing_linker,
     warn_of_missing_room,
 )
+from tracejit.backends.tvm.linker import find_linker, linked
 from tracejit.backends.tvm.mathematics.procedures import group_of
 from tracejit.backends.tvm.program import Kernel, Program
 from tracejit.backends.tvm.routines import Part, parts
 from tracejit.backends.tvm.shared_procedures import shared_parts, without_shared
+from tracejit.backends.tvm.texts import kernel_texts
 from tracejit.backends.tvm.twins import without_twins
 from tracejit.errors import CompilationError
 
@@ -77,34 +73,11 @@ def build(
         modules = _on_threads(jobs, target.threads, progress)
         return InProcess(entry_of(program, modules, target), artifact)
     with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
-        folder = Path(name)
-        own = [kernel for kernel in program.kernels if kernel.direct is None]
-        quick = [k.name for k in own if _is_written(k, held[k.name], target)]
-        written = written_kernels(own, quick)
-        others = [kernel for kernel in own if kernel.name not in written.kernels]
-        others, shared = without_shared(others)
-        shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
-        jobs = _kernel_jobs(others, held, target, c_function)
-        texts = program_texts(program, target, written, max(target.threads - len(jobs), 1))
-        # The entry alone, and the check of arguments, are no work for a thread of their own.
-        work = len(jobs) + bool(written.code) * len(texts)
-        jobs += [
-            partial(compile_text, text, folder / f"{index}.ll") for index, text in enumerate(texts)
-        ]
-        files = [folder / f"{index}.o" for index in range(len(jobs))]
-        writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
-        routines = [k.direct.routine for k in program.kernels if k.direct is not None]
-        kept = [*parts(routines, target), *shared_parts(shared, target)]
-        for number, part in enumerate(kept):
-            files.append(folder / f"{len(files)}.o")
-            data = part.known()
-            if data is None:
-                writers.append(partial(_write_part, part, files[-1]))
-                work += number > 0
-            else:
-                files[-1].write_bytes(data)
-        _on_threads(writers, target.threads if work > 1 else 1, progress)
-        return pack(_linked(linker, files), artifact)
+        sources = _sources(program.kernels, held, target)
+        jobs = _kernel_jobs(sources.others, held, target, c_function)
+        texts = program_texts(program, target, sources.written, max(target.threads - len(jobs), 1))
+        objects = _objects(sources, jobs, texts, target, Path(name), progress)
+        return pack(linked(linker, objects), artifact)
 
 
 def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
@@ -137,29 +110,83 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
 def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -> list[Kernel]:
     """A shared library of these kernels, each a C function; those that it has in the end.
 
-    The others are refused by TVM. Raises `CompilationError` if there is no linker, or it fails.
+    Their code is that which `build` makes of them. The others are refused by TVM. Raises
+    `CompilationError` if there is no linker, or it fails.
     """
     linker = find_linker()
     if linker is None:
         raise CompilationError("kernels cannot be compiled on their own without a linker")
+    held = {kernel.name: contents(kernel.body) for kernel in kernels}
+    refused: set[str] = set()
 
-    def compiled(number: int, kernel: Kernel) -> bool:
-        inside = contents(kernel.body)
-        quick = _is_quick(kernel, inside)
+    def compiled(kernel: Kernel) -> Any:
         try:
-            function = kernel_function(kernel, inside, c_function)
-            made = compile_kernels([function], target, inside, quick)
+            (job,) = _kernel_jobs([kernel], held, target, c_function)
+            return job()
         except CompilationError:
-            return False
-        made.write_to_file(str(objects[number]), "o")
-        return True
+            refused.add(kernel.name)
 
-    objects = [library.with_name(f"{number}.o") for number in range(len(kernels))]
-    jobs = [partial(compiled, number, kernel) for number, kernel in enumerate(kernels)]
-    done = _on_threads(jobs, target.threads, None)
-    if any(done):
-        library.write_bytes(_linked(linker, [*compress(objects, done)]))
-    return [*compress(kernels, done)]
+    with tempfile.TemporaryDirectory(dir=library.parent) as name:
+        sources = _sources(kernels, held, target)
+        jobs = [partial(compiled, kernel) for kernel in sources.others]
+        texts = kernel_texts(kernels, sources.written, target, target.threads)
+        objects = _objects(sources, jobs, texts, target, Path(name), None)
+        if objects:
+            library.write_bytes(linked(linker, objects))
+    return [kernel for kernel in kernels if kernel.name not in refused]
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """What kernels are compiled of.
+
+    That is text that is ``written``, the ``others`` by TVM, and ``parts``, which are compiled once
+    in a process.
+    """
+
+    written: Written
+    others: list[Kernel]
+    parts: list[Part]
+
+
+def _sources(
+    kernels: Sequence[Kernel], held: Mapping[str, Contents], target: CpuTarget
+) -> _Sources:
+    own = [kernel for kernel in kernels if kernel.direct is None]
+    quick = [k.name for k in own if _is_written(k, held[k.name], target)]
+    written = written_kernels(own, quick)
+    others = [kernel for kernel in own if kernel.name not in written.kernels]
+    others, shared = without_shared(others)
+    shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
+    routines = [kernel.direct.routine for kernel in kernels if kernel.direct is not None]
+    return _Sources(written, others, [*parts(routines, target), *shared_parts(shared, target)])
+
+
+def _objects(
+    sources: _Sources,
+    jobs: Sequence[Callable[[], Any]],
+    texts: Sequence[str],
+    target: CpuTarget,
+    folder: Path,
+    progress: Progress | None,
+) -> list[Path]:
+    """Object files in ``folder`` of texts, parts, and TVM's modules that ``jobs`` make, or None."""
+    # The entry alone, and the check of arguments, are no work for a thread of their own.
+    work = len(jobs) + bool(sources.written.code) * len(texts)
+    every = [*jobs]
+    every += [partial(compile_text, text, folder / f"{n}.ll") for n, text in enumerate(texts)]
+    files = [folder / f"{index}.o" for index in range(len(every))]
+    writers = [partial(_write, job, file) for job, file in zip(every, files, strict=True)]
+    for number, part in enumerate(sources.parts):
+        files.append(folder / f"{len(files)}.o")
+        data = part.known()
+        if data is None:
+            writers.append(partial(_write_part, part, files[-1]))
+            work += number > 0
+        else:
+            files[-1].write_bytes(data)
+    _on_threads(writers, target.threads if work > 1 else 1, progress)
+    return [file for file in files if file.exists()]
 
 
 def _kernel_jobs(
@@ -217,7 +244,9 @@ def _write_part(part: Part, file: Path) -> None:
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:
-    job().write_to_file(str(file), "o")
+    made = job()
+    if made is not None:
+        made.write_to_file(str(file), "o")
 
 
 def _on_threads(
@@ -241,42 +270,3 @@ def _on_threads(
         finally:
             pool.shutdown(cancel_futures=True)
         return [future.result() for future in pending]
-
-
-def find_linker() -> list[str] | None:
-    """A command that makes a shared library of objects, up to its last option; None without one.
-
-    ``CC``, where the user has set it; else the linker itself, which is three times quicker than
-    through a compiler; else a C compiler.
-    """
-    chosen = shlex.split(os.environ.get("CC", ""))
-    if chosen and shutil.which(chosen[0]):
-        return [*chosen, *_COMPILER_OPTIONS]
-    if sys.platform.startswith("linux") and shutil.which("ld"):
-        return _LINKER
-    compiler = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
-    return None if compiler is None else [compiler, *_COMPILER_OPTIONS]
-
-
-_LINKER = ["ld", "-shared", "-s", "-Bsymbolic"]
-
-# What kernels call of the C library lies in the process already, with the runtime; and a kernel
-# must find its neighbours, not a stranger's function of the same name.
-_COMPILER_OPTIONS = (
-    ["-shared", "-nostdlib", "-undefined", "dynamic_lookup"]
-    if sys.platform == "darwin"
-    else ["-shared", "-nostdlib", "-s", "-Wl,-Bsymbolic"]
-)
-
-
-def _linked(linker: Sequence[str], objects: Sequence[Path]) -> bytes:
-    """A shared library of objects, made in this process where that is possible."""
-    own = shared_library([file.read_bytes() for file in objects]) if linker == _LINKER else None
-    if own is not None:
-        return own
-    library = objects[0].with_suffix(".so")
-    command = [*linker, "-o", str(library), *map(str, objects)]
-    done = subprocess.run(command, capture_output=True, text=True, close_fds=False)
-    if done.returncode != 0:
-        raise CompilationError(f"{command[0]} failed: {done.stderr.strip() or done.stdout.strip()}")
-    return library.read_bytes()

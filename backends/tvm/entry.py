@@ -11,8 +11,7 @@ nanoseconds, so what counts is the time to build it, and that is least for LLVM'
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from tracejit.backends.abi import (
     ALIGNMENT,
@@ -23,20 +22,19 @@ from tracejit.backends.abi import (
     WRITEABLE,
 )
 from tracejit.backends.tvm.cpu import CpuTarget
-from tracejit.backends.tvm.direct import Direct
-from tracejit.backends.tvm.glue import DECLARED, Written
+from tracejit.backends.tvm.glue import Written
 from tracejit.backends.tvm.mathematics.llvm import module_text
-from tracejit.backends.tvm.mathematics.procedures import Procedure, declaration, group_of
+from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.program import (
     Argument,
     Branch,
     Call,
-    Kernel,
     Loop,
     Memory,
     Node,
     Program,
 )
+from tracejit.backends.tvm.texts import kernel_texts
 from tracejit.backends.tvm.tir import (
     Evaluate,
     Expr,
@@ -52,8 +50,6 @@ from tracejit.backends.tvm.tir import (
 _WORD = 8
 _RANK_MASK = 0xFFFFFFFF
 _POINTER = 4  # kTVMFFIOpaquePtr
-# Characters from which on procedures are worth another module, which costs 2 ms itself.
-_LEAST = 20_000
 _CHECK = "tracejit_check"
 _CHECKING = f"declare i32 @{_CHECK}(ptr, ptr, i64, i64, i64, i64)"
 _ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
@@ -62,86 +58,10 @@ _ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
 def program_texts(program: Program, target: CpuTarget, written: Written, most: int) -> list[str]:
     """Modules with ``int32 tracejit_main(ptr tuple)`` of a checked program of C functions.
 
-    All that is ``written`` and not shared with other programs, and calls of routines, are part of
-    the text. Code that has to be fast is in up to ``most`` modules of about the same lengths; the
-    first one has the entry as well.
+    They are those of its kernels, the entry in the first.
     """
-    functions = [*written.glue.values(), Entry(program).whole()]
-    declared = [_CHECKING]
-    for kernel in program.kernels:
-        name, count = kernel.name, len(kernel.parameters)
-        if kernel.direct is not None:
-            functions.append(_direct(kernel, kernel.direct))
-            name, count = kernel.direct.routine.name, len(kernel.direct.pointers) + 1
-        if kernel.name not in written.kernels:
-            declared.append(f"declare i32 @{name}({', '.join(['ptr'] * count)})")
-    code = [*written.code.values()]
-    pieces = _pieces([text for text in code if group_of(text) is None], most)
-    if not pieces:
-        known = [*_declarations(code), *dict.fromkeys(declared)]
-        return [module_of([*known, *functions], target, False)]
-    modules = []
-    for number, piece in enumerate(pieces):
-        known = _declarations(text for text in code if text not in piece)
-        if number == 0:
-            known += dict.fromkeys(declared)
-            piece = [*piece, *map(_unoptimised, functions)]
-        modules.append(module_of([module_text([*known, *piece])], target, True))
-    return modules
-
-
-def _pieces(texts: Sequence[str], most: int) -> list[list[str]]:
-    """Texts in up to so many pieces of about the same lengths, short ones first."""
-    count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
-    pieces: list[list[str]] = [[] for _ in range(count)]
-    for text in sorted(texts, key=len, reverse=True):
-        min(pieces, key=lambda piece: sum(map(len, piece))).append(text)
-    return sorted(pieces, key=lambda piece: sum(map(len, piece)))
-
-
-def _unoptimised(function: str) -> str:
-    """A function that is built quickly, among others that are made fast."""
-    head, brace, body = function.partition(") {\n")
-    return f"{head}) noinline optnone {{\n{body}" if brace else function
-
-
-def _direct(kernel: Kernel, direct: Direct) -> str:
-    """A kernel that calls a routine, and the numbers that this is told, a constant."""
-    words = ", ".join(f"i64 {number}" for number in direct.numbers)
-    numbers = f"@{kernel.name}_numbers"
-    count = len(kernel.parameters)
-    places = direct.places(kernel.parameters)
-    pointers = ["ptr null" if place is None else f"ptr %p{place}" for place in places]
-    call = f"call i32 @{direct.routine.name}({', '.join([*pointers, f'ptr {numbers}'])})"
-    return "\n".join(
-        [
-            f"{numbers} = private constant [{len(direct.numbers)} x i64] [{words}]",
-            f"define i32 @{kernel.name}({', '.join(f'ptr %p{n}' for n in range(count))}) {{",
-            f"  %status = {call}",
-            "  ret i32 %status",
-            "}",
-        ]
-    )
-
-
-def _declarations(functions: Iterable[str]) -> list[str]:
-    """What functions are to those who call them, and TVM's own."""
-    return [DECLARED, *map(declaration, functions)]
-
-
-def module_of(texts: Sequence[str], target: CpuTarget, is_hot: bool) -> str:
-    """A module of functions, whose code has to be fast or not."""
-    described: Any = target.tvm_quick if is_hot else target.tvm_unoptimised
-    description = str(described).replace('"', "\\22")
-    return "\n".join(
-        [
-            f'target triple = "{target.triple}"',
-            *texts,
-            "!llvm.module.flags = !{!1}",
-            f'!1 = !{{i32 2, !"tvm_target", !"{description}"}}',
-            "",
-        ]
-    )
+    entry = Entry(program).whole()
+    return kernel_texts(program.kernels, written, target, most, [entry], [_CHECKING])
 
 
 def entry_statement(program: Program, handles: Mapping[str, int], call: int, address: Expr) -> Stmt:

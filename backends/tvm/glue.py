@@ -17,6 +17,7 @@ from typing import Any
 from tvm.ir import Call, Op
 from tvm.tirx import AttrStmt
 
+from tracejit.backends.tvm.codegen import STACK_LIMIT
 from tracejit.backends.tvm.expressions import Expressions, known
 from tracejit.backends.tvm.mathematics.llvm import Value
 from tracejit.backends.tvm.mathematics.procedures import procedures_of
@@ -106,9 +107,9 @@ def written_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> W
 class _Shared:
     """What a kernel's functions have in common.
 
-    ``registers`` are its buffers that are values, ``rooms`` those that are not; ``threads`` are
-    the functions that its threads run, ``procedures`` what it calls. It ``computes`` if it does
-    more than to call them, which it may if it is ``quick``.
+    ``registers`` are its buffers that are values, ``rooms`` those that are not, of ``stack_bytes``
+    in all; ``threads`` are the functions that its threads run, ``procedures`` what it calls. It
+    ``computes`` if it does more than to call them, which it may if it is ``quick``.
     """
 
     registers: set[int]
@@ -116,6 +117,7 @@ class _Shared:
     procedures: dict[str, str]
     quick: bool
     rooms: set[int] = field(default_factory=set)
+    stack_bytes: int = 0
     computes: bool = False
 
 
@@ -172,6 +174,9 @@ class _Body(Expressions):
         if hash(memory) in self._shared.registers:
             self.registers.forget(memory)
             return
+        self._shared.stack_bytes += nbytes(memory)
+        if self._shared.stack_bytes > STACK_LIMIT:
+            raise UnknownError
         (room,) = self.fresh("%room")
         self._rooms.append(f"  {room} = alloca [{nbytes(memory)} x i8], align {_LINE}")
         self._pointers[hash(memory)] = room

@@ -17,7 +17,8 @@ from pathlib import Path
 from tracejit.backends.tvm.codegen import compile_text
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.direct import Routine
-from tracejit.backends.tvm.entry import checking, module_of
+from tracejit.backends.tvm.entry import checking
+from tracejit.backends.tvm.texts import module_of
 
 _LOCK = threading.Lock()
 _known: dict[Part, bytes] = {}

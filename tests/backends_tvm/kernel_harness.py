@@ -21,10 +21,10 @@ import numpy as np
 import tvm
 from tvm.ir import GlobalVar, PrimType
 
-from tracejit.backends.tvm.build import find_linker
 from tracejit.backends.tvm.cpu import CpuTarget, host_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.work import Work
+from tracejit.backends.tvm.linker import find_linker
 from tracejit.backends.tvm.mathematics import link
 from tracejit.backends.tvm.narrow import decode, encode
 from tracejit.backends.tvm.tir import (

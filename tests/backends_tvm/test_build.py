@@ -37,6 +37,8 @@ with importing_tvm():
         contents,
     )
     from tracejit.backends.tvm.cpu import host_target
+    from tracejit.backends.tvm.facts import NOTHING, Counted
+    from tracejit.backends.tvm.linker import find_linker
     from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Node, Program
     from tracejit.backends.tvm.tir import (
         PARALLEL,
@@ -376,10 +378,18 @@ def allocating(size: int, *more: Any) -> Program:
     return of_one_kernel(Kernel("k", (target,), seq(*more, body)), [], spec("uint8", 1))
 
 
-def test_the_stack_is_limited() -> None:
-    assert executable(allocating(STACK_LIMIT))([])[0].tolist() == [1]
+@pytest.mark.parametrize("counted", [NOTHING, Counted(("add",))])
+def test_the_stack_is_limited(counted: Counted) -> None:
+    """Whether TVM compiles the kernel or it is text."""
+
+    def program(size: int) -> Program:
+        made = allocating(size)
+        (kernel,) = made.kernels
+        return replace(made, kernels=[replace(kernel, counted=counted)])
+
+    assert executable(program(STACK_LIMIT))([])[0].tolist() == [1]
     with pytest.raises(CompilationError, match=f"allocates {STACK_LIMIT + 1} bytes"):
-        built(allocating(STACK_LIMIT + 1))
+        built(program(STACK_LIMIT + 1))
 
 
 def test_a_kernel_that_calls_back_does_not_allocate() -> None:
@@ -423,7 +433,7 @@ def test_builds_at_once_on_threads() -> None:
 @pytest.mark.parametrize("compiler", ["cc", "cc -O1"])
 def test_the_users_compiler_links(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", compiler)
-    linker = building.find_linker()
+    linker = find_linker()
     assert linker is not None
     assert linker[: len(compiler.split())] == compiler.split()
     x, y = random(10), random(10, 1)
@@ -432,7 +442,7 @@ def test_the_users_compiler_links(compiler: str, monkeypatch: pytest.MonkeyPatch
 
 def test_a_compiler_that_does_not_exist_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
-    linker = building.find_linker()
+    linker = find_linker()
     assert linker is not None
     assert linker[0] != "no-such-compiler"
 
@@ -467,7 +477,7 @@ def test_without_a_linker_programs_run_in_this_process(monkeypatch: pytest.Monke
 def test_a_machine_without_a_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", "")
-    assert building.find_linker() is None
+    assert find_linker() is None
 
 
 def test_kernels_are_plain_functions() -> None:

@@ -26,7 +26,9 @@ from tracejit.runtime.measuring import captured
 from tracejit.runtime.variants import Workbench, agree
 
 with importing_tvm():
+    from tracejit.backends.tvm import build as building
     from tracejit.backends.tvm.candidates import ProgramCandidates
+    from tracejit.backends.tvm.codegen import compile_kernels
 
 SAMPLED = 3
 """How many ways to write a kernel are tried, unless all are."""
@@ -178,6 +180,33 @@ def test_every_candidate_computes_what_the_kernel_does(
         runs = bench_for(program, made, kernel).load(library)
         assert runs[0].variant.taken == kernel.taken
         assert [run.variant.taken for run in runs] == [v.taken for v in library.variants]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_text"),
+    [("elements", True), ("product", True), ("columns", True), ("softmax", False), ("sort", False)],
+)
+def test_what_is_measured_is_the_code_that_is_built(
+    name: str, is_text: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a program's kernels are text, or calls of routines, so are they on their own."""
+    compiled: list[str] = []
+
+    def noted(functions: Any, *arguments: Any) -> Any:
+        compiled.extend(str(function.attrs["global_symbol"]) for function in functions)
+        return compile_kernels(functions, *arguments)
+
+    monkeypatch.setattr(building, "compile_kernels", noted)
+    (program,) = (each for each in PROGRAMS if each.name == name)
+    candidates = ProgramCandidates(traced(program))
+    candidates.build(lambda text: None)
+    built = [*compiled]
+    compiled.clear()
+    (kernel,) = candidates.kernels
+    library = candidates.library(kernel.name, [kernel.taken], tmp_path)
+    assert compiled == [f"{each}_0" for each in built]
+    assert (not compiled) == is_text
+    assert len(library.variants) == 1
 
 
 @pytest.mark.exhaustive

@@ -19,8 +19,7 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     import tvm
 
-    from tracejit.backends.tvm import build as building
-    from tracejit.backends.tvm import elf
+    from tracejit.backends.tvm import elf, linker
     from tracejit.backends.tvm.cpu import host_target
     from tracejit.backends.tvm.elf import shared_library
 
@@ -205,7 +204,7 @@ def test_a_linker_does_what_is_not_understood(monkeypatch: pytest.MonkeyPatch) -
         asked.append(objects)
 
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(building, "shared_library", refuse)
+    monkeypatch.setattr(linker, "shared_library", refuse)
     from_linker = built(addition())
     assert asked
     assert from_linker.startswith(b"\x7fELF")
