@@ -26,9 +26,9 @@ NAMES = {
         "angle conj conjugate imag iscomplex iscomplexobj isreal isrealobj real real_if_close"
     ),
     "creation": (
-        "arange array asanyarray asarray ascontiguousarray asfortranarray astype copy copyto empty "
-        "empty_like eye full full_like geomspace identity linspace logspace meshgrid ones "
-        "ones_like tri tril triu vander zeros zeros_like"
+        "array asanyarray asarray ascontiguousarray asfortranarray astype copy copyto empty "
+        "empty_like eye full full_like identity meshgrid ones ones_like tri tril triu vander zeros "
+        "zeros_like"
     ),
     "cumulative": (
         "cumprod cumsum cumulative_prod cumulative_sum diff ediff1d gradient nancumprod nancumsum "
@@ -78,6 +78,7 @@ NAMES = {
     "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "products": "cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat",
     "quantiles": "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
+    "ranges": "arange geomspace linspace logspace",
     "reduction": (
         "all amax amin any argmax argmin count_nonzero max min nanargmax nanargmin nanmax nanmin "
         "nanprod nansum prod ptp sum"

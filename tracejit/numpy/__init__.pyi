@@ -55,7 +55,6 @@ from tracejit.numpy.complex_numbers import isreal as isreal
 from tracejit.numpy.complex_numbers import isrealobj as isrealobj
 from tracejit.numpy.complex_numbers import real as real
 from tracejit.numpy.complex_numbers import real_if_close as real_if_close
-from tracejit.numpy.creation import arange as arange
 from tracejit.numpy.creation import array as array
 from tracejit.numpy.creation import asanyarray as asanyarray
 from tracejit.numpy.creation import asarray as asarray
@@ -69,10 +68,7 @@ from tracejit.numpy.creation import empty_like as empty_like
 from tracejit.numpy.creation import eye as eye
 from tracejit.numpy.creation import full as full
 from tracejit.numpy.creation import full_like as full_like
-from tracejit.numpy.creation import geomspace as geomspace
 from tracejit.numpy.creation import identity as identity
-from tracejit.numpy.creation import linspace as linspace
-from tracejit.numpy.creation import logspace as logspace
 from tracejit.numpy.creation import meshgrid as meshgrid
 from tracejit.numpy.creation import ones as ones
 from tracejit.numpy.creation import ones_like as ones_like
@@ -326,6 +322,10 @@ from tracejit.numpy.quantiles import nanpercentile as nanpercentile
 from tracejit.numpy.quantiles import nanquantile as nanquantile
 from tracejit.numpy.quantiles import percentile as percentile
 from tracejit.numpy.quantiles import quantile as quantile
+from tracejit.numpy.ranges import arange as arange
+from tracejit.numpy.ranges import geomspace as geomspace
+from tracejit.numpy.ranges import linspace as linspace
+from tracejit.numpy.ranges import logspace as logspace
 from tracejit.numpy.reduction import all as all
 from tracejit.numpy.reduction import amax as amax
 from tracejit.numpy.reduction import amin as amin

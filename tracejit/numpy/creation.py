@@ -1,4 +1,4 @@
-"""Making arrays: from values, filled, counting up, and by grids."""
+"""Making arrays: from values, filled, with diagonals, and by grids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, AttributeValueError, ConcretizationError, ShapeError
+from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import fill, where
 from tracejit.numpy.joining import stack
@@ -15,31 +15,22 @@ from tracejit.numpy.manipulation import (
     broadcast_to,
     in_column_major_memory,
     is_contiguous,
-    moveaxis,
     sizes_of,
 )
 from tracejit.numpy.storing import finish
-from tracejit.ops import comparison, elementwise, elementwise_unary, layout
-from tracejit.ops.constants import constant, iota
+from tracejit.ops import comparison, elementwise, layout
+from tracejit.ops.constants import iota
 from tracejit.shapes import ElementType, Shape, element_type_of
-from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import (
-    PYTHON_SCALARS,
     as_instruction,
     assigned,
     converted,
     operand,
     stretch,
 )
-from tracejit.trace.evaluation import known_value
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
-from tracejit.trace.table import Traced
 from tracejit.trace.tracer import Tracer, lift
-
-_FEW_INTEGERS = 16
-_FEW_FLOATS = 1025
-"""Ranges of fewer known numbers are NumPy's own; of more, the graph says how they are counted."""
 
 
 @implements(np.array, creates=True)
@@ -184,9 +175,15 @@ def full(
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
+    """The shape and the dtype that are given, or those of ``a``."""
     model = operand(a)
     sizes = model.dimensions if shape is None else sizes_of(shape)
     return sizes, model.element_type.dtype if dtype is None else dtype
+
+
+def _filled_like(a: Any, value: complex, dtype: Any, shape: Any) -> Tracer:
+    sizes, wanted = _like(a, dtype, shape)
+    return filled(sizes, value, wanted)
 
 
 @implements(np.zeros_like, creates=True)
@@ -201,7 +198,7 @@ def zeros_like(
 ) -> Any:
     """Filled with 0, of the array's shape and dtype."""
     require_cpu("zeros_like", device)
-    return filled(_like(a, dtype, shape)[0], 0, _like(a, dtype, shape)[1])
+    return _filled_like(a, 0, dtype, shape)
 
 
 @implements(np.ones_like, creates=True)
@@ -216,7 +213,7 @@ def ones_like(
 ) -> Any:
     """Filled with 1, of the array's shape and dtype."""
     require_cpu("ones_like", device)
-    return filled(_like(a, dtype, shape)[0], 1, _like(a, dtype, shape)[1])
+    return _filled_like(a, 1, dtype, shape)
 
 
 @implements(np.empty_like, creates=True)
@@ -231,7 +228,7 @@ def empty_like(
 ) -> Any:
     """Filled with 0, of the array's shape and dtype."""
     require_cpu("empty_like", device)
-    return filled(_like(prototype, dtype, shape)[0], 0, _like(prototype, dtype, shape)[1])
+    return _filled_like(prototype, 0, dtype, shape)
 
 
 @implements(np.full_like, creates=True)
@@ -249,156 +246,6 @@ def full_like(
     require_cpu("full_like", device)
     sizes, wanted = _like(a, dtype, shape)
     return full(sizes, fill_value, wanted)
-
-
-def known_size(function: str, value: Any) -> Any:
-    """A number that must be known while tracing, since a size depends on it."""
-    if not isinstance(value, Traced):
-        return value
-    instruction = operand(value).natural
-    known = known_value(instruction)
-    if known is None:
-        raise ConcretizationError(
-            f"{function}: the result's size depends on {dependence(instruction)}, unknown while "
-            f"tracing; make the argument static: jit(f, static_argnums=...), or use a known size "
-            f"and np.where"
-        )
-    return known[()]
-
-
-@implements(np.arange, creates=True)
-def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> Any:
-    """Numbers from ``start`` (0 by default) up to, not with, ``stop``; all three must be known."""
-    require_cpu("arange", device)
-    if stop is None:
-        start, stop = 0, start
-    bounds = [known_size("arange", bound) for bound in (start, stop, 1 if step is None else step)]
-    start, stop, step = bounds
-    counted = _counted(start, stop, step)
-    # A range of integers may be too long to be made here; two of them say what the rest is.
-    values = np.arange(start, start + 2 * step if counted else stop, step)
-    values = values if dtype is None else values.astype(dtype)
-    count = counted or len(values)
-    element_type = element_type_of(values.dtype)
-    few = _FEW_FLOATS if element_type.is_floating else _FEW_INTEGERS
-    if count < few or element_type.bits < 32:
-        own = element_type.dtype if element_type.dtype.kind != "V" else None
-        values = np.arange(start, stop, step, dtype=own)
-        return lift(constant(values, element_type), False)
-    # As NumPy counts: first + step * position.
-    position = converted(iota(Shape(ElementType.S64, (count,))), element_type)
-    made = elementwise.mul(position, fill(position, values[1] - values[0]))
-    return lift(elementwise.add(made, fill(made, values[0])), False)
-
-
-def _counted(start: Any, stop: Any, step: Any) -> int:
-    """How many numbers a range of Python's integers has; 0 for what only NumPy can count."""
-    if any(type(bound) is not int or abs(bound) >> 61 for bound in (start, stop, step)):
-        return 0
-    return len(range(start, stop, step)) if step else 0
-
-
-@implements(np.linspace, creates=True)
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """``num`` numbers evenly spaced from ``start`` to ``stop``, which may be arrays and traced."""
-    count = int(known_size("linspace", num))
-    if count < 0:
-        raise AttributeValueError(f"linspace: the number of samples must not be negative: {count}")
-    if _is_made_here(start, stop, count, dtype):
-        values, known_step = np.linspace(
-            start, stop, count, endpoint=endpoint, retstep=True, dtype=dtype, axis=axis
-        )
-        known = lift(constant(values), False)
-        return (known, known_step) if retstep else known
-    ends = operand(start), operand(stop)
-    work = result_dtype([*(o.type for o in ends), float])
-    element_type = element_type_of(work)
-    first, last = (lift(o.to(element_type), False) for o in ends)
-    first, last = first + 0 * last, last + 0 * first
-    gaps = count - 1 if endpoint else count
-    position = lift(converted(iota(Shape(ElementType.S64, (count,))), element_type), False)
-    position = position.reshape((count, *[1] * first.ndim))
-    step = (last - first) / gaps if gaps > 0 else (last - first) * np.nan
-    made = position * step + first if gaps > 0 else position * (last - first) + first
-    if endpoint and count > 1:
-        at_end = where_last(position, count)
-        made = lift(
-            where(
-                broadcast_to(at_end, made.shape).instruction,
-                broadcast_to(last, made.shape).instruction,
-                made.instruction,
-            ),
-            False,
-        )
-    if axis != 0:
-        made = moveaxis(made, 0, axis)
-    wanted = element_type if dtype is None else element_type_of(dtype)
-    result = made.instruction
-    if wanted.is_integral and element_type.is_floating:
-        result = elementwise_unary.floor(result)
-    result = converted(result, wanted)
-    return (lift(result, False), step) if retstep else lift(result, False)
-
-
-def _is_made_here(start: Any, stop: Any, count: int, dtype: Any) -> bool:
-    """Whether numbers from ``start`` to ``stop`` are known, few, and of a dtype of NumPy's."""
-    if not all(type(end) in PYTHON_SCALARS or isinstance(end, np.number) for end in (start, stop)):
-        return False
-    if any(type(end) is int and end.bit_length() > 63 for end in (start, stop)):
-        return False
-    kinds = [np.result_type(start, stop), *([] if dtype is None else [np.dtype(dtype)])]
-    return count < _FEW_FLOATS and all(kind.kind in "iufc" for kind in kinds)
-
-
-def where_last(position: Tracer, count: int) -> Tracer:
-    """Which positions are the last of ``count``."""
-    value = position.instruction
-    return lift(comparison.eq(value, fill(value, count - 1)), False)
-
-
-@implements(np.logspace, creates=True)
-def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Any:
-    """``base`` to the powers that `linspace` gives."""
-    made = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return made if dtype is None else made.astype(dtype)
-
-
-@implements(np.geomspace, creates=True)
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
-    """Numbers of one ratio from ``start`` to ``stop``, both positive or both negative."""
-    first, last = lift(operand(start).natural), lift(operand(stop).natural)
-    sign = np.sign(first)
-    ends = np.log10(first * sign), np.log10(last * sign)
-    made = sign * logspace(*ends, num, endpoint, 10.0, axis=axis)
-    return made if dtype is None else made.astype(dtype)
 
 
 def _diagonal_mask(rows: int, columns: int, k: int, direction: str) -> Instruction:

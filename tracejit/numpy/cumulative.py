@@ -117,10 +117,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
     samples = lift(operand(y).natural, False)
     position = canonical_axis("trapezoid", axis, samples.ndim)
-    later, earlier = (
-        samples[along(position, slice(1, None))],
-        samples[along(position, slice(None, -1))],
-    )
+    later = samples[along(position, slice(1, None))]
+    earlier = samples[along(position, slice(None, -1))]
     if x is None:
         width = dx
     else:
