@@ -10,7 +10,7 @@ import pytest
 import tracejit as tj
 from tests.numpy_api.arrays import COUNT, F32, F64
 from tests.numpy_api.compare import Function, check, check_writes, same
-from tracejit.errors import ConcretizationError
+from tracejit.errors import AttributeValueError, ConcretizationError
 
 KNOWN: dict[str, Function] = {
     "zeros": lambda np, x: (np.zeros(3), np.zeros((2, 3), np.int8), np.ones((), complex)),
@@ -169,3 +169,21 @@ def test_few_known_floats_are_numpys_own() -> None:
 
     for found, expected in zip(tj.jit(known)(0.0), known(np.float64(0.0)), strict=True):
         np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda np, x: np.zeros(3, device="gpu"),
+        lambda np, x: np.full(3, x[0, 0], device="gpu"),
+        lambda np, x: np.ones_like(x, device="gpu"),
+        lambda np, x: np.asarray(x, device="gpu"),
+        lambda np, x: np.astype(x, np.float32, device="gpu"),
+        lambda np, x: np.arange(3, device="gpu"),
+        lambda np, x: np.linspace(0, x[0, 0], 3, device="gpu"),
+        lambda np, x: np.eye(3, device="gpu"),
+    ],
+)
+def test_other_devices_are_refused(make: Function) -> None:
+    with pytest.raises(AttributeValueError, match="device must be 'cpu', not 'gpu'"):
+        tj.jit(lambda x: make(np, x))(F64)

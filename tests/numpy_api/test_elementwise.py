@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.numpy_api.arrays import BOOL, C64, F16, F32, F64, ROW, S64, SPECIAL, U8
 from tests.numpy_api.compare import check, check_writes
+from tracejit.errors import ArgumentError
 
 BINARY = """
     add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin
@@ -126,3 +128,25 @@ def test_out_where_and_dtype() -> None:
         return y, z, np.add(x, 1, dtype=np.float32)
 
     check_writes(function, F64)
+
+
+def test_out_of_infinities() -> None:
+    def function(np: Any, x: Any) -> Any:
+        above, below = np.zeros((3, 4), bool), np.zeros((3, 4), bool)
+        np.isposinf(x, out=above)
+        np.isneginf(x, out=below)
+        return above, below
+
+    check_writes(function, SPECIAL)
+
+
+def test_clip_where_and_dtype() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = np.zeros((3, 4))
+        np.clip(x, -0.5, 0.5, out=y, where=x > 0)
+        return y, np.clip(x, 0, 1, dtype=np.float32), np.clip(x, None, 1, dtype=np.float32)
+
+    check_writes(function, F64)
+    refused = tj.jit(lambda x: np.clip(x, 0, 1, dtype=np.int32))
+    with pytest.raises(ArgumentError, match="cannot cast float64 to int32"):
+        refused(F64)

@@ -10,7 +10,13 @@ import pytest
 import tracejit as tj
 from tests.numpy_api.compare import same
 from tracejit import lax
-from tracejit.errors import ArgumentError, ElementTypeError, ShapeError, TracejitError
+from tracejit.errors import (
+    ArgumentError,
+    AttributeValueError,
+    ElementTypeError,
+    ShapeError,
+    TracejitError,
+)
 
 X = np.arange(1.0, 7.0).reshape(2, 3)
 ROW = np.arange(5.0)
@@ -99,6 +105,25 @@ def test_sorting() -> None:
     same(both(lambda x: lax.sort(x), x), np.sort(x))
     same(both(lambda x: lax.sort((x, x * 10)), x), (np.sort(x), np.sort(x) * 10))
     same(both(lambda x: lax.top_k(x, 2), x), (np.array([3.0, 2.0]), np.array([0, 2], np.int32)))
+
+
+def test_sort_by_several_keys() -> None:
+    first = np.array([2, 1, 2, 1, 1, 2])
+    second = np.array([3.0, np.nan, -0.0, 5.0, np.nan, 0.0])
+    places = np.arange(6)
+    order = np.lexsort((second, first))
+    expected = first[order], second[order], places[order]
+    same(both(lambda *x: lax.sort(x, num_keys=2), first, second, places), expected)
+    # By the third as well, where the others are equal.
+    order = np.lexsort((-places, second, first))
+    expected = first[order], second[order], -places[order]
+    same(both(lambda *x: lax.sort(x, num_keys=3), first, second, -places), expected)
+    weighted = tj.grad(lambda y: (lax.sort((first, y), num_keys=2)[1] * places).sum())
+    # Each element has the weight of the place that it goes to.
+    same(both(weighted, np.array([3.0, 7.0, 1.0, 5.0, 6.0, 2.0])), np.array([5, 2, 3, 0, 1, 4.0]))
+    for count in (0, 2):
+        with pytest.raises(AttributeValueError, match="num_keys must be between 1 and the number"):
+            lax.sort((first,), num_keys=count)
 
 
 def test_contractions() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.numpy_api.arrays import COUNT, CUBE, F32, F64, ROW, S64, SPECIAL, WHOLE
 from tests.numpy_api.compare import Function, check
+from tracejit.errors import AttributeValueError
 
 RESHAPING: dict[str, Function] = {
     "reshape": lambda np, x: np.reshape(x, (4, 6)),
@@ -116,6 +118,18 @@ def test_selecting_with_integers_and_nan() -> None:
     check(lambda np, x: np.argsort(x, axis=1), SPECIAL)
     check(lambda np, x, i: np.take(x, i, axis=1), F64, np.array([2, 0, -1]))
     check(lambda np, x: np.digitize(x, [0.0, 1, 2]), COUNT)
+
+
+def test_partitions_at_several_places() -> None:
+    check(lambda np, x: np.partition(x, [0, -1], 0)[[0, -1]], F64)
+
+
+def test_partitions_at_places_that_are_not_there() -> None:
+    for function in (np.partition, np.argpartition):
+        for place, axis in ((4, 1), ([0, -5], -1), (12, None)):
+            partition = tj.jit(lambda x, f=function, k=place, a=axis: f(x, k, a))
+            with pytest.raises(AttributeValueError, match=r"partition: kth .* must be places of"):
+                partition(F64)
 
 
 PRODUCTS: dict[str, tuple[Function, tuple[Any, ...]]] = {

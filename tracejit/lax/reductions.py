@@ -128,10 +128,16 @@ cummin = _cumulative("cummin", "min")
 
 @public
 def sort(operand_: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """The elements in rising order; of several arrays, all in the order of the first."""
+    """The elements in rising order; several arrays all in the order of the first ``num_keys``.
+
+    Where elements of the first are equal, those of the second decide, and so on. Raises
+    `AttributeValueError` for more keys than arrays.
+    """
     many = isinstance(operand_, list | tuple)
     values = [operand(o).natural for o in (operand_ if many else [operand_])]
-    made = reduction.sort(values, None, dimension, is_stable)
+    types = (value.array_shape.element_type for value in values)
+    order = reduction.sort_order(*types, num_keys=num_keys)
+    made = reduction.sort(values, order, dimension, is_stable)
     results = [lift(e) for e in elements_of(made)]
     return tuple(results) if many else results[0]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.graph import Instruction
 from tracejit.numpy.building import both_parts, equals, fill, has_sign, is_nan, is_negative, where
+from tracejit.numpy.storing import finish
 from tracejit.numpy.universal import Ufunc
 from tracejit.ops import comparison, elementwise, elementwise_unary
 from tracejit.ops.computations import highest, lowest
@@ -15,7 +16,6 @@ from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import converted, operand, scalar
 from tracejit.trace.public import implements
-from tracejit.trace.tracer import lift
 
 
 def _comparable(element_type: ElementType) -> ElementType:
@@ -161,11 +161,11 @@ def isposinf(x: Any, out: Any = None) -> Any:
     """Which elements are plus infinity."""
     value = operand(x).natural
     infinite = elementwise.and_(_isinf(value), comparison.gt(value, fill(value, 0)))
-    return lift(infinite)
+    return finish("isposinf", infinite, out)
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> Any:
     """Which elements are minus infinity."""
     value = operand(x).natural
-    return lift(elementwise.and_(_isinf(value), is_negative(value)))
+    return finish("isneginf", elementwise.and_(_isinf(value), is_negative(value)), out)

@@ -121,6 +121,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 @implements(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The elements as another dtype."""
+    require_cpu("astype", device)
     return as_array(x).astype(dtype)
 
 

@@ -84,6 +84,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """``num`` numbers evenly spaced from ``start`` to ``stop``, which may be arrays and traced."""
+    require_cpu("linspace", device)
     count = int(_known_size("linspace", num))
     if count < 0:
         raise AttributeValueError(f"linspace: the number of samples must not be negative: {count}")

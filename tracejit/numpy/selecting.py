@@ -64,20 +64,34 @@ def clip(
     *,
     min: Any = None,
     max: Any = None,
-    **kwargs: Any,
+    where: Any = True,
+    casting: Any = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    subok: bool = True,
 ) -> Any:
-    """Each element, or the limit that it is beyond; NaN stays."""
+    """Each element, or the limit that it is beyond; NaN stays.
+
+    With ``dtype``, elements and limits are cast to it first. Raises `ArgumentError` where
+    ``casting`` does not allow that.
+    """
     low = a_min if min in NO_VALUE else min
     high = a_max if max in NO_VALUE else max
     made = as_array(a)
     low, high = (None if limit is np._NoValue else limit for limit in (low, high))
+    if dtype is not None:
+        made = made.astype(dtype, casting=casting)
+        low, high = (
+            None if limit is None else as_array(limit).astype(dtype, casting=casting)
+            for limit in (low, high)
+        )
     if made.element_type.is_integral:
         low, high = _low(low, made.element_type), _high(high, made.element_type)
     if low is not None:
         made = comparison.maximum(made, low)
     if high is not None:
         made = comparison.minimum(made, high)
-    return finish("clip", made.instruction, out)
+    return finish("clip", made.instruction, out, where, casting)
 
 
 def _low(limit: Any, element_type: ElementType) -> Any:

@@ -84,7 +84,11 @@ def argsort(
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
-    """Sorted altogether, which puts every ``kth`` element in its place."""
+    """Sorted altogether, which puts every ``kth`` element in its place.
+
+    Raises `AttributeValueError` where a known ``kth`` is none of the places.
+    """
+    _require_places("partition", a, kth, axis)
     return sort(a, axis)
 
 
@@ -92,8 +96,16 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None, order: 
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: Any = None, order: Any = None
 ) -> Any:
-    """The places of the elements in rising order."""
+    """The places of the elements in rising order. Raises as `partition` does."""
+    _require_places("argpartition", a, kth, axis)
     return argsort(a, axis)
+
+
+def _require_places(function: str, a: Any, kth: Any, axis: int | None) -> None:
+    x, position = _sortable(function, a, axis)
+    size, places = x.shape[position], known_value(operand(kth).natural)
+    if places is not None and ((places < -size) | (places >= size)).any():
+        raise AttributeValueError(f"{function}: kth {kth} must be places of {size} elements")
 
 
 @implements(np.sort_complex)

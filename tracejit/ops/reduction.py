@@ -238,28 +238,51 @@ def sort(
     return make(SORT, *arrays, dimensions=(axis,), is_stable=is_stable, to_apply=comparator)
 
 
-def sort_order(*element_types: ElementType, descending: bool = False) -> Computation:
-    """The comparator that orders by the first operand alone; NaN last, or first when descending.
+def sort_order(
+    *element_types: ElementType, descending: bool = False, num_keys: int = 1
+) -> Computation:
+    """The comparator that orders by the first ``num_keys`` operands; ties go to the next of these.
 
-    -0 and +0 are equal, and so are all NaN, so that a stable sort keeps their order. The same
-    arguments give the same object. Raises `ElementTypeError` for complex types.
+    NaN is last, or first when descending. -0 and +0 are equal, and so are all NaN, so that a stable
+    sort keeps their order. The same arguments give the same object. Raises `ElementTypeError` for
+    complex keys, `AttributeValueError` where there are fewer operands than keys, or no keys.
     """
-    return _sort_order(element_types, descending)
+    if not 1 <= num_keys <= len(element_types):
+        raise AttributeValueError(
+            f"sort: num_keys must be between 1 and the number of operands, {len(element_types)}, "
+            f"not {num_keys}"
+        )
+    return _sort_order(element_types, descending, num_keys)
 
 
 @functools.cache
-def _sort_order(element_types: tuple[ElementType, ...], descending: bool) -> Computation:
-    key = element_types[0]
-    require_element_type("sort", "operand 0", Shape(key), ORDERED)
+def _sort_order(
+    element_types: tuple[ElementType, ...], descending: bool, num_keys: int
+) -> Computation:
+    for i, key in enumerate(element_types[:num_keys]):
+        require_element_type("sort", f"operand {i}", Shape(key), ORDERED)
     kinds = [t for t in element_types for _ in range(2)]
     parameters = tuple(parameter(i, Shape(t)) for i, t in enumerate(kinds))
-    first, second = parameters[1::-1] if descending else parameters[:2]
-    root = lt(first, second)
-    if key.is_floating:
-        # x comes before NaN, and NaN before nothing.
-        root = or_(root, and_(eq(first, first), ne(second, second)))
+    first, second = parameters[::2], parameters[1::2]
+    if descending:
+        first, second = second, first
+    last = num_keys - 1
+    root = _comes_before(first[last], second[last])
+    for i in reversed(range(last)):
+        # By this key, or by those after it where neither comes before the other.
+        is_tie = not_(_comes_before(second[i], first[i]))
+        root = or_(_comes_before(first[i], second[i]), and_(is_tie, root))
     names = "_".join(map(str, element_types))
-    return Computation(f"{'descending' if descending else 'ascending'}_{names}", parameters, root)
+    way = "descending" if descending else "ascending"
+    return Computation(f"{way}_{names}" + (f"_by_{num_keys}" if last else ""), parameters, root)
+
+
+def _comes_before(x: Instruction, y: Instruction) -> Instruction:
+    less = lt(x, y)
+    if not x.array_shape.element_type.is_floating:
+        return less
+    # x comes before NaN, and NaN before nothing.
+    return or_(less, and_(eq(x, x), ne(y, y)))
 
 
 @define("TopK", "topk", Attribute("k", Kind.INT), Attribute("largest", Kind.BOOL))
