@@ -110,7 +110,7 @@ def refreshed(array: Tracer, shares: Shares) -> Instruction:
             carried = one.carry(one.other.instruction, value)
             value = elementwise.select(one.condition, carried, value)
         if written and current_trace() in (None, array.owner):
-            known = array.take(value)
+            known = array.assign(value)
             for one, version in written:
                 one.seen, one.twin.seen = version, known
     finally:

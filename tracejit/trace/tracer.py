@@ -146,7 +146,7 @@ class Tracer(Operators, Indexing, Methods):
             assert target._path is not None
             update = target._path.write(target._base.instruction, update)
             target = target._base
-        target.take(update)
+        target.assign(update)
         if target is not self:
             self._instruction = value
             self._seen = target._version
@@ -161,7 +161,7 @@ class Tracer(Operators, Indexing, Methods):
             )
         refreshed(root, shares)
 
-    def take(self, value: Instruction) -> int:
+    def assign(self, value: Instruction) -> int:
         """Makes ``value`` the value of an array that is no view; the version that it has then."""
         self._instruction = value
         self._version += 1
@@ -171,7 +171,7 @@ class Tracer(Operators, Indexing, Methods):
         """Makes an array that is no view one of ``trace``, with ``value`` for its value."""
         assert self._base is None, "a view is lent with its base"
         self._trace = trace
-        self.take(value)
+        self.assign(value)
 
     @property
     def root(self) -> Tracer:
