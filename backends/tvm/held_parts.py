@@ -29,7 +29,7 @@ from tracejit.ops.constants import (
 from tracejit.ops.control import while_
 from tracejit.ops.layout import DYNAMIC_SLICE, SLICE, dynamic_slice, dynamic_update_slice, reshape
 from tracejit.shapes import TupleShape
-from tracejit.traversal import in_order, rebuild, substitute, transform
+from tracejit.traversal import in_order, rebuild, substitute, transform, users_of
 
 Users = Mapping[Instruction, Sequence[Instruction]]
 
@@ -63,10 +63,7 @@ def with_held_parts(
 
     ``instruction`` is the loop.
     """
-    users: dict[Instruction, list[Instruction]] = {}
-    for user in in_order([loop.body.root]):
-        for operand in dict.fromkeys(user.operands):
-            users.setdefault(operand, []).append(user)
+    users = users_of(in_order([loop.body.root]))
     with loop.known():
         found = {number: _held(loop, number, users) for number in range(len(loop.init))}
     held = {number: part for number, part in found.items() if part is not None}

@@ -39,6 +39,13 @@ _EXTREMES: dict[Op | None, Callable[..., Expr]] = {
 }
 
 
+# To a rank that grows as a maximum or a minimum asks for, and back.
+_RANKS: dict[Op, tuple[Callable[..., Expr], Callable[..., Expr]]] = {
+    MAX: (mathematics.rank_for_maximum, mathematics.maximum_of_rank),
+    MIN: (mathematics.rank_for_minimum, mathematics.minimum_of_rank),
+}
+
+
 def held(element_type: ElementType) -> ElementType:
     """Narrow floats accumulate in f32."""
     if element_type.is_floating and element_type.bits < 32:
@@ -107,9 +114,7 @@ class Combiner:
         """The values that a partial result stands for."""
         if self.extreme is None:
             return list(partial)
-        value_of = mathematics.maximum_of_rank
-        if self.extreme is MIN:
-            value_of = mathematics.minimum_of_rank
+        _, value_of = _RANKS[self.extreme]
         return [value_of(rank, self.register()) for rank in partial]
 
     def waits(self, extent: int) -> bool:
@@ -175,7 +180,5 @@ class Combiner:
     def _ranked(self, values: Sequence[Value]) -> list[Value]:
         if self.extreme is None:
             return list(values)
-        rank = mathematics.rank_for_maximum
-        if self.extreme is MIN:
-            rank = mathematics.rank_for_minimum
+        rank, _ = _RANKS[self.extreme]
         return [rank(value, self.register()) for value in values]

@@ -13,10 +13,10 @@ from tracejit.backends.tvm.schedule.sort_first import (
     selected,
     values_at,
 )
-from tracejit.backends.tvm.schedule.sort_keys import Order
+from tracejit.backends.tvm.schedule.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
 from tracejit.backends.tvm.schedule.sort_select import Selecting, suits_selection
-from tracejit.backends.tvm.schedule.sort_vectors import KINDS_OF_KEYS, rows_in_memory
+from tracejit.backends.tvm.schedule.sort_vectors import rows_in_memory
 from tracejit.backends.tvm.tir import (
     PARALLEL,
     SERIAL,
@@ -31,6 +31,7 @@ from tracejit.backends.tvm.tir import (
     seq,
     tirx,
 )
+from tracejit.backends.tvm.types import register_dtype
 
 
 def suits_choosing(work: Sorting, order: Order) -> bool:
@@ -38,7 +39,7 @@ def suits_choosing(work: Sorting, order: Order) -> bool:
     return (
         suits_selection(work)
         and len(work.operands) == 1
-        and order.element_type in KINDS_OF_KEYS
+        and order.element_type in AS_THEY_ARE
         and work.operands[0].array_shape.size == rows_in_memory(work) * work.length
     )
 
@@ -48,7 +49,7 @@ class Choosing(Selecting):
 
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
         super().__init__(frame, work, order)
-        kind = KINDS_OF_KEYS[order.element_type]
+        kind = register_dtype(order.element_type)
         lanes = frame.machine.vector_bytes // order.element_type.dtype.itemsize
         self.plan = Plan(kind, lanes, order.descending, order.total)
         (self.operand,) = work.operands

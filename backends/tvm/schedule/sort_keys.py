@@ -21,6 +21,18 @@ from tracejit.shapes import ElementType
 
 _DESCENDING = {"LT": False, "GT": True}
 
+AS_THEY_ARE = frozenset(
+    {
+        ElementType.S32,
+        ElementType.S64,
+        ElementType.U32,
+        ElementType.U64,
+        ElementType.F32,
+        ElementType.F64,
+    }
+)
+"""Types whose elements vector registers and NumPy sort by themselves."""
+
 
 @dataclass(frozen=True)
 class Order:

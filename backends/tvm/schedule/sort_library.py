@@ -6,24 +6,15 @@ import math
 
 from tracejit.backends.abi import SORT_VALUES
 from tracejit.backends.tvm.schedule.frame import Frame
-from tracejit.backends.tvm.schedule.sort_keys import Order
+from tracejit.backends.tvm.schedule.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.schedule.sort_rows import Sorting
 from tracejit.backends.tvm.tir import Evaluate, Stmt, i64, tirx
-from tracejit.shapes import ElementType
+from tracejit.backends.tvm.types import register_dtype
 
 # Smaller arrays are sorted before Python has answered.
 _LIBRARY_FROM = 1 << 12
 # From so many threads on, each with rows of its own, radix sorts are quicker together.
 _MANY_THREADS = 5
-
-_TYPES = {
-    ElementType.S32: "int32",
-    ElementType.S64: "int64",
-    ElementType.U32: "uint32",
-    ElementType.U64: "uint64",
-    ElementType.F32: "float32",
-    ElementType.F64: "float64",
-}
 
 
 def suits_library(frame: Frame, work: Sorting, order: Order) -> bool:
@@ -35,7 +26,7 @@ def suits_library(frame: Frame, work: Sorting, order: Order) -> bool:
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length
-        and order.element_type in _TYPES
+        and order.element_type in AS_THEY_ARE
         and size >= _LIBRARY_FROM
         and threads < _MANY_THREADS
     )
@@ -50,7 +41,7 @@ def library_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     return Evaluate(
         tirx.call_packed(
             SORT_VALUES,
-            _TYPES[order.element_type],
+            register_dtype(order.element_type),
             i64(order.descending),
             i64(order.total),
             *map(i64, (outer, work.length, inner)),

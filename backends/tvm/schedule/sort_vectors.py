@@ -6,10 +6,12 @@ each thread.
 
 from __future__ import annotations
 
+import math
+
 from tracejit.backends.tvm.mathematics.procedures import Procedure
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_code import Plan
-from tracejit.backends.tvm.schedule.sort_keys import Order
+from tracejit.backends.tvm.schedule.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.schedule.sort_procedures import (
     division,
     is_short,
@@ -32,16 +34,8 @@ from tracejit.backends.tvm.tir import (
     store,
     tirx,
 )
-from tracejit.shapes import ElementType
+from tracejit.backends.tvm.types import register_dtype
 
-KINDS_OF_KEYS = {
-    ElementType.S32: "int32",
-    ElementType.S64: "int64",
-    ElementType.U32: "uint32",
-    ElementType.U64: "uint64",
-    ElementType.F32: "float32",
-    ElementType.F64: "float64",
-}
 # Only these registers have lanes that can be compressed.
 VECTOR_BYTES = 64
 # Bytes of a row from which threads share it.
@@ -55,25 +49,21 @@ def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length > 1
-        and order.element_type in KINDS_OF_KEYS
+        and order.element_type in AS_THEY_ARE
         and work.operands[0].array_shape.size == rows_in_memory(work) * work.length
     )
 
 
 def rows_in_memory(work: Sorting) -> int:
     """How many rows lie one after the other."""
-    rows = 1
-    for size in work.sizes[: work.dimension]:
-        rows *= size
-    return rows
+    return math.prod(work.sizes[: work.dimension])
 
 
 def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     """The whole kernel."""
     itemsize = order.element_type.dtype.itemsize
-    plan = Plan(
-        KINDS_OF_KEYS[order.element_type], VECTOR_BYTES // itemsize, order.descending, order.total
-    )
+    kind = register_dtype(order.element_type)
+    plan = Plan(kind, VECTOR_BYTES // itemsize, order.descending, order.total)
     (operand,) = work.operands
     ((target, _),) = work.targets
     rows, length = rows_in_memory(work), work.length
