@@ -113,13 +113,7 @@ class Writer:
     ) -> Names:
         """Writes one operation on arrays that are named already; the names of its results."""
         outputs = leaves(result)
-        types = [type_text(s) for s in operand_shapes]
-        made = [type_text(s) for s in outputs]
         names = self._fresh(len(outputs))
-        left = names[0].partition("#")[0] if names else ""
-        if len(names) > 1:
-            left += f":{len(names)}"
-        start = f"{left} = " if names else ""
         inputs = ", ".join(operands)
         properties = f" <{dictionary(attributes)}>" if attributes else ""
         blocks: list[str] = []
@@ -130,10 +124,9 @@ class Writer:
         if blocks:
             inside = " (" + "\n".join(blocks) + ")"
         written = f" {dictionary(extra)}" if extra else ""
-        results = made[0] if len(made) == 1 else "(" + ", ".join(made) + ")"
         self._line(
-            f'{start}"{name}"({inputs}){properties}{inside}{written} : '
-            f"({', '.join(types)}) -> {results}"
+            f'{_assigned(names)}"{name}"({inputs}){properties}{inside}{written} : '
+            f"{_signature(operand_shapes, outputs)}"
         )
         return names
 
@@ -147,15 +140,9 @@ class Writer:
         outside, self.lines = self.lines, []
         self._indent += 1
         if arguments is None:
-            arguments = []
-            listed = []
-            for parameter in computation.parameters:
-                shapes = leaves(parameter.shape)
-                names = tuple(self._argument() for _ in shapes)
-                arguments.append(names)
-                listed += [f"{n}: {type_text(s)}" for n, s in zip(names, shapes, strict=True)]
+            arguments, listed = self._arguments(computation)
             if listed:
-                self.lines.append("  " * (self._indent - 1) + f"^bb0({', '.join(listed)}):")
+                self.lines.append("  " * (self._indent - 1) + f"^bb0({listed}):")
         result = self._called(computation, arguments)
         shapes = leaves(computation.root.shape)
         self._return("stablehlo.return", result, shapes)
@@ -167,16 +154,10 @@ class Writer:
         """Calls ``computation`` as a function of the module."""
         flat = [n for names in operands for n in names]
         shapes = [s for p in computation.parameters for s in leaves(p.shape)]
-        types = ", ".join(type_text(s) for s in shapes)
-        outputs = [type_text(s) for s in leaves(result)]
+        outputs = leaves(result)
         names = self._fresh(len(outputs))
-        left = ""
-        if names:
-            left = names[0].partition("#")[0] + (f":{len(names)}" if len(names) > 1 else "")
-            left += " = "
-        made = outputs[0] if len(outputs) == 1 else "(" + ", ".join(outputs) + ")"
-        function = self.function(computation)
-        self._line(f"{left}func.call @{function}({', '.join(flat)}) : ({types}) -> {made}")
+        call = f"func.call @{self.function(computation)}({', '.join(flat)})"
+        self._line(f"{_assigned(names)}{call} : {_signature(shapes, outputs)}")
         return names
 
     def function(self, computation: Computation) -> str:
@@ -207,16 +188,9 @@ class Writer:
 
     def _function(self, head: str, computation: Computation) -> None:
         self._last = 0
-        arguments = []
-        listed = []
-        for parameter in computation.parameters:
-            shapes = leaves(parameter.shape)
-            names = tuple(self._argument() for _ in shapes)
-            arguments.append(names)
-            listed += [f"{n}: {type_text(s)}" for n, s in zip(names, shapes, strict=True)]
-        outputs = [type_text(s) for s in leaves(computation.root.shape)]
-        made = outputs[0] if len(outputs) == 1 else "(" + ", ".join(outputs) + ")"
-        self.lines.append(f"  func.func {head}({', '.join(listed)}) -> {made} {{")
+        arguments, listed = self._arguments(computation)
+        made = _results_text(leaves(computation.root.shape))
+        self.lines.append(f"  func.func {head}({listed}) -> {made} {{")
         self._indent = 2
         bound = dict(zip(computation.parameters, arguments, strict=True))
         result = self._body(instructions(computation), bound)[computation.root]
@@ -253,9 +227,16 @@ class Writer:
         types = ", ".join(type_text(s) for s in shapes)
         self._line(f"{name} {', '.join(values)} : {types}" if values else name)
 
-    def _argument(self) -> str:
-        self._last += 1
-        return f"%arg{self._last - 1}"
+    def _arguments(self, computation: Computation) -> tuple[list[Names], str]:
+        """Names for the leaves of each parameter, and all of them with their types."""
+        arguments, listed = [], []
+        for parameter in computation.parameters:
+            shapes = leaves(parameter.shape)
+            names = tuple(f"%arg{self._last + n}" for n in range(len(shapes)))
+            self._last += len(shapes)
+            arguments.append(names)
+            listed += [f"{n}: {type_text(s)}" for n, s in zip(names, shapes, strict=True)]
+        return arguments, ", ".join(listed)
 
     def _fresh(self, count: int) -> Names:
         self._last += 1
@@ -264,3 +245,20 @@ class Writer:
 
     def _line(self, text: str) -> None:
         self.lines.append("  " * self._indent + text)
+
+
+def _assigned(names: Names) -> str:
+    """What stands before an operation with results: ``%0 = ``, or ``%0:2 = `` for two."""
+    if not names:
+        return ""
+    count = f":{len(names)}" if len(names) > 1 else ""
+    return f"{names[0].partition('#')[0]}{count} = "
+
+
+def _signature(operands: Sequence[LeafShape], results: Sequence[LeafShape]) -> str:
+    return f"({', '.join(map(type_text, operands))}) -> {_results_text(results)}"
+
+
+def _results_text(shapes: Sequence[LeafShape]) -> str:
+    types = [type_text(shape) for shape in shapes]
+    return types[0] if len(types) == 1 else f"({', '.join(types)})"

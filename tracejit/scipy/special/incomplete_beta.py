@@ -94,36 +94,17 @@ def _beta_slopes(a: Term, b: Term, x: Term) -> tuple[Term, Term]:
     """
     eps = precision(x)
 
-    def step(
-        n: Term,
-        term: Term,
-        by_a: Term,
-        by_b: Term,
-        sums: Term,
-        in_a: Term,
-        in_b: Term,
-        *at: Term,
-    ) -> list[Term]:
+    def step(n: Term, term: Term, by_a: Term, by_b: Term, *others: Term) -> list[Term]:
+        sums, in_a, in_b, *at = others
         a, b, x = at
         above, below = a + b + n, a + 1 + n
         term = term * x * above / below
         by_a, by_b = by_a + 1 / above - 1 / below, by_b + 1 / above
-        return [
-            *(n + 1, term, by_a, by_b),
-            *(sums + term, in_a + term * by_a, in_b + term * by_b, *at),
-        ]
+        sums, in_a, in_b = sums + term, in_a + term * by_a, in_b + term * by_b
+        return [n + 1, term, by_a, by_b, sums, in_a, in_b, *at]
 
-    def go_on(
-        n: Term,
-        term: Term,
-        by_a: Term,
-        by_b: Term,
-        sums: Term,
-        in_a: Term,
-        in_b: Term,
-        *at: Term,
-    ) -> Term:
-        a, b, x = at
+    def go_on(n: Term, term: Term, by_a: Term, by_b: Term, sums: Term, *others: Term) -> Term:
+        _, _, a, b, x = others
         rising = x * (a + b + n) > a + 1 + n
         return (rising | (term * (1 + magnitude(by_a) + by_b) > sums * eps)) & (n < MOST)
 
