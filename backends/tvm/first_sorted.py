@@ -15,6 +15,7 @@ from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
 from tracejit.ops.layout import SLICE, slice_
 from tracejit.ops.reduction import SORT
+from tracejit.shapes import ElementType
 from tracejit.traversal import in_order, transform
 
 
@@ -72,4 +73,9 @@ def _sort_of(slice_: Instruction, elements: dict[Instruction, Instruction]) -> I
 
 def _pays(sort: Instruction, count: int) -> bool:
     length = sort.operands[0].array_shape.dimensions[_axis(sort)]
-    return are_few(count, length) and order_of(sort.attributes["to_apply"]) is not None
+    order = order_of(sort.attributes["to_apply"])
+    if order is None:
+        return False
+    # Truth values are put in order one after the other, however many are kept.
+    is_flag = order.element_type is ElementType.PRED
+    return 0 < count < length if is_flag else are_few(count, length)

@@ -20,7 +20,14 @@ from tracejit.numpy.building import along, axes_of, canonical_axis, fill
 from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, ravel
 from tracejit.numpy.places import take_places
 from tracejit.numpy.reducing import NO_VALUE, reduced
-from tracejit.numpy.sizes import checked_size, known, known_or_none, padded, places_where
+from tracejit.numpy.sizes import (
+    checked_size,
+    known,
+    known_or_none,
+    narrow_places_where,
+    padded,
+    places_where,
+)
 from tracejit.numpy.storing import finish
 from tracejit.ops import elementwise, layout
 from tracejit.ops.computations import highest, lowest
@@ -327,13 +334,15 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
         if found is None:
             return _unknown_places((x != 0).instruction)
         return tuple(lift(constant(places), False) for places in np.nonzero(found))
-    flat, count = places_where(ravel(x) != 0, checked_size("nonzero", size), 0)
+    flat, count = narrow_places_where(ravel(x), checked_size("nonzero", size), 0)
     fills = np.broadcast_to(0 if fill_value is None else np.asarray(fill_value), (x.ndim,))
     made = []
     for d, missing in enumerate(fills):
-        step = math.prod(x.shape[d + 1 :])
-        along_d = flat // max(step, 1) % max(x.shape[d], 1)
-        made.append(padded(along_d, count, missing))
+        step = max(math.prod(x.shape[d + 1 :]), 1)
+        along_d = flat // step if d < x.ndim - 1 else flat
+        if d:
+            along_d = along_d % max(x.shape[d], 1)
+        made.append(padded(along_d.astype(np.int64), count, missing))
     return tuple(made)
 
 

@@ -12,7 +12,10 @@ import numpy as np
 
 from tracejit.errors import AttributeValueError, ConcretizationError
 from tracejit.numpy.manipulation import as_array
-from tracejit.ops.constants import constant
+from tracejit.ops.constants import constant, elements_of, iota
+from tracejit.ops.layout import concatenate
+from tracejit.ops.reduction import sort, sort_order
+from tracejit.shapes import ElementType, Shape
 from tracejit.trace.concrete import dependence
 from tracejit.trace.convert import operand
 from tracejit.trace.evaluation import known_value
@@ -57,16 +60,27 @@ def places_where(mask: Tracer, size: int, missing: int) -> tuple[Tracer, Tracer]
 
     Where there are fewer, the rest is ``missing``.
     """
+    places, count = narrow_places_where(mask, size, missing)
+    return places.astype(np.int64), count
+
+
+def narrow_places_where(mask: Tracer, size: int, missing: int) -> tuple[Tracer, Tracer]:
+    """What `places_where` returns, the places as 32-bit integers where all fit into these."""
     holds = mask.astype(np.bool_)
-    # Half as many bytes pass by where places fit into 32 bits.
-    dtype = np.int32 if max(holds.size, size, missing) < np.iinfo(np.int32).max else np.int64
-    number = holds.cumsum(dtype=dtype)
-    count = number[-1].astype(np.int64) if holds.size else listed(np.array(0, np.int64))
-    # One place behind the result takes what does not count.
-    target = np.where(holds & (number <= dtype(size)), number - dtype(1), dtype(size))
-    made = listed(np.full(size + 1, missing, dtype)).copy()
-    made[target] = np.arange(holds.size, dtype=dtype)
-    return made[:size].astype(np.int64), count
+    length = holds.size
+    # Half as many bytes pass by, and are divided.
+    narrow = max(length, size, missing) < np.iinfo(np.int32).max
+    element_type = ElementType.S32 if narrow else ElementType.S64
+    count = holds.sum(dtype=element_type.dtype).astype(np.int64)
+    order = sort_order(ElementType.PRED, element_type, descending=True)
+    numbers = iota(Shape(element_type, (length,)), 0)
+    sorted_ = sort([holds.instruction, numbers], order, 0, is_stable=True)
+    first = lift(elements_of(sorted_)[1], False)[:size]
+    places = padded(first, count, missing)
+    if size > length:
+        rest = listed(np.full(size - length, missing, element_type.dtype))
+        places = lift(concatenate([places.instruction, rest.instruction], 0), False)
+    return places, count
 
 
 def padded(values: Tracer, count: Tracer, fill_value: Any) -> Tracer:

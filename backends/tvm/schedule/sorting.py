@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.sort_chosen import Choosing, suits_choosing
+from tracejit.backends.tvm.schedule.sort_flags import flag_sort, suits_flags
 from tracejit.backends.tvm.schedule.sort_keys import order_of
 from tracejit.backends.tvm.schedule.sort_library import library_sort, suits_library
 from tracejit.backends.tvm.schedule.sort_merge import Merging
@@ -32,6 +33,8 @@ def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]
     order = order_of(work.comparator)
     if order is not None and suits_vectors(frame, work, order):
         yield "vector sort", lambda: vector_sort(frame, work, order)
+    if order is not None and suits_flags(frame, work, order):
+        yield "places of flags", lambda: flag_sort(frame, work, order)
     if order is not None and suits_library(frame, work, order):
         yield "library sort", lambda: library_sort(frame, work, order)
     if order is not None and frame.index_dtype == "int32":
