@@ -15,8 +15,8 @@ from tracejit import tree
 from tracejit.errors import ConcretizationError
 from tracejit.statements.counted import require_quiet
 from tracejit.statements.counting import is_inside_counted
-from tracejit.statements.loops import TracedRange
 from tracejit.statements.quiet import is_users_function
+from tracejit.statements.ranges import TracedRange
 from tracejit.statements.values import is_unknown
 from tracejit.trace.convert import operand
 from tracejit.trace.exact import require_exact

@@ -16,10 +16,11 @@ from tracejit import tree
 from tracejit.errors import ConcretizationError, TracejitError
 from tracejit.statements.counting import current_counting
 from tracejit.statements.lending import with_arrays_lent
-from tracejit.statements.loops import TracedRange, run_loop
+from tracejit.statements.loops import run_loop
 from tracejit.statements.objects import is_loud, seen_by
 from tracejit.statements.parts import Action, Get, Put
 from tracejit.statements.quiet import is_quiet_call
+from tracejit.statements.ranges import TracedRange
 from tracejit.statements.values import containers_in, containers_of
 from tracejit.trace.context import current_trace
 from tracejit.trace.table import call as numpy_call

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import ArgumentError, ConcretizationError, ElementTypeError
+from tracejit.errors import ArgumentError, ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
 from tracejit.lax.scanning import repeated
-from tracejit.ops.constants import CONSTANT
 from tracejit.ops.elementwise import POW, SELECT
 from tracejit.ops.elementwise_unary import (
     ACOS,
@@ -30,12 +29,12 @@ from tracejit.ops.layout import full
 from tracejit.shapes import AnyShape, Shape
 from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.parts import Action
+from tracejit.statements.ranges import TracedRange
 from tracejit.statements.values import (
     Detached,
     NoValue,
     Undefined,
     containers_of,
-    dtype_kind,
     fresh,
     in_branch,
     is_numeric,
@@ -47,13 +46,12 @@ from tracejit.statements.values import (
 )
 from tracejit.trace.body import Abstract, record_body
 from tracejit.trace.context import are_differentiated, current_trace
-from tracejit.trace.convert import PYTHON_SCALARS, operand
+from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.counters import (
     Affine,
     affine,
     counting,
     is_counted,
-    known_bounds,
     least,
     take_doubts,
 )
@@ -67,79 +65,6 @@ _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT
 COUNTER = "autograph_counter"
 FASTEST = 2**20
 """By so much may an integer of Python's grow in a step."""
-
-
-class TracedRange:
-    """``range`` of limits that are known only when the graph runs; ``known`` if they are."""
-
-    def __init__(self, start: Any, stop: Any, step: Any, known: range | None = None) -> None:
-        for limit in (start, stop, step):
-            if dtype_kind(limit) not in ("b", "i", "u"):
-                shown = Abstract.of(limit).shape if is_numeric(limit) else type(limit).__name__
-                raise ElementTypeError(f"range: its limits must be integers, not {shown}")
-        self.start, self.stop, self.step, self.known = start, stop, step, known
-
-    @staticmethod
-    def of(first: Any, *others: Any) -> TracedRange:
-        """As ``range(first, ...)`` takes its arguments."""
-        if not others:
-            return TracedRange(0, first, 1)
-        return TracedRange(first, others[0], others[1] if len(others) > 1 else 1)
-
-    def __iter__(self) -> Iterator[Any]:
-        raise ConcretizationError(
-            "range: its length depends on a traced value; only `for i in range(...)` itself can "
-            "go over it"
-        )
-
-    def goes_on(self, counter: Any) -> Any:
-        """Whether ``counter`` is in front of the end."""
-        direction = self._direction()
-        if direction:
-            return counter < self.stop if direction > 0 else counter > self.stop
-        if not isinstance(self.step, Tracer):
-            raise ArgumentError("range: its step must not be zero")
-        forwards = numpy_call(np.logical_and, self.step > 0, counter < self.stop)
-        backwards = numpy_call(np.logical_and, self.step < 0, counter > self.stop)
-        return numpy_call(np.logical_or, forwards, backwards)
-
-    def bounds(self) -> tuple[Affine | None, Affine | None]:
-        """The least and the greatest number of a step, as far as counters tell."""
-        if self.known is not None:
-            low, high = sorted((self.known[0], self.known[-1]))
-            return Affine(low), Affine(high)
-        direction = self._direction()
-        if not direction:
-            return None, None
-        least_start, greatest_start = _limits(self.start)
-        least_stop, greatest_stop = _limits(self.stop)
-        if direction > 0:
-            return least_start, greatest_stop and greatest_stop.plus(Affine(-1))
-        return least_stop and least_stop.plus(Affine(1)), greatest_start
-
-    def depends_on_data(self) -> bool:
-        """Whether a limit is made of something besides counters and Python's own numbers."""
-        limits = [operand(limit).natural for limit in (self.start, self.stop, self.step)]
-        return not all(limit.op is CONSTANT or is_counted(limit) for limit in limits)
-
-    def _direction(self) -> int:
-        """Whether numbers go up (1) or down (-1); 0 where that is not known."""
-        if not isinstance(self.step, Tracer):
-            return int(self.step > 0) - int(self.step < 0)
-        low, high = known_bounds(operand(self.step).natural, LARGEST) or (0, 0)
-        return (low > 0) - (high < 0)
-
-
-def _limits(limit: Any) -> tuple[Affine | None, Affine | None]:
-    """What a limit of a range is not less and not greater than, as far as counters tell."""
-    number = operand(limit).natural
-    exact = affine(number)
-    if exact is not None:
-        return exact, exact
-    known = known_bounds(number, LARGEST)
-    if known is None or not all(-LARGEST < bound < LARGEST for bound in known):
-        return None, None
-    return Affine(int(known[0])), Affine(int(known[1]))
 
 
 class _Loop:

@@ -17,9 +17,10 @@ from tracejit.statements.branches import if_
 from tracejit.statements.calls import call
 from tracejit.statements.counted import recorded_once
 from tracejit.statements.lending import with_arrays_lent
-from tracejit.statements.loops import TracedRange, run_loop
+from tracejit.statements.loops import run_loop
 from tracejit.statements.operators import and_, compare, contains, either, not_, or_
 from tracejit.statements.parts import Action, Get, Put
+from tracejit.statements.ranges import TracedRange
 from tracejit.statements.values import (
     NO_VALUE,
     NoValue,
