@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tracejit.nn.activations import softmax
-from tracejit.numpy.creation import tri
+from tracejit.numpy.diagonals import tri
 from tracejit.numpy.manipulation import as_array
 from tracejit.numpy.selecting import where
 from tracejit.trace.public import public

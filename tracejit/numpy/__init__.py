@@ -25,15 +25,16 @@ NAMES = {
     "complex_numbers": (
         "angle conj conjugate imag iscomplex iscomplexobj isreal isrealobj real real_if_close"
     ),
+    "covariance": "corrcoef cov",
     "creation": (
         "array asanyarray asarray ascontiguousarray asfortranarray astype copy copyto empty "
-        "empty_like eye full full_like identity meshgrid ones ones_like tri tril triu vander zeros "
-        "zeros_like"
+        "empty_like full full_like meshgrid ones ones_like vander zeros zeros_like"
     ),
     "cumulative": (
         "cumprod cumsum cumulative_prod cumulative_sum diff ediff1d gradient nancumprod nancumsum "
         "trapezoid"
     ),
+    "diagonals": "diag diagflat diagonal eye fill_diagonal identity trace tri tril triu",
     "einstein": "einsum einsum_path",
     "exponential": "exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2",
     "functional": "apply_along_axis apply_over_axes fromfunction fromiter piecewise vectorize",
@@ -77,7 +78,7 @@ NAMES = {
     ),
     "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "products": "cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat",
-    "quantiles": "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
     "ranges": "arange geomspace linspace logspace",
     "reduction": (
         "all amax amin any argmax argmin count_nonzero max min nanargmax nanargmin nanmax nanmin "
@@ -87,9 +88,8 @@ NAMES = {
         "around ceil copysign fix floor frexp ldexp modf nextafter rint round spacing trunc"
     ),
     "selecting": (
-        "argwhere choose clip compress diag diagflat diagonal extract fill_diagonal flatnonzero "
-        "nan_to_num nonzero place put put_along_axis putmask select take take_along_axis trace "
-        "where"
+        "argwhere choose clip compress extract flatnonzero nan_to_num nonzero place put "
+        "put_along_axis putmask select take take_along_axis where"
     ),
     "sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "

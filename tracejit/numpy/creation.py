@@ -1,4 +1,4 @@
-"""Making arrays: from values, filled, with diagonals, and by grids."""
+"""Making arrays: from values, filled, and by grids."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
-from tracejit.graph import Instruction
-from tracejit.numpy.building import fill, where
 from tracejit.numpy.joining import stack
 from tracejit.numpy.manipulation import (
     as_array,
@@ -18,13 +16,11 @@ from tracejit.numpy.manipulation import (
     sizes_of,
 )
 from tracejit.numpy.storing import finish
-from tracejit.ops import comparison, elementwise, layout
-from tracejit.ops.constants import iota
-from tracejit.shapes import ElementType, Shape, element_type_of
+from tracejit.ops import layout
+from tracejit.shapes import Shape, element_type_of
 from tracejit.trace.convert import (
     as_instruction,
     assigned,
-    converted,
     operand,
     stretch,
 )
@@ -247,64 +243,6 @@ def full_like(
     require_cpu("full_like", device)
     sizes, wanted = _like(a, dtype, shape)
     return full(sizes, fill_value, wanted)
-
-
-def _diagonal_mask(rows: int, columns: int, k: int, direction: str) -> Instruction:
-    """Where the column compares with the row plus ``k``."""
-    shape = Shape(ElementType.S64, (rows, columns))
-    row, column = iota(shape, 0), iota(shape, 1)
-    return comparison.compare(column, elementwise.add(row, fill(row, k)), direction)
-
-
-@implements(np.eye, creates=True)
-def eye(
-    N: int,
-    M: int | None = None,
-    k: int = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> Any:
-    """1 on the diagonal number ``k`` and 0 elsewhere."""
-    require_cpu("eye", device)
-    mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "EQ")
-    return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
-
-
-@implements(np.identity, creates=True)
-def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
-    """The identity matrix."""
-    return eye(n, dtype=dtype)
-
-
-@implements(np.tri, creates=True)
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Any:
-    """1 on and below the diagonal number ``k`` and 0 above."""
-    mask = _diagonal_mask(int(N), int(N if M is None else M), int(k), "LE")
-    return lift(converted(mask, element_type_of(np.float64 if dtype is None else dtype)), False)
-
-
-def _triangle(m: Any, k: int, direction: str) -> Tracer:
-    x = as_array(m)
-    if x.ndim == 1:
-        x = broadcast_to(x, (x.shape[0], x.shape[0]))
-    mask = _diagonal_mask(x.shape[-2], x.shape[-1], int(k), direction)
-    wide = layout.broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
-    return lift(where(wide, x.instruction, 0), False)
-
-
-@implements(np.tril)
-def tril(m: Any, k: int = 0) -> Any:
-    """The array with 0 above the diagonal number ``k``."""
-    return _triangle(m, k, "LE")
-
-
-@implements(np.triu)
-def triu(m: Any, k: int = 0) -> Any:
-    """The array with 0 below the diagonal number ``k``."""
-    return _triangle(m, k, "GE")
 
 
 @implements(np.meshgrid, creates=True)

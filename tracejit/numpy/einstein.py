@@ -9,9 +9,9 @@ import numpy as np
 
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
+from tracejit.numpy.diagonals import diagonal
 from tracejit.numpy.products import contract
 from tracejit.numpy.reducing import combined
-from tracejit.numpy.selecting import diagonal
 from tracejit.numpy.storing import finish
 from tracejit.ops import layout
 from tracejit.ops.contraction import DotDimensionNumbers

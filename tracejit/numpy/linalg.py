@@ -23,7 +23,7 @@ from tracejit import ops
 from tracejit.errors import AttributeValueError, MatrixError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.lax import factorizations
-from tracejit.numpy import arithmetic, norms, products, selecting
+from tracejit.numpy import arithmetic, diagonals, norms, products
 from tracejit.numpy.building import axes_of
 from tracejit.numpy.least_squares import lstsq, matrix_rank, pinv
 from tracejit.numpy.manipulation import as_array, broadcast_to, matrix_transpose
@@ -398,13 +398,13 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 @linear(np.linalg.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of the matrices in the last two axes."""
-    return selecting.trace(x, offset, -2, -1, dtype)
+    return diagonals.trace(x, offset, -2, -1, dtype)
 
 
 @linear(np.linalg.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of the matrices in the last two axes."""
-    return selecting.diagonal(x, offset, -2, -1)
+    return diagonals.diagonal(x, offset, -2, -1)
 
 
 @linear(np.linalg.matrix_transpose)

@@ -1,4 +1,4 @@
-"""Choosing elements: by conditions, by limits, by places, and along diagonals."""
+"""Choosing elements: by conditions, by limits, and by places."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tracejit.errors import (
 )
 from tracejit.graph import Instruction
 from tracejit.numpy import comparison
-from tracejit.numpy.building import along, axes_of, canonical_axis, fill
+from tracejit.numpy.building import along, canonical_axis, fill
 from tracejit.numpy.manipulation import as_array, broadcast_to, moveaxis, ravel
 from tracejit.numpy.places import take_places
-from tracejit.numpy.reducing import NO_VALUE, reduced
+from tracejit.numpy.reducing import NO_VALUE
 from tracejit.numpy.sizes import (
     checked_size,
     known,
@@ -35,7 +35,6 @@ from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import assigned, broadcast_together, converted, operand
 from tracejit.trace.fitting import require_between
-from tracejit.trace.index_fancy import Diagonal
 from tracejit.trace.mask_places import Places
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
@@ -205,7 +204,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """Writes ``values`` to where `take_along_axis` would read."""
-    _require_traced("put_along_axis", arr)
+    require_traced("put_along_axis", arr)
     x = arr if axis is not None else arr.flat
     position = canonical_axis("put_along_axis", axis or 0, x.ndim)
     x[_along("put_along_axis", x, indices, position)] = values
@@ -214,7 +213,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Writes ``v``, repeated as needed, to the flat array at ``ind``."""
-    _require_traced("put", a)
+    require_traced("put", a)
     places = _places("put", ravel(ind), a.size, mode)
     count = places.array_shape.size
     values = ravel(lift(assigned(v, a.element_type), False))
@@ -227,7 +226,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Writes ``values``, repeated to the array's size, where the mask holds."""
-    _require_traced("putmask", a)
+    require_traced("putmask", a)
     given = ravel(lift(assigned(values, a.element_type), False))
     repeated = take_places(given.instruction, np.arange(a.size) % given.size, 0)
     a[...] = where(mask, lift(repeated, False).reshape(a.shape), a)
@@ -236,7 +235,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Writes ``vals`` one after the other, repeated, to where the mask holds."""
-    _require_traced("place", arr)
+    require_traced("place", arr)
     holds = converted(ravel(mask).instruction, ElementType.PRED)
     number = lift(converted(holds, ElementType.S64), False).cumsum() - 1
     given = ravel(lift(assigned(vals, arr.element_type), False))
@@ -244,7 +243,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     arr[...] = where(lift(holds, False).reshape(arr.shape), chosen, arr)
 
 
-def _require_traced(function: str, array: Any) -> None:
+def require_traced(function: str, array: Any) -> None:
     if not isinstance(array, Tracer):
         raise ArgumentError(
             f"{function}: the array must be made inside the traced function, not "
@@ -369,60 +368,6 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     if size is None:
         known("argwhere", x, SIZE_ADVICE)
     return np.stack(nonzero(x, size=size, fill_value=fill_value), 1)
-
-
-@implements(np.diagonal)
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The elements whose places along two axes differ by ``offset``: a view, only to be read."""
-    x = as_array(a)
-    if x.ndim < 2:
-        raise ShapeError(f"diagonal: array {x.shape} must have two dimensions")
-    first, second = axes_of("diagonal", (axis1, axis2), x.ndim)
-    return x.through(Diagonal(offset, first, second), False)
-
-
-@implements(np.diag)
-def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with a vector on its diagonal number ``k``, or the diagonal of a matrix."""
-    x = as_array(v)
-    if x.ndim == 2:
-        return diagonal(x, k)
-    if x.ndim != 1:
-        raise ShapeError(f"diag: array {x.shape} must have one or two dimensions")
-    size = x.shape[0] + abs(k)
-    shape = Shape(ElementType.S64, (size, size))
-    on_diagonal = lift(iota(shape, 1), False) == lift(iota(shape, 0), False) + k
-    wide = layout.pad_in_dim(x.instruction, constant(0, x.element_type), 0, max(k, 0), max(-k, 0))
-    columns = layout.broadcast_in_dim(wide, (size, size), (1,))
-    return where(on_diagonal, lift(columns, False), lift(fill(columns, 0), False))
-
-
-@implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> Any:
-    """`diag` of the flat array."""
-    return diag(ravel(v), k)
-
-
-@implements(np.trace)
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
-) -> Any:
-    """The sum along a diagonal."""
-    return reduced("add", diagonal(a, offset, axis1, axis2), -1, dtype, out)
-
-
-@implements(np.fill_diagonal)
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """Writes ``val`` to the diagonal of an array whose dimensions are equal."""
-    _require_traced("fill_diagonal", a)
-    if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
-        raise ShapeError(f"fill_diagonal: array {a.shape} must be a matrix or have equal sizes")
-    places = np.arange(min(a.shape))
-    if wrap and a.ndim == 2:
-        flat = np.arange(0, a.size, a.shape[1] + 1)
-        a.reshape(-1)[flat] = val
-        return
-    a[(places,) * a.ndim] = val
 
 
 @implements(np.nan_to_num)
