@@ -20,6 +20,7 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.computations import identity_value
 from tracejit.ops.constants import constant, elements_of, tuple_
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, MAP, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.element_types import convert_element_type
@@ -165,6 +166,24 @@ def _custom_call(instruction: Instruction) -> Instruction | None:
     root, *effects = legalise([expansion.root, *expansion.effects])
     simple = Computation(expansion.name, expansion.parameters, root, tuple(effects))
     return inline(simple, instruction.operands)
+
+
+@expansions.attach(DOT_GENERAL)
+def _dot_of_columns(instruction: Instruction) -> Instruction | None:
+    """Products side by side in memory are added in vectors; each alone would be read in strides."""
+    lhs, rhs = instruction.operands
+    attributes = instruction.attributes
+    batch, summed = attributes["lhs_batch_dims"], attributes["lhs_contracting_dims"]
+    is_same = (batch, summed) == (attributes["rhs_batch_dims"], attributes["rhs_contracting_dims"])
+    rank = lhs.array_shape.rank
+    is_whole = len(batch) + len(summed) == rank == rhs.array_shape.rank
+    has_columns = [*batch] == sorted(batch) and rank - 1 in batch
+    types = {i.array_shape.element_type for i in (lhs, rhs, instruction)}
+    # Sums of narrow floats are not made in their own type.
+    is_plain = len(types) == 1 and all(t.is_integral or t.bits >= 32 for t in types)
+    if not (is_same and is_whole and has_columns and is_plain and summed):
+        return None
+    return reduce_sum(mul(lhs, rhs), summed)
 
 
 @expansions.attach(SCALED_DOT)

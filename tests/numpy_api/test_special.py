@@ -361,6 +361,20 @@ def test_extremes(name: str, at: tuple[float, ...], wanted: float) -> None:
         np.testing.assert_allclose(function(*map(np.float32, at)), wanted, 2e-4)
 
 
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 4e-15), (np.float32, 1e-6)])
+def test_exponential_integral(dtype: type, limit: float) -> None:
+    """Near zero, where the formulas meet, and to where values vanish; no loop takes part."""
+    x = np.concatenate([10 ** np.linspace(-30, 1.9, 200), [1, np.nextafter(dtype(1), 2), 2, 4]])
+    x = x.astype(dtype)
+    with mpmath.workdps(30):
+        wanted = [float(mpmath.e1(mpmath.mpf(float(each)))) for each in x]
+    np.testing.assert_allclose(special.exp1(x), wanted, limit)
+    np.testing.assert_allclose(special.expi(-x), [-each for each in wanted], limit)
+    odd: np.ndarray = np.array([0.0, -0.0, -1.0, np.nan, np.inf, -np.inf, 1e4], dtype)
+    np.testing.assert_array_equal(special.exp1(odd), scipy.special.exp1(odd))
+    assert "while" not in tj.jit(special.exp1).lower(x).as_text("hlo")
+
+
 def test_shares_stay_between_zero_and_one() -> None:
     """And near SciPy's, over many orders of magnitude, in both precisions."""
     rng = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""Exponential integrals: series near zero, continued fractions beyond.
+"""Exponential integrals: series near zero, beyond it continued fractions; E1 by polynomials.
 
 Reference: DLMF 6.6, 6.12 and 8.19.
 """
@@ -10,6 +10,7 @@ import math
 import numpy as np
 import scipy.special as scipy_special
 
+from tracejit.numpy.bessel import chebyshev
 from tracejit.scipy.special.convergence import MOST, least, moved, precision
 from tracejit.scipy.special.functions import special
 from tracejit.scipy.special.gammas import digamma_of
@@ -29,25 +30,66 @@ from tracejit.scipy.special.terms import (
 )
 
 _EULER = float(np.euler_gamma)
+# (E1(x) + log(x) + Euler's constant) / x, by powers of x.
+_NEAR = [(-1) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(20)]
+# Chebyshev coefficients of (x + 1) exp(x) E1(x) in (4 - x) / (2 + x) for x from 1 on, by
+# interpolation with forty digits.
+_SCALED = (
+    1.062421314003848,
+    0.08944777529480638,
+    0.03222061478411663,
+    0.006518167587486157,
+    0.001611314851549377,
+    0.0003594868087875015,
+    8.862874184420737e-05,
+    2.0625566630531385e-05,
+    5.1576212554409544e-06,
+    1.22711726684983e-06,
+    3.11648295271518e-07,
+    7.496825491634816e-08,
+    1.9357534171666858e-08,
+    4.666217911489796e-09,
+    1.229393484958032e-09,
+    2.93907622725768e-10,
+    7.968684924923627e-11,
+    1.8593177613431917e-11,
+    5.281854779201032e-12,
+    1.167816170637905e-12,
+    3.6075565391325085e-13,
+    7.11168548180311e-14,
+    2.5830223544952705e-14,
+    3.9420092837314214e-15,
+    2.0008610101956586e-15,
+    1.5334672626287945e-16,
+    1.754471133339312e-16,
+    -6.011706820396549e-18,
+    1.8150784726912067e-17,
+)
+# So many of them are enough for 24 bits.
+_SINGLE = 15
 
 
 def _integral_series(n: Term, x: Term) -> Term:
     """E_n for whole n from 1 on and x up to 1."""
     eps = precision(x)
 
-    def step(k: Term, power: Term, total: Term, change: Term, n: Term, x: Term) -> list[Term]:
+    def step(
+        k: Term, power: Term, total: Term, change: Term, n: Term, x: Term, special: Term
+    ) -> list[Term]:
         power = -power * x / k
-        special_one = k == n - 1
-        part = where(special_one, power * (digamma_of(n) - log(x)), -power / (k + 1 - n))
-        return [k + 1, power, total + part, part, n, x]
+        part = where(k == n - 1, power * special, -power / (k + 1 - n))
+        return [k + 1, power, total + part, part, n, x, special]
 
-    def go_on(k: Term, power: Term, total: Term, change: Term, n: Term, x: Term) -> Term:
+    def go_on(
+        k: Term, power: Term, total: Term, change: Term, n: Term, x: Term, special: Term
+    ) -> Term:
         return ((magnitude(change) > magnitude(total) * eps) | (k <= n)) & (k < 200.0)
 
     one = constant_like(x, 1.0)
     is_first = n == 1
     start = where(is_first, -log(x) - _EULER, 1 / where(is_first, 1.0, n - 1))
-    return repeat(step, go_on, [one, one, start, one, n, x])[2]
+    special = digamma_of(n) - log(x)
+    return repeat(step, go_on, [one, one, start, one, n, x, special])[2]
 
 
 def _integral_fraction(n: Term, x: Term) -> Term:
@@ -99,6 +141,18 @@ def expn_of(n: Term, x: Term) -> Term:
     return known_derivative("expn", value, [None, lambda n, x: -expn_of(n - 1, x)], [n, x])
 
 
+def _exp1(x: Term) -> Term:
+    inside = (x > 0) & (x < np.inf)
+    at = where(inside, x, 1.0)
+    near, far = where(at <= 1, at, 1.0), where(at > 1, at, 1.0)
+    series = near * polynomial(near, _NEAR) - log(near) - _EULER
+    coefficients = _SCALED[:_SINGLE] if x.is_single else _SCALED
+    scaled = Term(chebyshev(((4 - far) / (2 + far)).value, coefficients))
+    made = where(at <= 1, series, scaled * exp(-far) / (far + 1))
+    made = where(x == 0, np.inf, where(inside, made, 0.0))
+    return where((x < 0) | is_nan(x), np.nan, made)
+
+
 def _expi(x: Term) -> Term:
     eps = precision(x)
 
@@ -118,7 +172,7 @@ def _expi(x: Term) -> Term:
     half = exp(far * 0.5)
     tail = half * (half / far) * polynomial(1 / far, [float(math.factorial(k)) for k in range(22)])
     negative = where(x < 0, -x, 1.0)
-    below = -_expn(constant_like(x, 1.0), negative)
+    below = -_exp1(negative)
     made = where(x < 0, below, where(positive, series, tail))
     made = where(x == 0, -np.inf, where(x == np.inf, np.inf, made))
     return where(is_nan(x), x, made)
@@ -131,11 +185,7 @@ def expi_of(x: Term) -> Term:
 
 def exp1_of(x: Term) -> Term:
     """The exponential integral E1."""
-
-    def value(x: Term) -> Term:
-        return _expn(constant_like(x, 1.0), x)
-
-    return known_derivative("exp1", value, [lambda x: -exp(-x) / x], [x])
+    return known_derivative("exp1", _exp1, [lambda x: -exp(-x) / x], [x])
 
 
 expn = special(scipy_special.expn, expn_of)
