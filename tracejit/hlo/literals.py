@@ -6,6 +6,7 @@ XLA reads a complex number whose real part is NaN as NaN in both parts.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -38,18 +39,11 @@ def write_literal(array: np.ndarray) -> str:
     if array.ndim == 0:
         return words[0]
     for axis in range(array.ndim - 1, -1, -1):
-        size, count = array.shape[axis], _count(array.shape[:axis])
+        size, count = array.shape[axis], math.prod(array.shape[:axis])
         groups = (", ".join(words[i * size : (i + 1) * size]) for i in range(count))
         innermost = axis == array.ndim - 1 or size == 0
         words = ["{" + g + "}" if innermost else "{ " + g + " }" for g in groups]
     return words[0]
-
-
-def _count(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
 
 
 def _write_elements(flat: np.ndarray, element_type: ElementType) -> list[str]:

@@ -39,6 +39,20 @@ class Group:
             positions[self.axes[0].last] = number
 
 
+def placed(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
+    """The indices of an array whose dimensions ``dims``, in this order, those of groups number.
+
+    Dimensions of size 1 that follow in the groups are none of the array's.
+    """
+
+    def indices() -> list[Index]:
+        numbers = [index for group in groups for index in group.space.indices]
+        of_dimension = dict(zip(dims, numbers, strict=False))
+        return [of_dimension[d] for d in sorted(of_dimension)]
+
+    return indices
+
+
 class Accessors:
     """Operands and results of a contraction, asked for by one number per group of dimensions."""
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from tracejit.backends.tvm.affine import Index
-from tracejit.backends.tvm.emit.accessors import Accessors, Group
+from tracejit.backends.tvm.emit.accessors import Accessors, Group, placed
 from tracejit.backends.tvm.emitter import Emitter
 from tracejit.backends.tvm.kernels.bounded import bounded
 from tracejit.backends.tvm.kernels.contraction import Contraction
@@ -38,24 +35,16 @@ def _product_access(
     columns = Group([rhs[d] for d in rhs_free])
     inner = Group([lhs[d] for d in lhs_sum])
 
-    def at(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
-        def indices() -> list[Index]:
-            flat: list[Index] = [index for group in groups for index in group.space.indices]
-            placed = dict(zip(dims, flat, strict=True))
-            return [placed[d] for d in sorted(placed)]
-
-        return indices
-
     access = Accessors(
         frame,
         instruction,
         results,
         [batch, rows, columns, inner],
         [
-            at([*lhs_batch, *lhs_free, *lhs_sum], [batch, rows, inner]),
-            at([*rhs_batch, *rhs_sum, *rhs_free], [batch, inner, columns]),
+            placed([*lhs_batch, *lhs_free, *lhs_sum], [batch, rows, inner]),
+            placed([*rhs_batch, *rhs_sum, *rhs_free], [batch, inner, columns]),
         ],
-        at(range(instruction.array_shape.rank), [batch, rows, columns]),
+        placed(range(instruction.array_shape.rank), [batch, rows, columns]),
     )
     return access, (batch, rows, columns, inner)
 

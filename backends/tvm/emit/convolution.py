@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
-from tracejit.backends.tvm.affine import Index
-from tracejit.backends.tvm.emit.accessors import Accessors, Group
+from tracejit.backends.tvm.emit.accessors import Accessors, Group, placed
 from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -45,20 +42,13 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         for sizes, dims in ((lhs, lhs_dims), (rhs, rhs_dims), (out, out_dims))
     )
 
-    def at(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
-        def indices() -> list[Index]:
-            placed = {d: g.space.indices[0] for d, g in zip(dims, groups, strict=False)}
-            return [placed[d] for d in sorted(placed)]
-
-        return indices
-
     access = Accessors(
         frame,
         instruction,
         results,
         [*lhs_groups, *rhs_groups, *out_groups],
-        [at(lhs_dims, lhs_groups), at(rhs_dims, rhs_groups)],
-        at(out_dims, out_groups),
+        [placed(lhs_dims, lhs_groups), placed(rhs_dims, rhs_groups)],
+        placed(out_dims, out_groups),
     )
     shape = ConvolutionShape(
         batch=lhs[lhs_dims[0]],

@@ -9,6 +9,7 @@ are gone: they are other accessors of the same problem.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,18 +112,12 @@ class Correlation:
     @property
     def taps(self) -> int:
         """Positions of the window."""
-        count = 1
-        for axis in self.axes:
-            count *= axis.window
-        return count
+        return math.prod(axis.window for axis in self.axes)
 
     @property
     def results(self) -> int:
         """Positions of the result in one feature of one image."""
-        count = 1
-        for axis in self.axes:
-            count *= axis.result
-        return count
+        return math.prod(axis.result for axis in self.axes)
 
     def with_(self, **changes: Any) -> Correlation:
         return replace(self, **changes)

@@ -7,6 +7,7 @@ an array.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -89,10 +90,7 @@ class RowPhases(ABC):
     @property
     def pieces(self) -> int:
         """Into how many pieces the loop over rows is cut."""
-        size = self.frame.cost
-        for extent in self.rows.dimensions:
-            size *= extent
-        return self.frame.pieces(size)
+        return self.frame.pieces(self.frame.cost * math.prod(self.rows.dimensions))
 
     def count(self, axis: Axis) -> Count:
         return axis.count(self.positions)
