@@ -16,7 +16,7 @@ Place = tuple[str, int, int]
 Node = tuple[Any, ...]
 """A step of the program, as JSON has it:
 
-("call", kernel's number, places), ("loop", condition, predicate's place, body) or
+("call", kernel's number, places), ("loop", condition, predicate's place, body, steps or None) or
 ("branch", selector's place, branches).
 """
 

@@ -43,10 +43,11 @@ def flat(computation: Computation) -> tuple[list[Instruction], Instruction, list
 class WhileStep:
     """State copied into the results, then condition and body over it until the condition fails.
 
-    ``state`` are the results' owners, one per array. ``fresh`` is where the body puts the new
-    values it makes, at the numbers ``changed``, and ``updates`` copies each to the one that it
-    replaces, unless it is there. With a ``turn`` every second step goes the other way, from fresh
-    memory to the state, and only a loop that ends in between copies.
+    ``state`` are the results' owners, one per array, ``steps`` how many are taken, where that is
+    known. ``fresh`` is where the body puts the new values it makes, at the numbers ``changed``, and
+    ``updates`` copies each to the one that it replaces, unless it is there. With a ``turn`` every
+    second step goes the other way, from fresh memory to the state, and only a loop that ends in
+    between copies.
     """
 
     start: Sequence[KernelStep]
@@ -59,6 +60,7 @@ class WhileStep:
     predicate: Scratch
     workspace: Scratch
     turn: Turn | None
+    steps: int | None = None
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -77,6 +79,7 @@ class WhileStep:
         workspace, predicate = place(self.workspace), place(self.predicate)
         step = self.body.at(state, fresh, workspace)
         updates = [node for update in self.updates for node in update.nodes(place)]
+        steps = self.steps
         if self.turn is not None:
             there = list(state)
             for number, argument in zip(self.changed, fresh, strict=True):
@@ -85,7 +88,9 @@ class WhileStep:
             test = self.condition.at(there, [place(self.turn.predicate)], workspace)
             select = self.turn.select.nodes(place)
             updates = [*test, *select, Branch(place(self.turn.selector), [back, updates])]
-        loop = Loop(self.condition.at(state, [predicate], workspace), predicate, [*step, *updates])
+            steps = None
+        test = self.condition.at(state, [predicate], workspace)
+        loop = Loop(test, predicate, [*step, *updates], steps)
         return [*(node for step in self.start for node in step.nodes(place)), loop]
 
 

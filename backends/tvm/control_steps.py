@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tracejit.backends.tvm.control import BranchStep, ConditionalStep, Turn, WhileStep, flat
+from tracejit.backends.tvm.counted_loops import steps_of
 from tracejit.backends.tvm.facts import moved
 from tracejit.backends.tvm.kernel_steps import KernelSteps
 from tracejit.backends.tvm.kernels.machine import Machine
@@ -87,6 +88,7 @@ class ControlSteps:
             predicate=Scratch(1),
             workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
             turn=self._turn(f"{name}_turn") if in_turn else None,
+            steps=steps_of(instruction),
         )
         whole = in_registers(step, name, self._places)
         return [step] if whole is None else whole

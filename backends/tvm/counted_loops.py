@@ -1,6 +1,7 @@
 """While loops that count, by one, between bounds that counters of loops around them give.
 
     counted(loop, init)     what such a loop counts, or None
+    steps_of(loop)          how many steps any loop takes that counts between constants, or None
 
 Where a place of a step is a sum of counters, what steps read and write can be compared.
 """
@@ -112,6 +113,28 @@ def counted(loop: Instruction, operands: Sequence[Instruction]) -> CountedLoop |
 
 
 _INCLUSIVE = {(1, "LT"): -1, (1, "LE"): 0, (-1, "GT"): 1, (-1, "GE"): 0}
+
+
+def steps_of(loop: Instruction) -> int | None:
+    """How many steps a While takes whose text says it; None where that is not known."""
+    condition, body = loop.attributes["condition"], loop.attributes["body"]
+    if condition.root.op is not COMPARE or body.root.op is not TUPLE:
+        return None
+    left, right = condition.root.operands
+    counter = _part_of(left, condition)
+    if counter is None or loop.operands[0].op is not TUPLE:
+        return None
+    made = body.root.operands[counter]
+    given = [o for o in made.operands if _part_of(o, body) == counter]
+    init = loop.operands[0].operands[counter]
+    direction = condition.root.attributes["direction"]
+    if not given or any(i.op is not CONSTANT or i.array_shape.rank for i in (init, right)):
+        return None
+    step = _step(made, given[0])
+    if not init.array_shape.element_type.is_integral or (step, direction) not in _INCLUSIVE:
+        return None
+    first, limit = (int(i.attributes["literal"]) for i in (init, right))
+    return len(range(first, limit + _INCLUSIVE[step, direction] + step, step))
 
 
 def _is_number(value: Instruction) -> bool:

@@ -88,7 +88,7 @@ def _steps(nodes: Sequence[Step], numbers: Mapping[str, int]) -> list[Node]:
             made.append(("call", numbers[node.kernel], places))
         elif isinstance(node, Loop):
             condition, body = _steps(node.condition, numbers), _steps(node.body, numbers)
-            made.append(("loop", condition, _place(node.predicate), body))
+            made.append(("loop", condition, _place(node.predicate), body, node.steps))
         else:
             branches: Any = [_steps(branch, numbers) for branch in node.branches]
             made.append(("branch", _place(node.selector), branches))

@@ -32,6 +32,7 @@ from tracejit.backends.tvm.places import Places
 from tracejit.backends.tvm.program import Program
 from tracejit.backends.tvm.reshapes import stripped
 from tracejit.backends.tvm.rolling import rolled
+from tracejit.backends.tvm.row_blocks import in_row_blocks
 from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.scalars import in_scalars
 from tracejit.backends.tvm.scan_products import products_of_all_steps
@@ -98,7 +99,7 @@ def lower_fragment(
     numbers of those whose memory is that output's.
     """
     scanned = products_of_all_steps(merge_scans(simplify([*outputs, *effects])))
-    legal = merge_loops(legalise(scanned))
+    legal = merge_loops(legalise(in_row_blocks(scanned, machine)))
     legal = without_dead_state(with_loop_constants(legal))
     simple = without_unused_results(without_barriers(simplify(legal)))
     simple = with_first_alone(without_unused_parts(simple))

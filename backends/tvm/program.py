@@ -105,11 +105,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Loop:
-    """Run ``condition``; while the pred (one byte) at ``predicate`` is true, ``body`` and again."""
+    """Run ``condition``; while the pred (one byte) at ``predicate`` is true, ``body`` and again.
+
+    The body runs ``steps`` times, where that is known.
+    """
 
     condition: Sequence[Node]
     predicate: Argument
     body: Sequence[Node]
+    steps: int | None = None
 
 
 @dataclass(frozen=True)

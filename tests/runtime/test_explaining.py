@@ -188,12 +188,22 @@ def test_loop_and_its_measured_turns() -> None:
     counted = made.explain()
     (sine,) = (k for k in counted.kernels if "sine" in k.ops)
     assert (sine.where[:6], sine.calls) == ("loop 0", None)
-    assert counted.unknown_loops == 1
-    assert "1 loop is counted as if it ran once" in str(counted)
+    assert counted.unknown_loops == 0
+    assert counted.transcendentals == 10 * PIECE.size
     measured = made.explain(PIECE, measure=True)
     (sine,) = (k for k in measured.kernels if "sine" in k.ops)
     assert sine.calls == 10
     assert measured.transcendentals == 10 * PIECE.size
+
+
+def test_a_loop_of_unknown_length_counts_once() -> None:
+    def some_times(x: np.ndarray, n: Any) -> Any:
+        return tj.lax.fori_loop(0, n, lambda i, v: np.sin(v), x)
+
+    counted = compiled(some_times, PIECE, np.int32(3)).explain()
+    assert counted.transcendentals == PIECE.size
+    assert counted.unknown_loops == 1
+    assert "1 loop is counted as if it ran once" in str(counted)
 
 
 def test_of_a_branch_the_dearest_side_counts() -> None:

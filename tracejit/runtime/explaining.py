@@ -68,10 +68,10 @@ class KernelReport:
 class Report:
     """The kernels in the order in which they stand, and the sums over a whole run.
 
-    Untimed, the body of a loop counts once (``unknown_loops`` is how many loops there are) and of a
-    branch the dearest side. ``call_seconds`` is the fastest whole call, ``seconds`` the sum of the
-    kernels' times, each of which includes up to a microsecond for being called on its own.
-    ``tuning`` is how the program was tuned, if it was.
+    Untimed, the body of a loop counts as often as its text says, else once (``unknown_loops`` is
+    how many of those there are), and of a branch the dearest side. ``call_seconds`` is the fastest
+    whole call, ``seconds`` the sum of the kernels' times, each of which includes up to a
+    microsecond for being called on its own. ``tuning`` is how the program was tuned, if it was.
     """
 
     kernels: tuple[KernelReport, ...]
@@ -143,7 +143,8 @@ def explain(executable: object, arguments: Sequence[Any] | None = None) -> Repor
         total(k.transcendentals for k in kernels),
         whole,
         artifact.workspace_bytes,
-        sum(node[0] == "loop" for node in _nodes(told.steps)) + _whole_loops(kernels),
+        sum(node[0] == "loop" and node[4] is None for node in _nodes(told.steps))
+        + _whole_loops(kernels),
         None if timing is None else sum(timing.seconds),
         None if timing is None else timing.whole,
         limits,
@@ -202,24 +203,30 @@ def _places(steps: Sequence[Node], around: str) -> Iterator[tuple[int, str]]:
 
 
 def _dearest(steps: Sequence[Node], seconds: Sequence[float]) -> list[int]:
-    """How often each kernel counts where nothing was run: loops once, of branches the dearest."""
-    counts = [0] * len(seconds)
-    for number in _once(steps, seconds)[1]:
-        counts[number] += 1
-    return counts
+    """How often each kernel counts where nothing was run.
+
+    Loops do as often as is known, else once, and of branches the dearest.
+    """
+    called = _once(steps, seconds)[1]
+    return [called[number] for number in range(len(seconds))]
 
 
-def _once(steps: Sequence[Node], seconds: Sequence[float]) -> tuple[float, list[int]]:
-    total, called = 0.0, []
+def _once(steps: Sequence[Node], seconds: Sequence[float]) -> tuple[float, Counter[int]]:
+    total, called = 0.0, Counter[int]()
     for node in steps:
         if node[0] == "call":
-            cost, found = seconds[node[1]], [node[1]]
+            total += seconds[node[1]]
+            called[node[1]] += 1
         elif node[0] == "loop":
-            cost, found = _once([*node[1], *node[3]], seconds)
+            turns = 1 if node[4] is None else node[4]
+            for part, times in ((node[1], turns + (node[4] is not None)), (node[3], turns)):
+                cost, found = _once(part, seconds)
+                total += times * cost
+                called.update({number: times * count for number, count in found.items()})
         else:
             cost, found = max((_once(b, seconds) for b in node[2]), key=lambda pair: pair[0])
-        total += cost
-        called += found
+            total += cost
+            called.update(found)
     return total, called
 
 

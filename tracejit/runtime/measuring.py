@@ -140,7 +140,7 @@ class _Run:
             if node[0] == "call":
                 self._call(node[1], node[2])
             elif node[0] == "loop":
-                _, condition, predicate, body = node
+                _, condition, predicate, body, _ = node
                 address = self._address(predicate)
                 self.steps(condition)
                 while ctypes.c_uint8.from_address(address).value:
