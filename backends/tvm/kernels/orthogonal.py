@@ -17,7 +17,7 @@ from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.panel import Panel
 from tracejit.backends.tvm.kernels.powers import Powers
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tile import not_repeated, pieces, vector
 from tracejit.backends.tvm.kernels.tiling import ceil_div
 from tracejit.backends.tvm.kernels.triangular import Load, Store
 from tracejit.backends.tvm.kernels.work import Work
@@ -183,19 +183,19 @@ class _Factors:
     def _shared(self, total: int, body: Callable[[Expr], Stmt | list[Stmt]]) -> Stmt:
         def worker(w: Expr) -> Stmt:
             first, count = share(w, total, self._workers)
-            return loop(count, lambda i: body(first + i))
+            return not_repeated(count, lambda i: body(first + i))
 
         return on_workers(self._workers, worker)
 
     def _along(self, count: int, body: Callable[[Expr], Stmt]) -> list[Stmt]:
-        """``body(j)`` for ``count`` neighbours in a row: in vectors, the last ones alone."""
+        """``body(j)`` for ``count`` neighbours in a row: in vectors, the last in smaller ones."""
         lanes = self._lanes
         whole = count // lanes
         made = []
         if whole:
             made.append(loop(whole, lambda q: vector(lanes, lambda v: body(q * lanes + v))))
-        if count % lanes:
-            made.append(loop(count % lanes, lambda j: body(whole * lanes + j)))
+        for at, width in pieces(count % lanes, lanes):
+            made.append(vector(width, body, whole * lanes + at))
         return made
 
     def _take(self, b: Expr, copy: Expr) -> Stmt:
@@ -230,8 +230,8 @@ class _Factors:
             return seq(
                 AllocBuffer(greatest),
                 each(lambda j: store(greatest, j, zero)),
-                loop(rows, read),
-                loop(rows, scaled),
+                not_repeated(rows, read),
+                not_repeated(rows, scaled),
                 each(
                     lambda j: store(
                         scale, [copy, first + j], powers.power(powers.exponent(greatest[j]))
@@ -254,11 +254,11 @@ class _Factors:
         if whole:
             made.append(self._shared(whole, lambda s: strip(s * width, in_vectors)))
         if rest:
-            made.append(strip(i32(whole * width), lambda body: loop(rest, body)))
+            made.append(strip(i32(whole * width), lambda body: seq(self._along(rest, body))))
         if self._begin > columns:
-            made.append(loop(rows, lambda i: cleared(i, columns)))
+            made.append(not_repeated(rows, lambda i: cleared(i, columns)))
         if self._rows > rows:
-            made.append(loop(self._rows - rows, lambda i: cleared(rows + i, 0)))
+            made.append(not_repeated(self._rows - rows, lambda i: cleared(rows + i, 0)))
         return seq(made)
 
     def _identity(self, copy: Expr) -> Stmt:
@@ -325,9 +325,9 @@ class _Factors:
             )
 
         return seq(
-            loop(n // self._tile, inner),
-            loop(n // self._tile, middle),
-            loop(height // self._tile, outer),
+            not_repeated(n // self._tile, inner),
+            not_repeated(n // self._tile, middle),
+            not_repeated(height // self._tile, outer),
         )
 
     def _products(
@@ -372,7 +372,7 @@ class _Factors:
         return seq(
             AllocBuffer(sums),
             each(given),
-            loop(end - start, product),
+            not_repeated(end - start, product),
             each(lambda a, u, v, column: store(memory, [copy, place + a, column], sums[a, u, v])),
         )
 

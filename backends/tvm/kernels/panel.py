@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.powers import Powers
-from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tile import as_written, not_repeated, vector
 from tracejit.backends.tvm.tir import (
     UNROLLED,
     AllocBuffer,
@@ -114,13 +114,13 @@ class Panel:
         )
         return seq(
             [AllocBuffer(each) for each in local],
-            loop(self._rows - top, read),
+            not_repeated(self._rows - top, read),
             self._each(lambda u, v, j: store(vectors, [copy, kept, self._rows, j], zero)),
             # Products are summed anew where they seem to vanish, as before the first column.
             self._each(lambda u, v, j: store(self._found, j, zero)),
-            loop(width, clear),
+            not_repeated(width, clear),
             loop(steps, lambda c: self._reflection(copy, kept, top, c)),
-            loop(width, finish),
+            not_repeated(width, finish),
         )
 
     def _each(self, body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
@@ -160,7 +160,7 @@ class Panel:
         zero = const(0.0, self._dtype)
         return seq(
             self._each(lambda u, v, j: store(found, j, zero)),
-            loop(self._rows - 1 - pivot, row),
+            as_written(self._rows - 1 - pivot, row),
         )
 
     def _reflection(self, copy: Expr, kept: Expr, top: Expr, c: Expr) -> list[Stmt]:
@@ -287,10 +287,10 @@ class Panel:
         exponent = powers.exponent(numbers[greatest])
         return seq(
             store(numbers, some, const(0.0, dtype)),
-            loop(self._rows - 1 - p, compare),
+            as_written(self._rows - 1 - p, compare),
             store(numbers, greatest, tirx.max(numbers[some], first)),
             store(numbers, power, powers.reciprocal(exponent)),
             store(numbers, back, powers.power(exponent)),
-            loop(self._rows - p, scale),
+            as_written(self._rows - p, scale),
             self._products(copy, kept, p, c),
         )
