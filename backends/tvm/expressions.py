@@ -1,6 +1,6 @@
 """TIR's expressions as LLVM's values: of one number, or of all lanes of a vectorised loop.
 
-    code = Expressions("name", parameters, pointers, integers, registers)
+    code = Expressions(Head("name", parameters, pointers, integers), registers)
     value, lanes = code.expression(x + y)
 
 What is the same in every lane is one number until it meets a vector. Addresses are computed in 64
@@ -11,6 +11,7 @@ was computed before in the same block is not computed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tvm.ir import Call, Op, TensorLoad
@@ -62,25 +63,31 @@ Held = tuple[Operand, int]
 """A value and how many lanes it has; 0 for a Python number, which is as many as it has to be."""
 
 
-class Expressions(Procedure):
-    """A function under construction that knows the texts of some pointers and loop variables."""
+@dataclass(frozen=True)
+class Head:
+    """A function's name and parameters, and what it knows from the beginning.
 
-    def __init__(
-        self,
-        name: str,
-        parameters: Sequence[str],
-        pointers: Mapping[int, str],
-        integers: Mapping[int, str],
-        registers: set[int],
-    ) -> None:
+    That are the texts of pointers and of loop variables, by the hashes of buffers and variables,
+    which are their addresses.
+    """
+
+    name: str
+    parameters: Sequence[str]
+    pointers: Mapping[int, str] = field(default_factory=dict)
+    integers: Mapping[int, str] = field(default_factory=dict)
+
+
+class Expressions(Procedure):
+    """A function under construction, whose buffers in ``registers`` are values."""
+
+    def __init__(self, head: Head, registers: set[int]) -> None:
         self._known: dict[str, str] = {}
         self._conditions: dict[str, Value] = {}
         self._loads: dict[tuple[str, int, str], Value] = {}
-        super().__init__(name, [], [], lanes=1)
-        self._parameters = [*parameters]
-        # By the hashes of buffers and variables, which are their addresses.
-        self._pointers = dict(pointers)
-        self._integers = dict(integers)
+        super().__init__(head.name, [], [], lanes=1)
+        self._parameters = [*head.parameters]
+        self._pointers = dict(head.pointers)
+        self._integers = dict(head.integers)
         self._is_register = registers
         self.registers = Registers(self)
         self._lane: int | None = None

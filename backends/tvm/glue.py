@@ -18,7 +18,7 @@ from tvm.ir import Call, Op
 from tvm.tirx import AttrStmt
 
 from tracejit.backends.tvm.codegen import STACK_LIMIT
-from tracejit.backends.tvm.expressions import Expressions, known
+from tracejit.backends.tvm.expressions import Expressions, Head, known
 from tracejit.backends.tvm.mathematics.llvm import Value
 from tracejit.backends.tvm.mathematics.procedures import procedures_of
 from tracejit.backends.tvm.program import Kernel
@@ -93,7 +93,7 @@ def written_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> W
         }
         parameters = [f"ptr noalias {name}" for name in pointers.values()]
         shared = _Shared(in_registers(kernel.body), own, called, kernel.name in quick)
-        body = _Body(kernel.name, parameters, pointers, {}, shared)
+        body = _Body(Head(kernel.name, parameters, pointers), shared)
         with suppress(UnknownError):
             body.state(kernel.body)
             own[kernel.name] = body.whole()
@@ -124,15 +124,8 @@ class _Shared:
 class _Body(Expressions):
     """A function under construction, and the texts of the variables that it knows."""
 
-    def __init__(
-        self,
-        name: str,
-        parameters: Sequence[str],
-        pointers: Mapping[int, str],
-        integers: Mapping[int, str],
-        shared: _Shared,
-    ) -> None:
-        super().__init__(name, parameters, pointers, integers, shared.registers)
+    def __init__(self, head: Head, shared: _Shared) -> None:
+        super().__init__(head, shared.registers)
         self._shared = shared
 
     def whole(self) -> str:
@@ -356,7 +349,7 @@ class _Worker(_Body):
         integers: Mapping[int, str],
         shared: _Shared,
     ) -> None:
-        super().__init__(name, ["i32 %task", "ptr %group", "ptr %told"], {}, {}, shared)
+        super().__init__(Head(name, ["i32 %task", "ptr %group", "ptr %told"]), shared)
         words = range(0, _WORD * len(pointers), _WORD)
         self._pointers = {v: self._word("ptr", at) for v, at in zip(pointers, words, strict=True)}
         words = range(words.stop, words.stop + _WORD * len(integers), _WORD)
