@@ -171,6 +171,18 @@ def test_few_known_floats_are_numpys_own() -> None:
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
+def test_arrays_of_a_dtype_are_not_copied() -> None:
+    def function(np: Any, x: Any) -> Any:
+        y = x.copy()
+        y.astype(np.float64, copy=False)[0] = 1
+        np.astype(y, np.float64, copy=False)[1] = 2
+        y.astype(np.float32, copy=False)[2] = 3
+        y.astype(np.float64)[:, 0] = 4
+        return y
+
+    check_writes(function, F64)
+
+
 @pytest.mark.parametrize(
     "make",
     [

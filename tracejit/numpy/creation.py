@@ -118,7 +118,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The elements as another dtype."""
     require_cpu("astype", device)
-    return as_array(x).astype(dtype)
+    return as_array(x).astype(dtype, copy=copy)
 
 
 def filled(shape: Any, value: complex, dtype: Any) -> Tracer:

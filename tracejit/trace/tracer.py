@@ -360,12 +360,17 @@ class Tracer(Operators, Indexing, Methods):
         subok: bool = True,
         copy: bool = True,
     ) -> Tracer:
-        """The elements as another dtype; complex to real drops the imaginary part."""
+        """The elements as another dtype; complex to real drops the imaginary part.
+
+        Without ``copy`` an array of this dtype is itself, if it need not lie in another ``order``.
+        """
         element_type = element_type_of(dtype)
         if not np.can_cast(self.dtype, element_type.dtype, casting):
             raise ArgumentError(
                 f"astype: cannot cast {self.dtype} to {element_type.dtype} by the rule {casting!r}"
             )
+        if not copy and order == "K" and element_type is self.element_type:
+            return self
         return self._new(converted(self.instruction, element_type), self.is_scalar)
 
     def flatten(self, order: str = "C") -> Any:
