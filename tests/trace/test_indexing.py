@@ -124,6 +124,46 @@ def test_out_of_range_when_it_runs() -> None:
         np.testing.assert_array_equal(z, [50, 1, 2, 3])
 
 
+@pytest.mark.parametrize("place", [(0,), (-1,), np.s_[1:3, ::-1], np.s_[3:1:-1, 2], np.s_[:, 2]])
+@pytest.mark.parametrize("index", [0, 2, -1, 3, 100])
+def test_what_is_written_beside_an_unknown_integer(place: tuple[Any, ...], index: int) -> None:
+    """It goes straight to its place: nothing of the size of the array is cut out and put back."""
+
+    def write(x: Any, value: Any, i: Any) -> Any:
+        x = x * 1
+        at = (i, *place)
+        x[at] = value
+        return x
+
+    value = X[0][place] + 100
+    expected = X.copy()
+    if index < len(X):
+        expected[index][place] = value
+    jitted = tj.jit(write)
+    np.testing.assert_array_equal(jitted(X, value, index), expected)
+    text = jitted.lower(X, value, index).as_text("hlo")
+    assert " scatter(" in text
+    assert " slice(" not in text
+    assert " dynamic-update-slice(" not in text
+
+
+def test_what_is_written_beside_an_unknown_integer_has_a_derivative() -> None:
+    def loss(x: Any, i: Any) -> Any:
+        y = x * 2
+        y[i, 1:3] = x[0, :2] ** 2
+        y[1, i] = x[0, 0] * 5
+        return (y**3).sum()
+
+    x = X[0] / 30
+    step = 1e-6
+    for at in np.ndindex(x.shape):
+        change = np.zeros_like(x)
+        change[at] = step
+        slope = (loss(x + change, 2) - loss(x - change, 2)) / (2 * step)
+        for found in (tj.grad(loss)(x, 2), tj.jit(tj.grad(loss))(x, 2)):
+            np.testing.assert_allclose(found[at], slope, rtol=1e-4, atol=1e-6)
+
+
 def test_unknown_mask_written() -> None:
     def function(np: Any, x: Any, m: Any, row: Any) -> Any:
         y = np.array(x)

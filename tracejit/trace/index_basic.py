@@ -109,16 +109,19 @@ class BasicIndex:
                 for d, (run, size) in enumerate(zip(runs, base.array_shape.dimensions, strict=True))
             ]
             return layout.dynamic_update_slice(base, _reversed(update, runs), starts)
+        if moving and _are_together(runs):
+            return _scatter_one(base, _reversed(update, runs), _numbers(moving), runs)
         if moving:
-            update = _scatter_one(_read_region(base, runs), update, _numbers(moving))
+            region = _read_region(base, runs)
+            whole = [Run.whole(size) for size in region.array_shape.dimensions]
+            update = _scatter_one(region, update, _numbers(moving), whole)
         return _write_region(base, update, runs)
 
     @staticmethod
     def _is_block(base: Instruction, runs: list[Run], moving: dict[int, Moving | Stretch]) -> bool:
         """Whether what is written lies together, at places known to be in range."""
         sizes = base.array_shape.dimensions
-        together = all(run.size and (abs(run.step) == 1 or run.size == 1) for run in runs)
-        return together and all(
+        return _are_together(runs) and all(
             isinstance(part, Stretch) or is_within(part.index, sizes[d])
             for d, part in moving.items()
         )
@@ -205,6 +208,11 @@ def normalised(index: Instruction, size: int) -> Instruction:
     return elementwise.select(comparison.lt(wide, layout.full_like(wide, 0)), from_back, wide)
 
 
+def _are_together(runs: list[Run]) -> bool:
+    """Whether there are places in each dimension, and they follow each other."""
+    return all(run.size and (abs(run.step) == 1 or run.size == 1) for run in runs)
+
+
 def _read_region(base: Instruction, runs: list[Run]) -> Instruction:
     sizes = base.array_shape.dimensions
     if all(run == Run.whole(size) for run, size in zip(runs, sizes, strict=True)):
@@ -241,24 +249,29 @@ def _write_region(base: Instruction, update: Instruction, runs: list[Run]) -> In
 
 
 def _scatter_one(
-    base: Instruction, update: Instruction, moving: dict[int, Instruction]
+    base: Instruction, update: Instruction, moving: dict[int, Instruction], runs: list[Run]
 ) -> Instruction:
-    """``update``, of size 1 along the moving dimensions, written at one unknown place."""
+    """``update``, of size 1 along the moving dimensions, written at one unknown place.
+
+    In the other dimensions it takes up the ``runs``, of places that follow each other.
+    """
     shape = base.array_shape
-    window = [d for d in range(shape.rank) if d not in moving]
-    starts = [
-        layout.reshape(normalised(index, shape.dimensions[d]), [1]) for d, index in moving.items()
-    ]
+    parts = [d for d, run in enumerate(runs) if d not in moving and run.size < shape.dimensions[d]]
+    single = [d for d in parts if runs[d].size == 1]
+    window = [d for d in range(shape.rank) if d not in moving and d not in single]
+    found = {d: normalised(index, shape.dimensions[d]) for d, index in moving.items()}
+    found |= {d: constant(runs[d].low, INDEX_TYPE) for d in parts}
+    starts = [layout.reshape(found[d], [1]) for d in sorted(found)]
     numbers = indexing.ScatterDimensionNumbers(
         update_window_dims=tuple(range(len(window))),
-        inserted_window_dims=tuple(moving),
-        scatter_dims_to_operand_dims=tuple(moving),
+        inserted_window_dims=tuple(sorted([*moving, *single])),
+        scatter_dims_to_operand_dims=tuple(sorted(found)),
         index_vector_dim=0,
     )
     return indexing.scatter(
         base,
         layout.concatenate(starts, 0) if len(starts) > 1 else starts[0],
-        layout.reshape(update, [shape.dimensions[d] for d in window]),
+        layout.reshape(update, [runs[d].size for d in window]),
         indexing.replace_computation(shape.element_type),
         numbers,
         indices_are_sorted=True,
