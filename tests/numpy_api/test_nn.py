@@ -111,6 +111,17 @@ def test_axes_and_masks() -> None:
     same(nn.logsumexp(X, 1, b=mask), special.logsumexp(X, 1, b=mask), rtol=1e-12)
 
 
+def test_softmax_of_rows_that_a_mask_leaves_out() -> None:
+    mask = np.ones(X.shape, bool)
+    mask[1] = False
+    expected = np.where(mask, special.softmax(X, 1), 0)
+    softmax = tj.jit(lambda x: nn.softmax(x, axis=1, where=mask))
+    same(softmax(X), expected, rtol=1e-12)
+    weights = np.arange(float(X.size)).reshape(X.shape)
+    gradient = tj.jit(tj.grad(lambda x: (nn.softmax(x, axis=1, where=mask) * weights).sum()))(X)
+    same(gradient, expected * (weights - (expected * weights).sum(1, keepdims=True)), rtol=1e-9)
+
+
 def test_one_hot() -> None:
     labels = np.array([0, 2, 5, -1])
     expected = np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]], np.float32)

@@ -183,7 +183,11 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     weights = elementwise_unary.exp(shifted)
     if mask is not None:
         weights = elementwise.select(mask, weights, fill(weights, 0))
-    total = with_axes(combined("add", weights, axes), dimensions, axes)
+    total = combined("add", weights, axes)
+    if mask is not None:
+        # The greatest element counts 1: the sum is 0 where all are left out.
+        total = elementwise.select(compare.eq(total, fill(total, 0)), fill(total, 1), total)
+    total = with_axes(total, dimensions, axes)
     return lift(elementwise.div(weights, broadcast(total, dimensions)))
 
 

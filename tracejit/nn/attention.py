@@ -23,10 +23,12 @@ def dot_product_attention(
     scale: float | None = None,
     is_causal: bool = False,
 ) -> Any:
-    """softmax(query keyᵀ / √d + bias) value over ..., length, d.
+    """softmax(query keyᵀ / √d + bias) value.
 
-    A score is -inf where ``mask`` does not hold and, if ``is_causal``, where the key stands behind
-    the query.
+    The arrays are [..., length, d], with the dimensions of batches and heads in front: `jax.nn` has
+    the heads between the length and d. ``mask`` and ``bias`` are stretched to [..., length of the
+    query, length of the key]; ``scale`` stands for 1 / √d. A score is -inf where ``mask`` does not
+    hold and, if ``is_causal``, where the key stands behind the query.
     """
     q, k, v = as_array(query), as_array(key), as_array(value)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
