@@ -54,6 +54,7 @@ from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, PAD, RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
@@ -421,7 +422,13 @@ def _computes_on_its_way(window: Instruction, cost: int) -> bool:
     columns = next((size for size in reversed(sizes[axis + 1 :]) if size > 1), 1)
     if columns >= LEAST_COLUMNS:
         return cost <= COLUMNS_COST
-    arrays = {o for o in window.operands[0].operands if o.op is not BROADCAST_IN_DIM}
+    operand = window.operands[0]
+    if operand.op is CONVERT_ELEMENT_TYPE:
+        (given,) = operand.operands
+        if given.array_shape.element_type.is_integral:
+            # Nothing waits for a conversion of integers, but for what is stored and read again.
+            return True
+    arrays = {o for o in operand.operands if o.op is not BROADCAST_IN_DIM}
     return cost <= ROWS_COST and sizes[axis] < CUT_FROM and len(arrays) <= 1
 
 

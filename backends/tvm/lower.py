@@ -37,12 +37,14 @@ from tracejit.backends.tvm.rows import RowKernel, joined
 from tracejit.backends.tvm.scalars import in_scalars
 from tracejit.backends.tvm.scan_products import products_of_all_steps
 from tracejit.backends.tvm.scans import merge_scans
+from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.single_device import for_one_device
 from tracejit.backends.tvm.sorted_parts import without_unused_parts
 from tracejit.backends.tvm.steps import Fragment, Step
 from tracejit.backends.tvm.unused_results import without_unused_results
 from tracejit.backends.tvm.vector_steps import with_vector_steps
+from tracejit.backends.tvm.wide_sorts import with_wide_sorts
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.shapes import Shape
@@ -103,6 +105,8 @@ def lower_fragment(
     legal = without_dead_state(with_loop_constants(legal))
     simple = without_unused_results(without_barriers(simplify(legal)))
     simple = with_first_alone(without_unused_parts(simple))
+    if machine.vector_bytes == VECTOR_BYTES:
+        simple = with_wide_sorts(simple)
     simple = with_index_vectors(simple)
     if prefix:
         # A loop's body or a branch.

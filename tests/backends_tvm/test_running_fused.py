@@ -102,3 +102,21 @@ def test_windows_with_something_after_them() -> None:
     made = computation(pooled, Shape(ElementType.F32, (20, 40)))
     assert len(lower(made, Machine(32, 2)).kernels) == 1
     check(made, [np.random.default_rng(4).standard_normal((20, 40)).astype(np.float32)])
+
+
+@pytest.mark.parametrize("kind", [ElementType.S16, ElementType.U8, ElementType.S32], ids=str)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_integers_convert_on_their_way(kind: ElementType, backwards: bool) -> None:
+    """In long rows, too, whether they are cut into parts or not."""
+    for length in (9000, 300_000):
+        shape = Shape(kind, (length,))
+
+        def widened(x: Instruction) -> Instruction:
+            wide = ops.convert_element_type(x, ElementType.S64)
+            return ops.cumulative("add", wide, 0, backwards)
+
+        made = computation(widened, shape)
+        for threads in (1, 2):
+            assert len(lower(made, Machine(32, threads)).kernels) == 1
+        rng = np.random.default_rng(5)
+        check(made, [rng.integers(-99 if kind.is_signed else 0, 99, length).astype(kind.dtype)])

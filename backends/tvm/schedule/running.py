@@ -183,7 +183,8 @@ class _Walk:
             and element_type.bits >= 8
         )
         # A step of integers takes one cycle: parts are for threads alone.
-        quick = not element_type.is_floating and self.shape.size < PARALLEL_WORK
+        has_threads = self.frame.machine.threads > 1 and self.shape.size >= PARALLEL_WORK
+        quick = not element_type.is_floating and not has_threads
         pick = self.sizes[self.work.axis] >= CUT_FROM and not quick
         return can_be and self.frame.choices.of("rows", either(pick, "in parts", "whole"))
 
