@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.powers import Powers
-from tracejit.backends.tvm.kernels.tile import vector
+from tracejit.backends.tvm.kernels.tile import as_written, not_repeated, vector
 from tracejit.backends.tvm.kernels.tiling import ceil_div
 from tracejit.backends.tvm.tir import (
     UNROLLED,
@@ -73,7 +73,7 @@ class Reduction:
     def clear(self, copy: Expr) -> Stmt:
         """Zeros everywhere."""
         zero = const(0.0, self.dtype)
-        return loop(
+        return not_repeated(
             self._height,
             lambda i: self.each(lambda j: store(self.matrix, [copy, i, j], zero)),
         )
@@ -94,7 +94,7 @@ class Reduction:
                     ),
                 )
 
-            return loop(self._width // lanes, one)
+            return not_repeated(self._width // lanes, one)
 
         def scaled(i: Expr) -> Stmt:
             factor = powers.reciprocal(powers.exponent(self.greatest[copy]))
@@ -103,10 +103,10 @@ class Reduction:
         return seq(
             AllocBuffer(most),
             vector(lanes, lambda v: store(most, v, const(0, powers.bits))),
-            loop(self._rows, compare),
-            loop(lanes, lambda v: store(most, greatest, tirx.max(most[greatest], most[v]))),
+            as_written(self._rows, compare),
+            not_repeated(lanes, lambda v: store(most, greatest, tirx.max(most[greatest], most[v]))),
             store(self.greatest, copy, reinterpret(self.dtype, most[greatest])),
-            loop(self._rows, scaled),
+            as_written(self._rows, scaled),
         )
 
     def _allocate(self) -> list[Stmt]:

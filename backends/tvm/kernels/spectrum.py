@@ -18,6 +18,7 @@ from tracejit.backends.tvm.kernels.bisection import (
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.powers import Powers
 from tracejit.backends.tvm.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.kernels.tile import not_repeated
 from tracejit.backends.tvm.kernels.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.tir import Expr, Stmt, buffer, const, loop, seq, store, tirx
@@ -97,7 +98,7 @@ class _Values:
             self._reduced.reduce(copy),
             self._limit(copy),
             self._bisect(copy),
-            loop(self._size, give),
+            not_repeated(self._size, give),
         )
 
     def _limit(self, copy: Expr) -> Stmt:
@@ -117,8 +118,8 @@ class _Values:
 
         return seq(
             store(bound, copy, const(0.0, self._dtype)),
-            loop(self._size, widen),
-            loop(self._size, square),
+            not_repeated(self._size, widen),
+            not_repeated(self._size, square),
         )
 
     def _bisect(self, copy: Expr) -> Stmt:
