@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,111 @@ def written_through_a_view_or_bound(a: np.ndarray, c: Any) -> Any:
     return x, v
 
 
+def written_then_bound(a: np.ndarray, c: Any) -> Any:
+    x = a * 1
+    z = x
+    if c > 1:
+        x[0] = 5
+        x = x + 1
+    return x, z
+
+
+def swapped_or_one(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    z, w = x, y
+    if c > 1:
+        x[0] = 5
+        x, y = y, x
+        x[1] = 6
+    else:
+        y = x
+        y[0] = 3
+    x[2] = 9
+    return x, y, z, w
+
+
+def chain(a: np.ndarray, c: Any) -> Any:
+    x, y, z = a * 1, a * 2, a * 3
+    if c > 2:
+        z = x
+        z[0] = 1
+    elif c > 1:
+        z = y
+        z[1] = 2
+    else:
+        z = z[::-1]
+    z[2] = 7
+    if c > 0:
+        z[1] *= 3
+        x[1] += z[2]
+        y, z = z, y
+    y[3] = 4
+    return x, y, z
+
+
+def bound_by_steps_if_any(a: np.ndarray, c: Any) -> Any:
+    x = a * 1
+    z = x
+    i = 0
+    while i < c:
+        y = x * 2
+        x = y
+        i += 1
+    x[0] = 50
+    return x, z
+
+
+def one_after_steps(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    z, w = x, y
+    for _ in range(c):
+        y = x + 1
+        x = y
+    y[0] = 50
+    x[1] = 60
+    return x, y, z, w
+
+
+def of_outside_after_steps(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    z = y
+    for _ in range(c):
+        z = x[::-1]
+    z[0] = 50
+    x[1] = 60
+    return x, y, z
+
+
+def swapped_by_steps(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    for i in range(c):
+        x[i] += 7
+        y[1] += x[0]
+        x, y = y, x
+    x[0] = 50
+    return x, y
+
+
+def of_the_other_after_steps(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    for _ in range(c + 1):
+        x = y
+        y += 1
+    x[0] = 50
+    return x, y
+
+
+def views_back_and_forth(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    for i in range(6):
+        if a[i % 4] > c:
+            x, y = y[::-1], x
+        else:
+            x = x[::-1].reshape(4)
+        x[i % 4] += 3
+    return x, y
+
+
 PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     written,
     other_written,
@@ -210,6 +316,15 @@ PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     written_through_a_view_or_bound,
     view_written_or_bound,
     view_bound_in_steps,
+    written_then_bound,
+    swapped_or_one,
+    chain,
+    bound_by_steps_if_any,
+    one_after_steps,
+    of_outside_after_steps,
+    swapped_by_steps,
+    of_the_other_after_steps,
+    views_back_and_forth,
 ]
 
 
@@ -249,3 +364,117 @@ def test_a_view_that_a_loop_binds_again_after_reading_it_is_refused() -> None:
 
     with pytest.raises(ConcretizationError, match="a view of, an array that the steps write to"):
         tj.jit(program, autograph=True)(np.ones((2, 2)), 3)
+
+
+def third_name_of_swapped(x: np.ndarray, y: np.ndarray, c: Any) -> Any:
+    x, y = x * 1, y * 1
+    z = x
+    for _ in range(c):
+        x[0] += 1
+        x, y = y, x
+    return x, y, z
+
+
+def third_name_of_written(x: np.ndarray, y: np.ndarray, c: Any) -> Any:
+    x = x * 1
+    z = x
+    while c > 0:
+        x[0] += 1
+        x = x + y
+        c = c - 1
+    return x, z + 1
+
+
+def written_after_swaps(x: np.ndarray, y: np.ndarray, c: Any) -> Any:
+    x, y = x * 1, y * 1
+    z = x
+    for _ in range(c):
+        x, y = y, x
+    x[0] = 1
+    return x, z
+
+
+@pytest.mark.parametrize(
+    "program", [third_name_of_swapped, third_name_of_written, written_after_swaps]
+)
+def test_what_a_loop_makes_unknown_cannot_be_read(program: Callable[..., Any]) -> None:
+    x = np.ones(3)
+    with pytest.raises(ConcretizationError, match="binds names anew and writes to their") as error:
+        tj.jit(program, autograph=True)(x, x * 2, 2)
+    assert f"the loop at {Path(__file__).name}:" in str(error.value)
+    assert (x == 1).all()
+
+
+def test_a_third_name_that_a_step_reads_is_refused() -> None:
+    def program(x: np.ndarray, c: Any) -> Any:
+        x = x * 1
+        z = x
+        y = x * 2
+        while c > 0:
+            y = y + z[0]
+            x[0] += 1
+            x = x * 2
+            c = c - 1
+        return x, y
+
+    with pytest.raises(ConcretizationError, match="binds names anew, and another name"):
+        tj.jit(program, autograph=True)(np.ones(2), 3)
+
+
+def test_two_names_of_one_array_that_a_step_writes_to_are_refused() -> None:
+    def program(x: np.ndarray, c: Any) -> Any:
+        y = x * 2
+        while c > 0:
+            x[0] += y[1]
+            y[1] += 1
+            y = x = x + y
+            c = c - 1
+        return x, y
+
+    with pytest.raises(ConcretizationError, match="may be the same array; copy it before"):
+        tj.jit(program, autograph=True)(np.ones(2), 3)
+
+
+def test_long_loops_that_swap_are_right_under_a_third_name() -> None:
+    """Recorded once they would be refused: they are recorded step by step."""
+
+    def program(x: np.ndarray, y: np.ndarray) -> Any:
+        x, y = x * 1, y * 1
+        z = x
+        for i in range(40):
+            x, y = y, x
+            for j in range(40):
+                x[j % 3] += y[i % 3] * 0.01
+        return x, y, z
+
+    x = np.arange(3.0)
+    for one, other in zip(tj.jit(program)(x, x + 1), program(x, x + 1), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_the_derivative_through_a_chain_of_branches() -> None:
+    def program(x: np.ndarray, y: np.ndarray, c: Any) -> Any:
+        x, y = x * 1, y * 1
+        z = x
+        if c > 1:
+            x[0] = 5
+            x = x * y
+        elif c > 0:
+            x = y
+            x[1] = 2
+        if c < 2:
+            y[0] = z[0] * 3
+        return z[0] + (x * y).sum()
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    called: Callable[..., Any] = program
+    for c in range(3):
+        made = tj.jit(tj.grad(tj.autograph(program), argnums=(0, 1)))(x, y, np.asarray(c))
+        for number, one in enumerate(made):
+            for place in range(2):
+                ends = []
+                for step in (1e-6, -1e-6):
+                    moved = [x.copy(), y.copy()]
+                    moved[number][place] += step
+                    ends.append(called(*moved, c))
+                assert abs(one[place] - (ends[0] - ends[1]) / 2e-6) < 1e-6

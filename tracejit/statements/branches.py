@@ -60,7 +60,7 @@ def if_(
         return
     selector = truth(test, "if")
     run = functools.partial(_record_branches, selector, body, orelse)
-    with_arrays_lent(run, get, put, names, unbound)
+    with_arrays_lent(run, get, put, names, unbound, True)
 
 
 def _record_branches(

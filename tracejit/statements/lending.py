@@ -28,7 +28,7 @@ class _Lent:
         roots = {id(array) for array in arrays}
         self._seen = [_detached(roots, value) for value in self._before]
         self._shown = [n for n in range(len(names)) if n not in kept]
-        self._owned = [(array, array.instruction, array.owner) for array in arrays]
+        self._owned = [array.state for array in arrays]
         self._given = [lift(array.instruction, False) for array in arrays]
         self._versions = [array.version for array in arrays]
         lent = (f"autograph_array_{n}" for n in range(len(arrays)))
@@ -55,15 +55,18 @@ class _Lent:
         trace = current_trace()
         assert trace is not None
         self._given = list(values[count:])
-        for array, value in zip(self._arrays, self._given, strict=True):
-            array.lend(value.instruction, trace)
+        for array, value, owned in zip(self._arrays, self._given, self._owned, strict=True):
+            if trace is owned.owner and value.instruction is owned.instruction:
+                array.restore(owned)
+            else:
+                array.lend(value.instruction, trace)
         self._versions = [array.version for array in self._arrays]
 
     def take_back(self) -> None:
         """Makes everything what it was before."""
         self._put(self._before)
-        for array, instruction, owner in self._owned:
-            array.lend(instruction, owner)
+        for array, owned in zip(self._arrays, self._owned, strict=True):
+            array.restore(owned)
 
     def holds(self, array: Tracer) -> bool:
         """Whether the array is lent, or is the memory of a variable that is not."""
@@ -85,21 +88,23 @@ def with_arrays_lent(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...],
+    all_held: bool = False,
 ) -> None:
     """``run(get, put, names)``, which records a statement, with arrays among the variables.
 
     ``unbound`` are the names that the parts write into and never bind again: their arrays are
-    lent from the beginning, others when a recording finds a write to them. Raises
+    lent from the beginning, and with ``all_held`` those of all names; others when a recording
+    finds a write to them. Raises
     `ForeignWriteError` for arrays of traces further out, and for one that a variable shares which
     the parts do bind.
     """
     arrays: list[Tracer] = []
     kept: set[int] = set()
     for number, (name, value) in enumerate(zip(names, get(), strict=True)):
-        if name in unbound and isinstance(value, Tracer) and not value.is_scalar:
+        if (all_held or name in unbound) and isinstance(value, Tracer) and not value.is_scalar:
             root = value.root
             if root.owner is current_trace() and not root.is_scalar:
-                kept.add(number)
+                kept |= {number} if name in unbound else set()
                 arrays += [] if any(root is one for one in arrays) else [root]
     while True:
         lent = _Lent(get, put, names, kept, arrays)

@@ -13,7 +13,7 @@ from tracejit.errors import ArgumentError, ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.lax.control import loop
 from tracejit.lax.scanning import repeated
-from tracejit.ops.elementwise import POW, SELECT
+from tracejit.ops.elementwise import POW, SELECT, and_
 from tracejit.ops.elementwise_unary import (
     ACOS,
     ACOSH,
@@ -30,6 +30,7 @@ from tracejit.shapes import AnyShape, Shape
 from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.parts import Action
 from tracejit.statements.ranges import TracedRange
+from tracejit.statements.rotating import Rotation
 from tracejit.statements.values import (
     Detached,
     NoValue,
@@ -39,8 +40,10 @@ from tracejit.statements.values import (
     in_branch,
     is_numeric,
     is_same,
+    is_unknown,
     require_kept,
     require_one_name,
+    truth,
     unchanged,
     written_back,
 )
@@ -90,6 +93,7 @@ class _Loop:
         self.in_place: dict[str, bool] = {}
         self.kept: dict[str, Any] = {}
         self.written: set[str] = set()
+        self.rotation: Rotation | None = None
         self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
 
     def enter(self, state: dict[str, Any]) -> list[Any]:
@@ -109,6 +113,7 @@ class _Loop:
         held = [tree.map(_itself, value) for value in entered]
         carried = [self.names[number] for number in self.carried]
         containers = containers_of(self.action, carried)
+        rotation = self._rotation([held[number] for number in self.carried])
         with in_branch(), self.counting_of(state):
             if self.steps is None:
                 self.action()
@@ -140,9 +145,31 @@ class _Loop:
                     f"{value!r} after it; only arrays and numbers can change in a loop on traced "
                     f"values"
                 )
+        if rotation is not None:
+            self._leave(rotation, [left[number] for number in self.carried])
         if self.steps is not None:
             made[COUNTER] = state[COUNTER] + self.steps.step
         return made
+
+    def _rotation(self, entered: Sequence[Any]) -> Rotation | None:
+        """What is to be known of the leaves of variables; None where there are no arrays."""
+        before = [self.before[number] for number in self.carried]
+        pairs = list(zip(tree.leaves(before), tree.leaves(list(entered)), strict=True))
+        if not any(isinstance(copy, Tracer) and copy.ndim for _, copy in pairs):
+            return None
+        named = [(self.names[n], value) for n, value in zip(self.carried, before, strict=True)]
+        names = [name for name, value in named for _ in tree.leaves(value)]
+        return Rotation(names, *zip(*pairs, strict=True))
+
+    def _leave(self, rotation: Rotation, left: Sequence[Any]) -> None:
+        ends = tree.leaves(list(left))
+        trace = current_trace()
+        if len(ends) != rotation.count or trace is None:
+            return
+        final = [leaf.instruction for leaf in ends if isinstance(leaf, Tracer)]
+        needed = {o for one in in_order(final) if trace.owns(one) for o in (one, *one.operands)}
+        rotation.leave(self.statement, ends, needed)
+        self.rotation = rotation
 
     def _require_bound(self, state: dict[str, Any], left: Sequence[Any]) -> None:
         """Raises `ConcretizationError` where a view of a lent array is read before it is bound.
@@ -296,6 +323,7 @@ def run_loop(
     names: tuple[str, ...],
     target: str | None = None,
     wanted: Sequence[str] = (),
+    first: Any = True,
 ) -> None:
     """``while test(): action()``, or ``for i in steps: action(i)`` as long as ``test()``.
 
@@ -343,6 +371,22 @@ def run_loop(
         else:
             after.append(start)
     put(after)
+    if made.rotation is not None:
+        leaves = tree.leaves([after[number] for number in made.carried])
+        made.rotation.note(leaves, _ran(steps, first))
+
+
+def _ran(steps: TracedRange | None, first: Any) -> Instruction | None:
+    """Whether there is a step; None if there surely is."""
+    tests = [first]
+    if steps is not None and steps.known is None:
+        tests.append(steps.goes_on(steps.start))
+    made: Instruction | None = None
+    for test in tests:
+        if is_unknown(test):
+            holds = truth(test, "loop")
+            made = holds if made is None else and_(made, holds)
+    return made
 
 
 def _give_value(made: _Loop, wanted: Sequence[str]) -> None:

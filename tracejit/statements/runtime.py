@@ -52,7 +52,7 @@ def while_(
         condition = test()
         if is_unknown(condition):
             truth(condition, "while")
-            run = functools.partial(run_loop, "while", None, test, body)
+            run = functools.partial(run_loop, "while", None, test, body, first=condition)
             with_arrays_lent(run, get, put, names, unbound)
             return
         if not condition:
@@ -82,7 +82,7 @@ def for_(
         if is_unknown(condition):
             if isinstance(iterable, range) and len(iterable) - position > UNROLLED:
                 rest = TracedRange(item, iterable.stop, iterable.step)
-                run = functools.partial(run_loop, "for", rest, goes_on, body)
+                run = functools.partial(run_loop, "for", rest, goes_on, body, first=condition)
                 with_arrays_lent(run, get, put, names, unbound)
                 return
             if_(condition, functools.partial(body, item), _nothing, get, put, names, unbound)

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 from tracejit import tree
 from tracejit.graph import Instruction
+from tracejit.ops.layout import full
+from tracejit.shapes import Shape
 from tracejit.statements.values import attached
-from tracejit.trace.shared import share
+from tracejit.trace.shared import Way, read_along, share_parts, written
 from tracejit.trace.tracer import Tracer
-from tracejit.trace.views import Path
+from tracejit.trace.views import Path, Reshape
 
 Originals = dict[int, tuple[Tracer, Tracer]]
 """By the id of a copy: the copy that a branch works with, and the array that it stands for."""
@@ -23,16 +25,21 @@ def originals(before: Sequence[Any], copies: Sequence[Any]) -> Originals:
 
 
 class Candidate(NamedTuple):
-    """That a leaf of a variable is the view of ``root`` along ``paths`` where ``condition`` holds.
+    """That a leaf of a variable and ``other`` are parts of one memory where ``condition`` holds.
 
-    None stands for the whole of one branch. ``is_written``: in the branch, under this name alone.
+    ``mine`` and ``theirs`` are the ways to them from a memory of ``shape``; None stands for the
+    whole of one branch. ``is_written``: in the branch, under this name alone. ``is_unknown``: it
+    may be so or not.
     """
 
     leaf: int
     condition: Instruction | None
-    root: Tracer
-    paths: list[Path]
+    other: Tracer
+    shape: Shape
+    mine: Way
+    theirs: Way = ()
     is_written: bool = False
+    is_unknown: bool = False
 
 
 def candidates(ends: Sequence[Any], copies: Originals) -> list[Candidate]:
@@ -46,13 +53,23 @@ def candidates(ends: Sequence[Any], copies: Originals) -> list[Candidate]:
             continue
         root, paths = _origin(end, copies)
         is_written = id(end.root) in copies and end.root.version > 0
-        found.append(Candidate(number, None, root, paths, is_written))
+        shape = root.last.array_shape
+        found.append(Candidate(number, None, root, shape, paths, is_written=is_written))
         if root.owner.alive:
             continue
         for one in root.shares.entries if root.shares is not None else ():
-            if one.paths is not None:
-                other, way = _origin(one.other, copies)
-                found.append(Candidate(number, one.condition, other, [*way, *one.paths, *paths]))
+            array = one.other.array()
+            if array is not None:
+                other, way = _origin(array, copies)
+                if not way:
+                    mine = (*one.mine, *paths)
+                    new = Candidate(number, one.condition, other, one.shape, mine, one.theirs)
+                    found.append(new._replace(is_unknown=one.condition is None))
+                elif not one.theirs:
+                    shape = other.last.array_shape
+                    mine = (*way, *one.mine, *paths)
+                    new = Candidate(number, one.condition, other, shape, mine)
+                    found.append(new._replace(is_unknown=one.condition is None))
     return found
 
 
@@ -63,19 +80,26 @@ def note(value: Any, old: Sequence[Tracer], found: Sequence[tuple[Candidate, Ins
     """
     leaves = tree.leaves(value)
     for candidate, condition in found:
-        made, root = leaves[candidate.leaf], candidate.root
+        made, other = leaves[candidate.leaf], candidate.other
         if not isinstance(made, Tracer) or made.is_scalar or made.base is not None:
             continue
-        if root.is_scalar or not root.owner.alive or any(made is one for one in (root, *old)):
+        if other.is_scalar or not other.owner.alive or any(made is one for one in (other, *old)):
             continue
-        part = root.last
-        for path in candidate.paths:
-            part = path.read(part)
-        if part.array_shape == made.last.array_shape:
-            share(made, condition, root, candidate.paths, candidate.is_written)
+        memory = full(candidate.shape, 0) if candidate.theirs else other.last
+        if read_along(candidate.mine, memory).array_shape != made.last.array_shape:
+            continue
+        holds = None if candidate.is_unknown else condition
+        share_parts(made, candidate.mine, other, candidate.theirs, candidate.shape, holds)
+        if candidate.is_written:
+            written(made)
 
 
-def _origin(array: Tracer, copies: Originals) -> tuple[Tracer, list[Path]]:
+def origin(array: Tracer) -> tuple[Tracer, Way]:
+    """The array that one is a view of, and the way there."""
+    return _origin(array, {})
+
+
+def _origin(array: Tracer, copies: Originals) -> tuple[Tracer, Way]:
     """The array from before the branch that one is a view of, and the way there.
 
     It belongs to the branch where the array was made in it.
@@ -84,7 +108,8 @@ def _origin(array: Tracer, copies: Originals) -> tuple[Tracer, list[Path]]:
     while True:
         while array.base is not None:
             array, path = array.step
-            paths.append(path)
+            if path != Reshape(array.shape):
+                paths.append(path)
         if id(array) not in copies:
-            return array, paths[::-1]
+            return array, tuple(paths[::-1])
         array = copies[id(array)][1]

@@ -1,118 +1,281 @@
 """Arrays that may be one: what a branch leaves behind in a variable is one array or another.
 
 After ``b = x if c else y`` what is written to ``b`` is seen in ``x`` where ``c`` holds, and what is
-written to ``x`` in ``b``. An array that is read looks whether the others were written to since.
+written to ``x`` in ``b``. Each array has a value of its own, which is complete when it is written
+to; one that is read takes over what was written to the others since, in the order of the writes.
 """
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
-from tracejit.ops import elementwise
+from tracejit.ops import elementwise, layout
+from tracejit.shapes import Shape
+from tracejit.sources import user_source
 from tracejit.trace.context import current_trace
-from tracejit.trace.views import Path
+from tracejit.trace.index_basic import BasicIndex, Run
+from tracejit.trace.views import Path, Permute, Reshape
 
 if TYPE_CHECKING:
     from tracejit.trace.tracer import Tracer
 
-Carry = Callable[[Instruction, Instruction], Instruction]
+Way = tuple[Path, ...]
+
+_clock = itertools.count(1)
 
 
-class Share:
-    """That an array is the memory of ``other``, or of a part of it, where ``condition`` holds.
+def tick() -> int:
+    """The next number of a clock that orders writes."""
+    return next(_clock)
 
-    ``carry`` makes the array's value from that of ``other`` and its own; ``seen`` is the version of
-    ``other`` that the array knows. ``paths``: the way from ``other`` to the array, None where it is
-    the other that is a part. ``is_foreign``: of a trace further out.
+
+class Share(NamedTuple):
+    """That an array and ``other`` are parts of one memory of a ``shape`` where ``condition`` holds.
+
+    None stands for a condition that is not known; what is written then cannot be read any more.
+    ``mine`` and ``theirs`` are the ways to them from there. ``is_foreign``: the other was of a
+    trace further out.
     """
 
-    __slots__ = ("carry", "condition", "is_foreign", "other", "paths", "seen", "twin")
+    condition: Instruction | None
+    other: Shares
+    shape: Shape
+    mine: Way
+    theirs: Way
+    is_foreign: bool = False
 
-    def __init__(
-        self,
-        condition: Instruction,
-        other: Tracer,
-        carry: Carry,
-        paths: Sequence[Path] | None = None,
-    ) -> None:
-        self.condition, self.other, self.carry, self.paths = condition, other, carry, paths
-        self.seen = other.version
-        self.is_foreign = False
-        self.twin = self
+    def carried(self, old: Instruction) -> Instruction:
+        """The array's value, which was ``old``, after what was written to the other."""
+        value = self.other.value
+        if not self.theirs:
+            return read_along(self.mine, value)
+        if not self.mine:
+            return _written(self.theirs, old, value)
+        memory = _written(self.mine, layout.full(self.shape, 0), old)
+        return read_along(self.mine, _written(self.theirs, memory, value))
 
 
 class Shares:
-    """All that one array shares, and whether it is looking at the others."""
+    """All that one ``array`` shares, and the array's own ``value``.
 
-    __slots__ = ("entries", "is_busy")
-
-    def __init__(self) -> None:
-        self.entries: list[Share] = []
-        self.is_busy = False
-
-
-def share(
-    made: Tracer,
-    condition: Instruction,
-    root: Tracer,
-    paths: Sequence[Path],
-    is_written: bool = False,
-) -> None:
-    """Makes ``made`` and the view of ``root`` along ``paths`` one array where ``condition`` holds.
-
-    Neither is a view; ``made`` has been made of the present value of that view, but where it
-    ``is_written``: then its value is still to be seen in ``root``.
+    ``written`` is when it was last written to, ``seen`` up to when writes to others are in it.
+    ``lost``: what it holds is not known. ``doubted`` is the line of the statement that makes it
+    unknown what is shared. ``is_read``: it was, since this was last unset.
     """
 
-    def read(value: Instruction, _: Instruction) -> Instruction:
-        for path in paths:
-            value = path.read(value)
-        return value
+    __slots__ = (
+        "array",
+        "doubted",
+        "entries",
+        "is_read",
+        "lost",
+        "owner",
+        "seen",
+        "value",
+        "written",
+    )
 
-    def written(value: Instruction, old: Instruction) -> Instruction:
-        bases = [old]
-        for path in paths[:-1]:
-            bases.append(path.read(bases[-1]))
-        for path, base in zip(reversed(paths), reversed(bases), strict=False):
-            value = path.write(base, value)
-        return value
+    def __init__(self, array: Tracer) -> None:
+        self.array = weakref.ref(array)
+        self.entries: list[Share] = []
+        self.value, self.owner = array.last, array.owner
+        self.written, self.seen = 0, tick()
+        self.lost = self.is_read = False
+        self.doubted = ""
 
-    mine, theirs = Share(condition, root, read, paths), Share(condition, made, written)
-    mine.twin, theirs.twin = theirs, mine
-    theirs.seen -= is_written
-    mine.is_foreign = root.owner is not made.owner
-    for array, one in ((made, mine), (root, theirs)):
-        if array.shares is None:
-            array.shares = Shares()
-        array.shares.entries.append(one)
+    def newest(self) -> int:
+        """When one of the others was last written to, if that is not yet in the value; else 0."""
+        seen = self.seen
+        times = [o.written for _, o, *_ in self.entries if o.written > seen and o.owner.alive]
+        return max(times, default=0)
+
+    def add(self, new: Share) -> None:
+        """One more; under either condition, if there is one along the same ways."""
+        for number, one in enumerate(self.entries):
+            if one.other is new.other and one.mine == new.mine:
+                if one.theirs == new.theirs and one.is_foreign == new.is_foreign:
+                    both = _combined(elementwise.or_, one.condition, new.condition)
+                    self.entries[number] = one._replace(condition=both)
+                    return
+        self.entries.append(new)
+
+    def forget(self) -> None:
+        """Drops arrays that nobody can write to any more, and of which all is known."""
+        self.entries = [
+            one
+            for one in self.entries
+            if one.other.owner.alive
+            and (one.other.array() is not None or one.other.written > self.seen)
+        ]
+
+
+def share_parts(
+    one: Tracer,
+    mine: Way,
+    other: Tracer,
+    theirs: Way,
+    shape: Shape,
+    condition: Instruction | None,
+    but: Sequence[Shares] = (),
+) -> None:
+    """Makes two arrays parts of one memory where ``condition`` holds, and of all that one shares.
+
+    Both have their present values from there. Nothing follows for those of ``but``.
+    """
+    first, second = shares_of(one), shares_of(other)
+    first.forget()
+    second.forget()
+    if condition is None:
+        first.doubted = second.doubted = str(user_source())
+    shape, theirs, mine = _shortened(shape, theirs, mine)
+    found = [(second, shape, mine, theirs, condition)]
+    for entry in second.entries:
+        if entry.other is not first and not any(entry.other is each for each in but):
+            if not theirs:
+                both = _combined(elementwise.and_, condition, entry.condition)
+                found.append((entry.other, entry.shape, entry.mine + mine, entry.theirs, both))
+    for peer, memory, here, there, holds in found:
+        memory, here, there = _shortened(memory, here, there)
+        is_foreign = peer.owner is not first.owner
+        peer.doubted = peer.doubted or first.doubted
+        first.doubted = first.doubted or peer.doubted
+        first.add(Share(holds, peer, memory, here, there, is_foreign))
+        peer.add(Share(holds, first, memory, there, here))
+
+
+def written(array: Tracer) -> None:
+    """Says that the value of an array is still to be seen in the others."""
+    mine = shares_of(array)
+    mine.written = mine.seen = tick()
+
+
+def shares_of(array: Tracer) -> Shares:
+    """What an array shares; made for one that shares nothing yet."""
+    if array.shares is None:
+        array.shares = Shares(array)
+    return array.shares
 
 
 def foreign(shares: Shares, running: object) -> Tracer | None:
     """An array of a trace further out that a write in ``running`` would have to reach."""
     for one in shares.entries:
         if one.is_foreign and one.other.owner is not running and one.other.owner.alive:
-            return one.other
+            array = one.other.array()
+            if array is not None:
+                return array
     return None
 
 
 def refreshed(array: Tracer, shares: Shares) -> Instruction:
     """The array's value after what was written to the others, kept but in a trace further in."""
+    shares.is_read = True
+    if shares.lost:
+        _refuse(shares)
     value = array.last
-    if shares.is_busy:
+    seen = shares.seen
+    written = [one for one in shares.entries if one.other.written > seen and one.other.owner.alive]
+    if not written:
         return value
-    shares.is_busy = True
-    try:
-        versions = [(one, one.other.version) for one in shares.entries if one.other.owner.alive]
-        written = [(one, version) for one, version in versions if version != one.seen]
-        for one, _ in written:
-            carried = one.carry(one.other.instruction, value)
-            value = elementwise.select(one.condition, carried, value)
-        if written and current_trace() in (None, array.owner):
-            known = array.assign(value)
-            for one, version in written:
-                one.seen, one.twin.seen = version, known
-    finally:
-        shares.is_busy = False
+    written.sort(key=_time)
+    for one in written:
+        if one.condition is None:
+            _refuse(shares)
+        value = elementwise.select(one.condition, one.carried(value), value)
+    if current_trace() in (None, array.owner):
+        array.assign(value)
+        shares.seen = written[-1].other.written
+    return value
+
+
+def lose(array: Tracer) -> None:
+    """Says that the value of an array is not known any more."""
+    shares = shares_of(array)
+    shares.lost, shares.doubted = True, str(user_source())
+
+
+def _refuse(shares: Shares) -> NoReturn:
+    raise ConcretizationError(
+        f"an array is read that may have been written to under another name: the loop at "
+        f"{shares.doubted} binds names anew and writes to their arrays, and which array a name "
+        f"then is cannot be known; copy it before, x = x.copy(), or bind it again behind the loop"
+    )
+
+
+def _combined(
+    function: Callable[[Instruction, Instruction], Instruction],
+    one: Instruction | None,
+    other: Instruction | None,
+) -> Instruction | None:
+    """Both conditions as one, which is not known if one of them is not."""
+    if one is None or other is None or one is other:
+        return None if other is None else one
+    return function(one, other)
+
+
+def _shortened(shape: Shape, mine: Way, theirs: Way) -> tuple[Shape, Way, Way]:
+    """The same ways from as small a memory, without steps that lead to where they began."""
+    mine, theirs = _straight(shape, mine), _straight(shape, theirs)
+    while mine and theirs and mine[0] == theirs[0]:
+        shape = _shape_after(mine[0], shape)
+        mine, theirs = mine[1:], theirs[1:]
+    while mine and mine[0] in _turning(shape):
+        # What is seen behind a turn may count as the memory.
+        turn, mine = mine[0], mine[1:]
+        shape = _shape_after(turn, shape)
+        theirs = _straight(shape, (turn, *theirs))
+    return shape, mine, theirs
+
+
+def _straight(shape: Shape, way: Way) -> Way:
+    """A way without steps that change nothing, or that the next one takes back."""
+    made: list[tuple[Path, Shape]] = []
+    for path in way:
+        if path in _staying(shape):
+            continue
+        if made and made[-1][0] == path and path in _turning(made[-1][1]):
+            shape = made.pop()[1]
+            continue
+        made.append((path, shape))
+        shape = _shape_after(path, shape)
+    return tuple(path for path, _ in made)
+
+
+def _staying(shape: Shape) -> list[Path]:
+    whole = BasicIndex(tuple(map(Run.whole, shape.dimensions)))
+    return [Reshape(shape.dimensions), Permute(tuple(range(shape.rank))), whole]
+
+
+def _turning(shape: Shape) -> list[Path]:
+    """Steps that lead back when taken twice."""
+    backwards = BasicIndex(tuple(Run(size - 1, -1, size) for size in shape.dimensions))
+    return [backwards, Permute(tuple(reversed(range(shape.rank))))]
+
+
+def _shape_after(path: Path, shape: Shape) -> Shape:
+    return path.read(layout.full(shape, 0)).array_shape
+
+
+def _time(one: Share) -> int:
+    return one.other.written
+
+
+def read_along(way: Way, value: Instruction) -> Instruction:
+    """What is seen of a memory's value along a way."""
+    for path in way:
+        value = path.read(value)
+    return value
+
+
+def _written(way: Way, old: Instruction, value: Instruction) -> Instruction:
+    """What ``old`` is after ``value`` was written to its view along a way."""
+    bases = [old]
+    for path in way[:-1]:
+        bases.append(path.read(bases[-1]))
+    for path, base in zip(reversed(way), reversed(bases), strict=False):
+        value = path.write(base, value)
     return value

@@ -7,7 +7,7 @@ path to it, so that a write to either is seen through both.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tracejit.trace.indexing import Indexing
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
-from tracejit.trace.shared import Shares, foreign, refreshed
+from tracejit.trace.shared import Shares, foreign, refreshed, tick
 from tracejit.trace.table import call, find, implementation
 from tracejit.trace.views import (
     Bits,
@@ -47,6 +47,15 @@ class ForeignWriteError(UnsupportedError):
         self.array = array
 
 
+class State(NamedTuple):
+    """The value of an array, its trace, and when it was written to, as for `Shares` if it has."""
+
+    instruction: Instruction
+    owner: Trace
+    version: int
+    times: tuple[int, int] | None
+
+
 class Tracer(Operators, Indexing, Methods):
     """An array of known shape and dtype and, in general, unknown elements.
 
@@ -56,6 +65,7 @@ class Tracer(Operators, Indexing, Methods):
     """
 
     __slots__ = (
+        "__weakref__",
         "_base",
         "_instruction",
         "_path",
@@ -117,11 +127,11 @@ class Tracer(Operators, Indexing, Methods):
 
     @property
     def version(self) -> int:
-        """How often the memory behind the array has been written to."""
+        """When the memory behind the array was last written to; 0 if it never was."""
         if self._base is not None:
             return self._base.version
         if self.shares is not None:
-            refreshed(self, self.shares)
+            return max(self._version, self.shares.newest())
         return self._version
 
     def write(self, value: Instruction) -> None:
@@ -146,7 +156,9 @@ class Tracer(Operators, Indexing, Methods):
             assert target._path is not None
             update = target._path.write(target._base.instruction, update)
             target = target._base
-        target.assign(update)
+        time = target.assign(update)
+        if target.shares is not None:
+            target.shares.written = target.shares.seen = time
         if target is not self:
             self._instruction = value
             self._seen = target._version
@@ -164,14 +176,35 @@ class Tracer(Operators, Indexing, Methods):
     def assign(self, value: Instruction) -> int:
         """Makes ``value`` the value of an array that is no view; the version that it has then."""
         self._instruction = value
-        self._version += 1
+        self._version = tick()
+        if self.shares is not None:
+            self.shares.value = value
         return self._version
 
     def lend(self, value: Instruction, trace: Trace) -> None:
         """Makes an array that is no view one of ``trace``, with ``value`` for its value."""
         assert self._base is None, "a view is lent with its base"
         self._trace = trace
-        self.assign(value)
+        is_other = value is not self._instruction
+        time = self.assign(value) if is_other else self._version
+        if self.shares is not None:
+            self.shares.owner = trace
+            if is_other:
+                self.shares.written = self.shares.seen = time
+
+    @property
+    def state(self) -> State:
+        """What `restore` takes."""
+        instruction = self.instruction
+        times = None if self.shares is None else (self.shares.written, self.shares.seen)
+        return State(instruction, self._trace, self._version, times)
+
+    def restore(self, state: State) -> None:
+        """Makes a lent array what it was before."""
+        self.lend(state.instruction, state.owner)
+        self._version = state.version
+        if self.shares is not None and state.times is not None:
+            self.shares.written, self.shares.seen = state.times
 
     @property
     def root(self) -> Tracer:
