@@ -326,6 +326,8 @@ class Expressions(Procedure):
             return ("0", 1) if self._is_lane(e) else (self._number(e), 0)
         if kind is tirx.Cast and _is_place(e.value):
             return self._line(e.value)
+        if kind is TensorLoad and hash(e.source) in self._is_register:
+            return self._counted(e), 0
         if kind not in _OF_PLACES:
             # What is read from memory, LLVM's passes take out of the loops that do not change it.
             raise UnknownError
@@ -343,6 +345,15 @@ class Expressions(Procedure):
             low, high = (a, b) if kind is tirx.Min else (b, a)
             return self.between(a, b, low, high), 0
         return self.divided(a, b, kind is tirx.Mod), 0
+
+    def _counted(self, e: Any) -> str:
+        """A number that a register holds."""
+        held, lanes = self._load(e)
+        assert isinstance(held, Value)
+        if lanes > 1 or held.kind.is_float:
+            raise UnknownError
+        self.lanes = 1
+        return convert(held, INT64).text
 
     def _number(self, variable: Any) -> str:
         """What a loop counts."""

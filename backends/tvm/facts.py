@@ -71,6 +71,7 @@ _IN_VECTORS = {
     GATHER,
     IOTA,
     REDUCE,
+    REDUCE_WINDOW,
     TOP_K,
     *_MOVING,
 }
@@ -81,14 +82,16 @@ _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.U4,
 }
 # They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
-# compute all of one of these; and up to a third in convolutions with few products to a number that
-# is read or written, where copying counts.
+# compute all of one of these, unless windows lie side by side in vectors; and up to a third in
+# convolutions with few products to a number that is read or written, where copying counts.
 _FEW_PRODUCTS = 128
 _ALWAYS_HOT = (
     {"reduce-window"},
     {"select-and-scatter"},
     {"sort"},
 )
+# Vectors along what is kept apart.
+COLUMNS = "column reduction"
 # LLVM is given vectors, and in an order that it had better keep.
 _WRITTEN_OUT = "vector sort"
 
@@ -134,6 +137,8 @@ def is_soon_built(told: Counted) -> bool:
     It does little, or is written in vectors. Of one written by hand nothing is known.
     """
     if told.schedule == _WRITTEN_OUT:
+        return True
+    if told.schedule == COLUMNS and told.in_vectors:
         return True
     if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
         return False

@@ -28,6 +28,7 @@ from tracejit.backends.tvm.registers import (
     UnknownError,
     in_registers,
     is_added_to,
+    is_arithmetic,
     is_straight,
     stored_in,
 )
@@ -233,22 +234,32 @@ class _Body(Expressions):
         stored = [memory for memory in stored_in(loop.body) if hash(memory) in registers.state]
         carried = [(memory, *part) for memory in stored for part in registers.parts(memory)]
         initial = [registers.read(*each) for each in carried]
+        waits = len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN)
+        if waits and carried[0][2] * initial[0].kind.bits <= 8 * _LINE:
+            # Each step waits for the one before; LLVM's passes run several such loops together.
+            raise UnknownError
+        if any(value.kind.bits == 8 for value in initial):
+            # LLVM's passes make conditions of bytes.
+            raise UnknownError
+        at_once = 1
+        if waits and extent[0] != "%" and int(extent) % _FEW == 0 and is_arithmetic(loop.body):
+            # Its end is foreseen more often.
+            at_once, extent = _FEW, str(int(extent) // _FEW)
 
         def step(number: str) -> None:
             held = [Value(self, value.kind, *self.fresh("%held")) for value in initial]
             places = self.reserve(len(carried))
             for (memory, start, count), value in zip(carried, held, strict=True):
                 registers.write(memory, start, count, value)
-            self.step(loop, self.sum(first, number))
+            begin = self.sum(first, self.product(number, str(at_once)))
+            for part in range(at_once):
+                self.step(loop, self.sum(begin, str(part)))
             made = [registers.read(*each) for each in carried]
             rows = zip(places, carried, initial, held, made, strict=True)
             for place, (_, _, self.lanes), old, name, new in rows:
                 incoming = f"[ {old.text}, %{before} ], [ {new.text}, %{self.block} ]"
                 self.fill(place, name.text, f"phi {self.type(old.kind)} {incoming}")
 
-        if len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN):
-            # Each step waits for the one before; LLVM's passes run several such loops together.
-            raise UnknownError
         if extent == "1":
             self.step(loop, first)
         else:

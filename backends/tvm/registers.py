@@ -147,6 +147,13 @@ def is_straight(body: Stmt) -> bool:
     return not any(loops) and len(stores) <= _STRAIGHT
 
 
+def is_arithmetic(body: Stmt) -> bool:
+    """Whether a short body has nothing that is more than an instruction."""
+    calls: list[Any] = []
+    structural_walk(body, [(Call, calls.append)])
+    return not calls and is_straight(body)
+
+
 def _foreign(body: Stmt) -> set[int]:
     """What a body uses that was allocated outside of it."""
     own: set[int] = set()

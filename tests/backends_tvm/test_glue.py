@@ -18,6 +18,7 @@ from tracejit.shapes import ElementType, Shape
 with importing_tvm():
     from tests.backends_tvm.kernel_harness import HOST
     from tracejit.backends.tvm.entry import program_texts
+    from tracejit.backends.tvm.facts import is_soon_built
     from tracejit.backends.tvm.glue import written_kernels
     from tracejit.backends.tvm.kernels.machine import Machine
     from tracejit.backends.tvm.kernels.sharing import share
@@ -118,10 +119,11 @@ def test_what_computes_is_written_where_it_may_be() -> None:
 @pytest.mark.parametrize(
     ("function", "shapes"),
     [
-        # Sums on the stack, places that memory says, and a sum that waits for itself.
+        # Sums on the stack, places that memory says, a sum that waits for itself, and conditions.
         (lambda a, x: (1.5 * a) @ x, [(90, 90), (90,)]),
         (lambda a, x: a[x.astype(np.int64)], [(40, 3), (9,)]),
         (lambda a, x: np.sum(a[:, :, None] * x, axis=1), [(9, 11), (11, 2)]),
+        (lambda a: np.any(a > 1, axis=1), [(9, 300)]),
     ],
 )
 def test_what_passes_of_llvm_make_quicker_is_left_to_them(function: Any, shapes: Any) -> None:
@@ -130,6 +132,43 @@ def test_what_passes_of_llvm_make_quicker_is_left_to_them(function: Any, shapes:
     kernels = lower(entry, Machine(64, 2)).kernels
     names = [kernel.name for kernel in kernels if kernel.direct is None]
     assert len(written_kernels(kernels, names).kernels) < len(names)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (softmax, (8, 1000)),
+        (lambda x: (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True), (8, 1024)),
+        (lambda x: np.argmax(x, axis=1), (8, 1000)),
+        (lambda x: np.argmax(x), (100000,)),
+        (lambda x: np.sqrt((x * x).sum(1)), (8, 512)),
+        (lambda x: pooled(x, (2, 2), (2, 2)), (6, 64, 66)),
+        (lambda x: pooled(x, (3, 3), (1, 1)), (6, 40, 40)),
+    ],
+)
+def test_rows_and_windows_are_written(function: Any, shape: tuple[int, ...]) -> None:
+    entry = tj.jit(function).lower(np.ones(shape, np.float32)).module.entry
+    kernels = lower(entry, Machine(64, 2)).kernels
+    quick = [kernel.name for kernel in kernels if is_soon_built(kernel.counted)]
+    assert written_kernels(kernels, quick).kernels == {kernel.name for kernel in kernels}
+
+
+def pooled(x: Any, sizes: tuple[int, int], strides: tuple[int, int]) -> Any:
+    low = -np.inf
+    return tj.lax.reduce_window(x, low, tj.lax.max, (1, *sizes), (1, *strides), padding="VALID")
+
+
+@pytest.mark.parametrize("steps", [7, 8, 9, 12, 13, 16, 64])
+def test_sums_of_rows_of_many_steps(steps: int) -> None:
+    """Four steps of a loop that waits for itself may be one."""
+    x = np.random.default_rng(0).integers(-9, 9, (5, 32 * steps)).astype(np.float32)
+    found = tj.jit(lambda x: np.sqrt((x * x).sum(1)))(x)
+    np.testing.assert_array_equal(found, np.sqrt((x * x).sum(1)))
 
 
 def test_axes_of_a_transform_share_their_stages() -> None:

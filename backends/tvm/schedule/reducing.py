@@ -19,6 +19,9 @@ from tracejit.graph import Instruction
 # A reduction of at least this many elements to few results is cut into parts that run in parallel.
 PARTS_FROM = 1 << 15
 PARTS = 8
+# So few elements of a window are combined where they stand, for so many windows side by side.
+WINDOW = 64
+SIDE_BY_SIDE = 8
 
 
 class Reduction(Sweep):
@@ -61,6 +64,16 @@ class Reduction(Sweep):
         steps = [address.coefficient(axis.last) for address in self.loads]
         moving = [step for step in steps if step]
         return not moving or sum(step == 1 for step in moving) * 2 > len(moving)
+
+    def has_windows_along(self, axis: Axis | None) -> bool:
+        """Whether few elements are combined, each of which vectors along ``axis`` can read.
+
+        Those are neighbours in memory, or every second one.
+        """
+        if axis is None or not self.loads or self.reduced_size > WINDOW:
+            return False
+        steps = [address.coefficient(axis.last) for address in self.loads]
+        return axis.extent >= SIDE_BY_SIDE and all(step in (1, 2) for step in steps)
 
     def parallel(self) -> int:
         return self.frame.pieces(self.work)

@@ -29,7 +29,9 @@ def reduction(frame: Frame, reducer: Reducer, cost: int) -> Stmt:
         ways["rows"] = lambda: rows(kernel, inner)
     if outer is not None:
         ways["columns"] = lambda: columns(kernel, outer)
-    if "rows" in ways and kernel.runs_along(inner):
+    if kernel.has_windows_along(outer):
+        pick = "columns"
+    elif "rows" in ways and kernel.runs_along(inner):
         pick = "rows"
     elif kernel.runs_along(outer):
         pick = "columns"

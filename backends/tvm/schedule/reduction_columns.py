@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.choices import either
 from tracejit.backends.tvm.emitter import Emitter
+from tracejit.backends.tvm.facts import COLUMNS
 from tracejit.backends.tvm.schedule.loops import Axis, Count, in_vectors, nest
 from tracejit.backends.tvm.schedule.reducing import PARTS, Reduction, numbered, product
 from tracejit.backends.tvm.schedule.sweep import Accumulators, Range
@@ -18,8 +19,8 @@ ROWS = 8
 
 def columns(kernel: Reduction, axis: Axis | None) -> Stmt:
     """The statement of ``kernel`` with vectors along ``axis``, if there is one."""
-    kernel.frame.schedule = "column reduction"
     lanes = kernel.lanes(axis.extent) if axis is not None else 1
+    kernel.frame.schedule = COLUMNS if kernel.fills_vectors(lanes) else "narrow column reduction"
     counts = [kernel.count(a) for a in kernel.kept_axes if a is not axis]
     if axis is not None and _is_wide(kernel, axis, lanes):
         return _wide_columns(kernel, axis, lanes, counts)

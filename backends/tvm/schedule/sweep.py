@@ -349,8 +349,15 @@ class Sweep(ABC):
         ]
 
     def lanes(self, extent: int) -> int:
+        return self.frame.lanes(self._widest(), extent)
+
+    def fills_vectors(self, lanes: int) -> bool:
+        """Whether so many numbers are a vector of the processor, or several."""
+        return lanes * self._widest().dtype.itemsize >= self.frame.machine.vector_bytes
+
+    def _widest(self) -> ElementType:
         types = [held(t) for t in self.reducer.element_types]
-        return self.frame.lanes(max(types, key=lambda t: t.dtype.itemsize), extent)
+        return max(types, key=lambda t: t.dtype.itemsize)
 
     def group(self, extent: int, lanes: int) -> int:
         """How many vectors of accumulators run along a row of ``extent`` for each Reduce."""
