@@ -47,7 +47,10 @@ def is_internal(code: CodeType) -> bool:
     if known is None:
         # Mostly it can be told without following links, which asks the system for every folder.
         is_plain = ".." not in file and file.startswith(_INTERNAL)
-        known = is_plain or os.path.realpath(file).startswith(_INTERNAL)
+        try:
+            known = is_plain or os.path.realpath(file).startswith(_INTERNAL)
+        except OSError:  # the current folder is gone, and the path relative to it
+            known = False
         _internal_files[file] = known
     return known
 

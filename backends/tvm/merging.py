@@ -5,7 +5,9 @@ merged(kernels, memory)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
 
 from tracejit.backends.tvm.cost import SIZE_LIMIT, cost_of, longest_chain
 from tracejit.backends.tvm.fused import (
@@ -35,40 +37,70 @@ def merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
 
     They are pointwise, or Reduces.
     """
-    merged: list[Kernel] = []
+    hosts = _Hosts(memory)
     for kernel in kernels:
-        found = _with_host(kernel, merged, memory)
-        if found is None:
-            merged.append(kernel)
-        else:
-            place, joined = found
-            merged[place] = joined
-    return merged
+        hosts.take(kernel)
+    return hosts.kernels
 
 
-def _with_host(
-    kernel: Kernel, earlier: Sequence[Kernel], memory: set[Instruction]
-) -> tuple[int, Kernel] | None:
-    """Which of the kernels before it can make a kernel's results, and what that is then."""
-    if kernel.heart is not None and kernel.heart.op is not REDUCE:
-        return None
-    needed = inputs_of(kernel, memory)
-    for place in reversed(range(len(earlier))):
-        other = earlier[place]
-        if (
-            kernel.heart is other.heart is None
-            and other.dimensions == kernel.dimensions
-            and len(other.results) < (MERGE_LIMIT if kernel.dimensions else SCALAR_MERGE_LIMIT)
-        ):
-            joined = _joined(other, kernel, memory)
-            if joined and reads_at_own_element(kernel, set(other.results), memory):
-                return place, joined
-        if any(tuple_of(i) in other.results for i in needed):
+class _Hosts:
+    """The kernels so far, found by what may join them: each kernel looks at few of them."""
+
+    def __init__(self, memory: set[Instruction]) -> None:
+        self.kernels: list[Kernel] = []
+        self._memory = memory
+        self._places: dict[Instruction, int] = {}
+        """Which kernel makes an instruction."""
+        self._over: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+        """The pointwise kernels over a space that have room for results, in order."""
+        self._readers: defaultdict[Instruction, list[int]] = defaultdict(list)
+        """The Reduces that read an instruction and have room for others, in order."""
+
+    def take(self, kernel: Kernel) -> None:
+        """Adds a kernel, to one before it if that can make its results as well."""
+        needed = inputs_of(kernel, self._memory)
+        place, joined = self._host(kernel, needed) or (len(self.kernels), kernel)
+        self.kernels[place : place + 1] = [joined]
+        self._places.update(dict.fromkeys(kernel.results, place))
+        if joined.heart is None:
+            limit = MERGE_LIMIT if joined.dimensions else SCALAR_MERGE_LIMIT
+            _keep(self._over[joined.dimensions], place, len(joined.results) < limit)
+        elif joined.heart.op is REDUCE:
+            for instruction in inputs_of(joined, self._memory):
+                _keep(self._readers[instruction], place, len(joined.hearts) < MOST_BESIDE)
+
+    def _host(self, kernel: Kernel, needed: set[Instruction]) -> tuple[int, Kernel] | None:
+        """Which kernel can make this one's results, and what that is then."""
+        last = max((self._places.get(tuple_of(i), -1) for i in needed), default=-1)
+        if kernel.heart is None:
+            for place in reversed(self._over[kernel.dimensions]):
+                if place < last:
+                    return None
+                host = self.kernels[place]
+                joined = _joined(host, kernel, self._memory)
+                if joined and reads_at_own_element(kernel, set(host.results), self._memory):
+                    return place, joined
             return None
-        if _read_alike(other, kernel, needed, memory):
-            results = [*other.results, *kernel.results]
-            return place, Kernel(results, other.heart, (*other.beside, *kernel.hearts))
-    return None
+        if kernel.heart.op is not REDUCE:
+            return None
+        # Of a larger array each reads a part of its own.
+        size = kernel.heart.operands[0].array_shape.size
+        alike = [i for i in needed if isinstance(i.shape, Shape) and i.shape.size == size]
+        places = {place for i in alike for place in self._readers[i] if place > last}
+        for place in sorted(places, reverse=True):
+            host = self.kernels[place]
+            assert host.heart is not None, "a Reduce"
+            hearts = (*host.beside, *kernel.hearts)
+            if one_pass(host.heart, kernel.heart) and len(hearts) < MOST_BESIDE:
+                return place, Kernel([*host.results, *kernel.results], host.heart, hearts)
+        return None
+
+
+def _keep(places: list[int], place: int, has_room: bool) -> None:
+    """Has ``place`` among the places, in order, as long as there is room."""
+    at = bisect_left(places, place)
+    is_there = at < len(places) and places[at] == place
+    places[at : at + is_there] = [place] if has_room else []
 
 
 def one_pass(reduction: Instruction, other: Instruction) -> bool:
@@ -81,20 +113,6 @@ def one_pass(reduction: Instruction, other: Instruction) -> bool:
         and reduction.operands[0].array_shape.dimensions == other.operands[0].array_shape.dimensions
         and reduction.attributes["dimensions"] == other.attributes["dimensions"]
     )
-
-
-def _read_alike(
-    host: Kernel, kernel: Kernel, needed: set[Instruction], memory: set[Instruction]
-) -> bool:
-    """Whether Reduces that do not need each other read as much in one pass as each alone."""
-    if host.heart is None or kernel.heart is None or not one_pass(host.heart, kernel.heart):
-        return False
-    if len(host.hearts) + len(kernel.hearts) > MOST_BESIDE:
-        return False
-    size = kernel.heart.operands[0].array_shape.size
-    both = needed & inputs_of(host, memory)
-    # Of a larger array each reads a part of its own.
-    return any(isinstance(i.shape, Shape) and i.shape.size == size for i in both)
 
 
 def _joined(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> Kernel | None:

@@ -8,6 +8,7 @@ reads the others' results at its own row only.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +35,7 @@ LEAST_COLUMNS = 16
 WHOLE_VECTORS, LEAST_BEGUN, MOST_BEGUN = 32, 256, 1 << 14
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rows:
     """What the phases of a row kernel share: whole dimensions, and which ones number the rows."""
 
@@ -137,22 +138,11 @@ def joined(
 
     ``needed`` are the results that must exist when all is done.
     """
-    groups: list[Kernel] = []
     wanted = set(needed)
+    found = _Groups(memory, wanted)
     for kernel in kernels:
-        position = _host(kernel, groups, memory, wanted)
-        if position is None:
-            groups.append(kernel)
-            continue
-        host = groups[position]
-        if not isinstance(host, RowKernel):
-            rows = rows_of(host) or rows_of(kernel)
-            assert rows is not None
-            host = RowKernel(list(host.results), phases=[host], rows=rows)
-            groups[position] = host
-        host.phases.append(kernel)
-        host.results.extend(kernel.results)
-    groups = [kernel for group in groups for kernel in _worthwhile(group)]
+        found.take(kernel)
+    groups = [kernel for group in found.kernels for kernel in _worthwhile(group)]
     readers: dict[Instruction, set[int]] = {}
     for number, group in enumerate(groups):
         for instruction in inputs_of_all(group, memory):
@@ -184,33 +174,68 @@ def _local(rows: Rows, results: Iterable[Instruction]) -> Iterator[Instruction]:
             yield result
 
 
-def _host(
-    kernel: Kernel,
-    earlier: Sequence[Kernel],
-    memory: set[Instruction],
-    needed: set[Instruction],
-) -> int | None:
-    """The position of the earlier kernel that ``kernel`` can be a phase of."""
-    wanted = inputs_of(kernel, memory)
-    own = rows_of(kernel)
-    if (kernel.heart is not None and own is None) or any(map(gathered, kernel.results)):
-        return None
-    for position in range(len(earlier) - 1, -1, -1):
-        other = earlier[position]
-        rows = other.rows if isinstance(other, RowKernel) else rows_of(other)
-        made = set(other.results)
-        reads = made & wanted
-        if rows is not None and (own is None or own == rows):
-            related = reads or (own is not None and wanted & inputs_of_all(other, memory))
-            room = not isinstance(other, RowKernel) or len(other.phases) < MOST_PHASES
-            if related and room and _row_local(kernel, rows, made, memory):
-                return position
-        if reads and own is not None and _begins_rows(other, kernel, own, memory):
-            # What must exist at the end may be written over an argument, but not by phases.
-            return None if made & needed else position
-        if reads or any(tuple_of(i) in made for i in wanted):
+class _Groups:
+    """The kernels so far, found by what a phase needs: each kernel looks at few of them."""
+
+    def __init__(self, memory: set[Instruction], needed: set[Instruction]) -> None:
+        self.kernels: list[Kernel] = []
+        self._memory = memory
+        self._needed = needed
+        self._makers: dict[Instruction, int] = {}
+        """The position of what makes an instruction."""
+        self._readers: defaultdict[tuple[Instruction, Rows], set[int]] = defaultdict(set)
+        """The positions of what reads an instruction, row by row, and has room for phases."""
+
+    def take(self, kernel: Kernel) -> None:
+        """Adds a kernel, as a phase of one before it where it can be."""
+        wanted, rows = inputs_of(kernel, self._memory), rows_of(kernel)
+        position = self._host(kernel, wanted, rows)
+        if position is None:
+            position = len(self.kernels)
+            self.kernels.append(kernel)
+        else:
+            host = self.kernels[position]
+            if not isinstance(host, RowKernel):
+                rows = rows_of(host) or rows
+                assert rows is not None
+                wanted |= inputs_of(host, self._memory)
+                host = RowKernel(list(host.results), phases=[host], rows=rows)
+                self.kernels[position] = host
+            host.phases.append(kernel)
+            host.results.extend(kernel.results)
+            rows = host.rows
+            if len(host.phases) == MOST_PHASES:
+                for instruction in inputs_of_all(host, self._memory):
+                    self._readers[instruction, rows].discard(position)
+                wanted = set()
+        self._makers.update(dict.fromkeys(kernel.results, position))
+        if rows is not None:
+            for instruction in wanted:
+                self._readers[instruction, rows].add(position)
+
+    def _host(self, kernel: Kernel, wanted: set[Instruction], own: Rows | None) -> int | None:
+        """The position of the kernel that this one can be a phase of."""
+        if (kernel.heart is not None and own is None) or any(map(gathered, kernel.results)):
             return None
-    return None
+        alike = {p for i in wanted for p in self._readers[i, own]} if own is not None else set()
+        asked = {*wanted, *map(tuple_of, wanted)}
+        makers = {self._makers[i] for i in asked if i in self._makers}
+        for position in sorted(makers | alike, reverse=True):
+            other = self.kernels[position]
+            rows = other.rows if isinstance(other, RowKernel) else rows_of(other)
+            made = set(other.results)
+            reads = made & wanted
+            if rows is not None and (own is None or own == rows):
+                related = reads or position in alike
+                room = not isinstance(other, RowKernel) or len(other.phases) < MOST_PHASES
+                if related and room and _row_local(kernel, rows, made, self._memory):
+                    return position
+            if reads and own is not None and _begins_rows(other, kernel, own, self._memory):
+                # What must exist at the end may be written over an argument, but not by phases.
+                return None if made & self._needed else position
+            if position in makers:
+                return None
+        return None
 
 
 def _begins_rows(first: Kernel, kernel: Kernel, rows: Rows, memory: set[Instruction]) -> bool:

@@ -383,6 +383,18 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path, program: bytes) ->
     assert cache.find("b") is None
 
 
+def test_folders_named_like_entries_do_not_stop_eviction(cache: DiskCache, program: bytes) -> None:
+    (folder(cache) / "old.so").mkdir(parents=True)
+    os.utime(folder(cache) / "old.so", (1000, 1000))
+    folder(cache).chmod(0o700)
+    cache.limit = len(program) + 10
+    for name in "ab":
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert works(cache.add(name, program))
+    assert sorted(path.name for path in folder(cache).iterdir()) == ["b.so", "old.so"]
+
+
 def test_a_program_above_the_limit_is_not_kept(tmp_path: Path, program: bytes) -> None:
     for limit in (0, len(program) - 1):
         cache = DiskCache(tmp_path / "cache", limit)
@@ -487,9 +499,10 @@ def test_a_limit_that_is_no_number_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv("TRACEJIT_CACHE_LIMIT", "2GB")
-    with pytest.warns(RuntimeWarning, match="must be a number of bytes, not '2GB'"):
-        assert DiskCache.default().limit == caching.LIMIT_BYTES
+    for limit in ("2GB", "2²"):
+        monkeypatch.setenv("TRACEJIT_CACHE_LIMIT", limit)
+        with pytest.warns(RuntimeWarning, match=f"must be a number of bytes, not '{limit}'"):
+            assert DiskCache.default().limit == caching.LIMIT_BYTES
 
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:

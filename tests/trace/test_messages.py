@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,15 @@ def test_lines_of_long_functions() -> None:
     module = tj.jit(names["long"]).lower(1.0).module
     sources = [i.source for i in instructions(module.entry) if i.op is ADD]
     assert sources == [Source("long.py", n + 2) for n in range(2000)]
+
+
+def test_lines_where_the_current_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    code = compile("def f(x):\n    return x + 1 + x[7]", "relative.py", "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    with pytest.raises(IndexError, match=r"relative\.py:2"):
+        tj.jit(names["f"])(np.ones(3))

@@ -109,12 +109,12 @@ class DiskCache:
         except OSError as error:  # the current folder is gone
             _warn(f"the compile cache in {chosen} cannot be used", error)
             folder = None
-        if limit and not limit.isdigit():
+        if limit and not limit.isdecimal():
             _warn_once(
                 f"TRACEJIT_CACHE_LIMIT must be a number of bytes, not {limit!r}; "
                 f"the limit is {LIMIT_BYTES}"
             )
-        return DiskCache(folder, int(limit) if limit.isdigit() else LIMIT_BYTES)
+        return DiskCache(folder, int(limit) if limit.isdecimal() else LIMIT_BYTES)
 
     def __contains__(self, key: str) -> bool:
         """Whether there is a program of this key, sound or not."""

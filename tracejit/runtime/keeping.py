@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Collection
@@ -48,6 +49,8 @@ def evict(folder: Path, newest: Path, limit: int, suffixes: Collection[str]) -> 
             try:
                 status = entry.stat()
             except FileNotFoundError:  # another process removed it
+                continue
+            if stat.S_ISDIR(status.st_mode):
                 continue
             if entry.name.endswith(tuple(suffixes)):
                 total += status.st_size

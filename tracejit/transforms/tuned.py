@@ -7,8 +7,8 @@ better = tune.improved(executable, module, target, arrays)   # measured on these
 
 from __future__ import annotations
 
-import math
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +33,7 @@ class Tune:
 
     def __init__(self, seconds: object, title: str) -> None:
         is_number = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool)
-        if not is_number or not 0 < float(seconds) < math.inf:  # type: ignore[arg-type]
+        if not is_number or not 0 < seconds <= sys.float_info.max:  # type: ignore[operator]
             raise ArgumentError(
                 f"jit of {title}: tune must be a positive number of seconds, not {seconds!r}"
             )
