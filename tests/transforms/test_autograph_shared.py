@@ -288,6 +288,27 @@ def of_the_other_after_steps(a: np.ndarray, c: Any) -> Any:
     return x, y
 
 
+def one_before_steps(a: np.ndarray, c: Any) -> Any:
+    x = y = a * 1
+    for _ in range(c):
+        y = x.ravel()
+        x, y = y, x
+    y[0] += 50
+    return x, y
+
+
+KNOWN = np.full(4, 3.0)
+
+
+def known_arrays_in_steps(a: np.ndarray, c: Any) -> Any:
+    x, y = a * 1, a * 2
+    z = y
+    for _ in range(c):
+        x = KNOWN
+        y = KNOWN
+    return x, y + z, z
+
+
 def views_back_and_forth(a: np.ndarray, c: Any) -> Any:
     x, y = a * 1, a * 2
     for i in range(6):
@@ -324,6 +345,8 @@ PROGRAMS: list[Callable[[np.ndarray, Any], Any]] = [
     of_outside_after_steps,
     swapped_by_steps,
     of_the_other_after_steps,
+    one_before_steps,
+    known_arrays_in_steps,
     views_back_and_forth,
 ]
 

@@ -139,7 +139,13 @@ class Rotation:
             for m in count:
                 if m == n or not _is_array(after[m]) or (m > n and not self._stays(m)):
                     continue
-                if self._ends[m].root is end.root:
+                other = attached(self._before[m])
+                if ran is not None and not self._stays(m) and _may_be_one(before, other):
+                    memory, mine = origin(before)
+                    root, theirs = origin(other)
+                    holds = elementwise_unary.not_(ran) if root is memory else None
+                    _share_ways(made, mine, after[m], theirs, memory, holds, new)
+                if _is_array(end) and _is_array(self._ends[m]) and self._ends[m].root is end.root:
                     other, theirs = origin(self._ends[m])
                     _, mine = origin(end)
                     holds = _surely() if ran is None else ran
