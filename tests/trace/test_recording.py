@@ -225,6 +225,18 @@ def test_random_numbers_and_clocks_warn() -> None:
         tj.jit(lambda x: x + np.random.default_rng(0).normal(size=4))(X)
 
 
+def test_callbacks_may_read_clocks() -> None:
+    """They are called while the program runs: nothing is frozen."""
+
+    def noisy(v: Any) -> Any:
+        return v + np.random.rand(4)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function = tj.jit(lambda x: tj.pure_callback(noisy, x, x))
+        assert not np.array_equal(function(X), function(X))
+
+
 def test_math_takes_numbers_only() -> None:
     with pytest.raises(TypeError, match=r"math\.sin: takes numbers, not an array \(4,\); use np"):
         tj.jit(lambda x: math.sin(x))(X)

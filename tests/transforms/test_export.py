@@ -396,6 +396,8 @@ def test_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled.export(tmp_path / "missing" / "model.so")
     with pytest.raises(IsADirectoryError):
         compiled.export(tmp_path)
+    with pytest.raises(TypeError, match="NoneType"):
+        compiled.export(None)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="cannot be the name"):
         compiled.export(tmp_path / "int.so")
     with pytest.raises(ArgumentError, match="cannot be the name"):

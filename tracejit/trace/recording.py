@@ -181,12 +181,14 @@ def _call_and_warn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> A
     if args and getattr(function, "__name__", None) == "default_rng":
         # Seeded: the same at each call.
         return function(*args, **kwargs)
+    trace = next(iter(running_traces()), None)
+    if trace is None:  # in a callback, while the program runs
+        return function(*args, **kwargs)
     name = function_name(function)
     # Once for each place of a function that is traced, however often a loop comes by.
-    warned = next((trace.warned for trace in running_traces()), set())
     place = (name, user_source())
-    if place not in warned:
-        warned.add(place)
+    if place not in trace.warned:
+        trace.warned.add(place)
         warn(
             f"{name} is called while tracing: its value is frozen into the compiled function; "
             f"pass the value as an argument",

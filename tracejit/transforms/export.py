@@ -61,7 +61,7 @@ def export(
     can compute, `DerivativeError` where there is no gradient, `CompilationError` without a C
     compiler, and `OSError` for a file that cannot be written.
     """
-    paths = [Path(each) for each in (path, header, python) if each is not None]
+    paths = [Path(path), *(Path(each) for each in (header, python) if each is not None)]
     for each in paths:
         _require_place(each)
     library = paths[0]
