@@ -21,7 +21,7 @@ from tracejit.backends.tvm.tir import const
 
 OF_TWO = ("atan2", "div", "higher_rank", "max", "min", "pow", "rem")
 RANKS = tuple(name for name in mathematics.__all__ if "rank" in name)
-OF_INTEGERS = ("clz", "kept", "offset", "once", "opaque", "population_count")
+OF_INTEGERS = ("clz", "kept", "known_quotient", "offset", "once", "opaque", "population_count")
 OF_WORDS = ("philox_high", "philox_low", "threefry")
 NAMES = [n for n in mathematics.__all__ if n not in ("link", "is_finite", *OF_INTEGERS, *OF_WORDS)]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.backends_tvm.mathematics_harness import evaluate
+from tracejit import lax
 from tracejit.backends.tvm import mathematics
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -107,3 +110,21 @@ def test_every_pair_of_bytes(name: str, dtype: str) -> None:
     actual = evaluate(lambda a, b: function(a, b, dtype), x, y, lanes=16)
     table = {(a, b): wrapped(expected(a, b), dtype) for a in every.tolist() for b in every.tolist()}
     assert actual.tolist() == [table[pair] for pair in zip(x.tolist(), y.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_known_quotients(dtype: type) -> None:
+    """Of all numbers; by a product, which divisors below 2 are not."""
+    info = np.iinfo(dtype)
+    x: np.ndarray = np.arange(info.min, info.max + 1).astype(dtype)
+    known = [2, 3, 7, 10, 64, 100, 127, info.max // 2 + 1, info.max - 1, info.max]
+    for divisor in [*known, 0, 1, -1, -7] if info.min else [*known, 0, 1]:
+        by = dtype(divisor)
+
+        def both(x: Any, by: Any = by) -> Any:
+            return lax.div(x, np.full(x.shape, by)), lax.rem(x, np.full(x.shape, by))
+
+        found = tj.jit(both)(x)
+        for result, formula in zip(found, (quotient, remainder), strict=True):
+            wanted = [wrapped(formula(each, divisor), np.dtype(dtype).name) for each in x.tolist()]
+            assert result.tolist() == wanted, divisor

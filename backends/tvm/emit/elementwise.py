@@ -12,7 +12,13 @@ from tracejit.backends.tvm.types import register_dtype
 from tracejit.backends.tvm.values import Complex
 from tracejit.graph import Instruction, Op
 from tracejit.ops import elementwise as ops
+from tracejit.ops.constants import CONSTANT
+from tracejit.ops.layout import BROADCAST_IN_DIM
 from tracejit.shapes import ElementType
+
+# Their quotients by known numbers are products of this type; those of others LLVM makes as well.
+_NARROW = (ElementType.S8, ElementType.U8, ElementType.S16)
+_PRODUCT = "int16"
 
 
 def element_type_of(instruction: Instruction) -> ElementType:
@@ -151,14 +157,37 @@ def div(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     element_type = element_type_of(instruction)
     if element_type.is_complex:
         return complex_mathematics.div(lhs, rhs, register_dtype(element_type.real))
+    known = _known_quotient(element_type, lhs, instruction.operands[1])
+    if known is not None:
+        return known
     # Not TVM's own division, which refuses a divisor that it can see is zero.
     return mathematics.div(lhs, rhs, register_dtype(element_type))
+
+
+def _known_quotient(element_type: ElementType, lhs: Expr, by: Instruction) -> Expr | None:
+    """The quotient by a known number from 2 on, as a product, where one of vectors is quick."""
+    if element_type not in _NARROW or by.op is not BROADCAST_IN_DIM:
+        return None
+    (scalar,) = by.operands
+    if scalar.op is not CONSTANT or scalar.array_shape.rank or scalar.attributes["literal"] < 2:
+        return None
+    divisor = int(scalar.attributes["literal"])
+    shift = (divisor - 1).bit_length() - 1
+    # The bits of an unsigned number, of which the first is set.
+    multiplier = -(-(1 << (16 + shift)) // divisor) - (1 << 16)
+    factors = const(multiplier, _PRODUCT), const(shift, _PRODUCT)
+    made = mathematics.known_quotient(tirx.Cast(_PRODUCT, lhs), *factors, dtype=_PRODUCT)
+    return tirx.Cast(register_dtype(element_type), made)
 
 
 @pointwise.attach(ops.REM)
 def rem(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     """The remainder with the sign of lhs; of integers by zero, lhs."""
-    return mathematics.rem(lhs, rhs, register_dtype(element_type_of(instruction)))
+    element_type = element_type_of(instruction)
+    known = _known_quotient(element_type, lhs, instruction.operands[1])
+    if known is not None:
+        return lhs - known * rhs
+    return mathematics.rem(lhs, rhs, register_dtype(element_type))
 
 
 @pointwise.attach(ops.POW)

@@ -58,6 +58,7 @@ cbrt = unary("cbrt", roots.cbrt)
 pow = binary("pow", power.pow_, fast=power.fast_pow)
 div = binary("div", remainder.div)
 rem = binary("rem", remainder.rem)
+known_quotient = operation("known_quotient", remainder.known_quotient, arity=3)
 floor = unary("floor", rounding.floor)
 ceil = unary("ceil", rounding.ceil)
 round_nearest_even = unary("round_nearest_even", rounding.round_even)
@@ -106,6 +107,7 @@ __all__ = [
     "higher_rank",
     "is_finite",
     "kept",
+    "known_quotient",
     "link",
     "log",
     "log1p",

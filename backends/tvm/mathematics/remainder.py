@@ -62,6 +62,21 @@ def _quotient(x: Value, y: Value) -> Value:
     return convert(convert(x, wide) / convert(y, wide), x.kind)
 
 
+def known_quotient(x: Value, multiplier: Value, shift: Value) -> Value:
+    """The quotient of signed integers of n bits by d from 2 on, by a product.
+
+    With ``shift`` = ceil(log2(d)) - 1 and ``multiplier`` = ceil(2**(n + shift) / d), the product of
+    the multiplier and a number up to 2**(n - 1), without its last n + shift bits, is the quotient.
+    """
+    bits = x.kind.bits
+    unsigned, wide = KINDS[f"uint{bits}"], KINDS[f"uint{2 * bits}"]
+    sign = x >> (bits - 1)
+    size = convert(reinterpret((x ^ sign) - sign, unsigned), wide)
+    product = size * convert(reinterpret(multiplier, unsigned), wide)
+    high = convert(product >> bits, unsigned) >> reinterpret(shift, unsigned)
+    return (reinterpret(high, x.kind) ^ sign) - sign
+
+
 def _float_rem(x: Value, y: Value) -> Value:
     a, b = absolute(x), absolute(y)
     quotient = a / b
