@@ -10,6 +10,7 @@ from tracejit.backends.tvm.legalise import expansions
 from tracejit.backends.tvm.plain import CALLS, simpler_names
 from tracejit.graph import OPS
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
+from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.elementwise import DIV, POW
@@ -36,6 +37,9 @@ def test_op_can_be_compiled(name: str) -> None:
         assert found == ["plain", "emit pointwise"]
     elif op is REDUCE_WINDOW:
         # Padding goes away first, then the window has a schedule.
+        assert found == ["emit rooted", "legalise"]
+    elif op is DOT_GENERAL:
+        # Sums of columns become reductions.
         assert found == ["emit rooted", "legalise"]
     elif op is FFT:
         # Rows of a power of two become an op of the compiler's own, the rest is called back.
