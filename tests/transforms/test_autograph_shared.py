@@ -444,6 +444,20 @@ def test_a_third_name_that_a_step_reads_is_refused() -> None:
         tj.jit(program, autograph=True)(np.ones(2), 3)
 
 
+def test_what_may_be_a_written_array_is_refused_in_a_step() -> None:
+    def program(x: np.ndarray, c: Any) -> Any:
+        y = x * 1
+        x = y if c > 1 else y + 1
+        while c > 0:
+            y[0] = x[1]
+            y = x + 1
+            c = c - 1
+        return x, y
+
+    with pytest.raises(ConcretizationError, match="binds names anew, and another name"):
+        tj.jit(program, autograph=True)(np.ones(2), 3)
+
+
 def test_two_names_of_one_array_that_a_step_writes_to_are_refused() -> None:
     def program(x: np.ndarray, c: Any) -> Any:
         y = x * 2

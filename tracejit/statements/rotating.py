@@ -34,7 +34,9 @@ class Rotation:
         # What parameters stand for the arrays: the copies themselves are written to.
         self._starts = [one.last if isinstance(one, Tracer) else None for one in entered]
         for one in self._roots():
-            shares_of(one).is_read = False
+            mine = shares_of(one)
+            for shares in (mine, *(entry.other for entry in mine.entries)):
+                shares.is_read = False
 
     def _roots(self) -> list[Tracer]:
         """The arrays of before that a step works with copies of."""
@@ -51,7 +53,8 @@ class Rotation:
                 continue
             if not self._stays(n) and type(before) is not Detached and _is_array(before):
                 shares = before.root.shares
-                if shares is not None and shares.is_read:
+                others = [] if shares is None else [one.other for one in shares.entries]
+                if shares is not None and any(one.is_read for one in (shares, *others)):
                     self._refuse(statement, n, "another name, which the step reads")
             for pair in aliases:
                 other = sum(pair) - n
@@ -118,6 +121,7 @@ class Rotation:
             for n, made in enumerate(after)
             if _is_array(made) and made.base is None and not self._stays(n)
         ]
+        left = [shares_of(made.root) for made in after if _is_array(made)]
         reach = [self._reach(n) for n in count]
         aliases = self._aliases()
         for n in count:
@@ -155,7 +159,7 @@ class Rotation:
             if self._is_written(n):
                 for old in [before, *olds]:
                     if _is_array(old) and old.root.owner.alive:
-                        lose(old.root)
+                        lose(old.root, left)
 
     def _reach(self, number: int) -> set[int]:
         """The leaves that one may have been, any number of steps ago."""

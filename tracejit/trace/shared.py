@@ -192,10 +192,13 @@ def refreshed(array: Tracer, shares: Shares) -> Instruction:
     return value
 
 
-def lose(array: Tracer) -> None:
-    """Says that the value of an array is not known any more."""
-    shares = shares_of(array)
-    shares.lost, shares.doubted = True, str(user_source())
+def lose(array: Tracer, but: Sequence[Shares]) -> None:
+    """Says that the values of an array and of what it may be, but for those of ``but``, are not
+    known any more."""
+    mine = shares_of(array)
+    for shares in (mine, *(one.other for one in mine.entries)):
+        if not any(shares is each for each in but):
+            shares.lost, shares.doubted = True, str(user_source())
 
 
 def _refuse(shares: Shares) -> NoReturn:
