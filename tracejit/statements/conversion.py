@@ -43,7 +43,8 @@ def autograph(function: Callable[P, R]) -> Callable[P, R]:
     The user's functions that it calls are rewritten as well. A traced ``if`` records both
     branches as one Conditional, a traced ``while`` and a ``for`` over a range of traced length one
     While; a loop over a known range with a traced ``break`` becomes one when it is long. What is
-    known while tracing runs as Python runs it.
+    known while tracing runs as Python runs it, but for loops of a long trace that do nothing but
+    compute: they become one While as well, in which a place outside of an array is no error.
 
     Raises `ArgumentError` for what is no Python function, `UnsupportedError` when its source is
     not to be had.

@@ -1,4 +1,4 @@
-"""Loops over known ranges, recorded once as a While: `recorded_once`.
+"""Loops that are known, recorded once as a While: `recorded_once`, `rest_recorded_once`.
 
 A loop stays a loop of Python where its body does something besides computing, asks for a number
 that depends on the step, or may be out of range.
@@ -7,14 +7,15 @@ that depends on the step, or may be out of range.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from tracejit import tree
 from tracejit.errors import ConcretizationError, TracejitError
-from tracejit.statements.counting import current_counting
+from tracejit.statements.counting import Counting, current_counting
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import run_loop
 from tracejit.statements.objects import is_loud, seen_by
@@ -22,7 +23,8 @@ from tracejit.statements.parts import Action, Get, Put
 from tracejit.statements.quiet import is_quiet_call
 from tracejit.statements.ranges import TracedRange
 from tracejit.statements.values import containers_in, containers_of
-from tracejit.trace.context import current_trace
+from tracejit.trace.context import are_differentiated, current_trace
+from tracejit.trace.counters import with_places_free
 from tracejit.trace.table import call as numpy_call
 from tracejit.trace.tracer import ForeignWriteError, Tracer
 
@@ -75,20 +77,53 @@ def recorded_once(
         return False
     target, is_nest, *others = wanted
     steps = _steps(iterable, counting.least_of_nests if is_nest else LEAST_STEPS)
-    key = (body.__code__, counting.depth)
-    if steps is None or key in counting.refused:
+    if steps is None:
         return False
     action = body if isinstance(iterable, range) else _of_rows(iterable, body)
+    run = functools.partial(run_loop, "for", steps, goes_on, action, target=target, wanted=others)
+    ways = (False, True) if counting.is_asked else (False,)
+    return any(_is_recorded(counting, free, run, body, get, put, names, unbound) for free in ways)
+
+
+def rest_recorded_once(
+    test: Action, body: Action, get: Get, put: Put, names: tuple[str, ...], unbound: tuple[str, ...]
+) -> bool:
+    """Whether the steps that are left of a ``while`` were recorded as one While.
+
+    Only where the user has asked for it: its numbers are not known to be places of arrays. Not
+    where a derivative is asked for, which such a loop does not have.
+    """
+    counting = current_counting()
+    if counting is None or not counting.is_asked or are_differentiated():
+        return False
+    run = functools.partial(run_loop, "while", None, test, body, is_known=True)
+    return _is_recorded(counting, True, run, body, get, put, names, unbound)
+
+
+def _is_recorded(
+    counting: Counting,
+    are_places_free: bool,
+    run: Callable[[Get, Put, tuple[str, ...]], None],
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+) -> bool:
+    """Whether ``run`` records the loop of a ``body``; if not, nothing has happened."""
+    key = (body.__code__, counting.depth, are_places_free)
+    if key in counting.refused:
+        return False
     if _holds_memory(dict(zip(names, get(), strict=True)), unbound):
         return False
     if _has_two_names(get(), seen_by(body, names)) or any(map(is_loud, seen_by(body, ()))):
         return False
     values = [value for _, value, _ in containers_of(body, ())]
     containers = _copies([*values, *get()])
-    run = functools.partial(run_loop, "for", steps, goes_on, action, target=target, wanted=others)
     counting.depth += 1
     try:
-        with_arrays_lent(run, get, put, names, unbound)
+        with with_places_free() if are_places_free else nullcontext():
+            with_arrays_lent(run, get, put, names, unbound)
     except REFUSALS as error:
         _restore(containers)
         if isinstance(error, ForeignWriteError) and error.array.owner is not current_trace():

@@ -21,13 +21,16 @@ class Counting:
     """How many loops were recorded once, and why others cannot be, by code and depth of nesting.
 
     ``depth`` loops are being recorded. Loops with loops inside need ``least_of_nests`` steps.
+    ``is_asked`` says that the user has asked for recorded control flow, in which a number that is
+    a place outside of an array is clamped or dropped.
     """
 
-    def __init__(self, least_of_nests: int) -> None:
+    def __init__(self, least_of_nests: int, is_asked: bool) -> None:
         self.least_of_nests = least_of_nests
+        self.is_asked = is_asked
         self.depth = 0
         self.count = 0
-        self.refused: dict[tuple[CodeType, int], str] = {}
+        self.refused: dict[tuple[CodeType, int, bool], str] = {}
 
 
 _counting: contextvars.ContextVar[Counting | None] = contextvars.ContextVar(
@@ -36,12 +39,12 @@ _counting: contextvars.ContextVar[Counting | None] = contextvars.ContextVar(
 
 
 @contextmanager
-def counted_loops(least_of_nests: int | None = None) -> Iterator[Counting]:
+def counted_loops(least_of_nests: int | None = None, is_asked: bool = False) -> Iterator[Counting]:
     """Inside, long loops of rewritten functions are recorded once where that makes no difference.
 
     Gives what was found.
     """
-    made = Counting(LEAST_OF_NESTS if least_of_nests is None else least_of_nests)
+    made = Counting(LEAST_OF_NESTS if least_of_nests is None else least_of_nests, is_asked)
     token = _counting.set(made)
     try:
         yield made

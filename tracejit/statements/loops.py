@@ -53,6 +53,7 @@ from tracejit.trace.convert import PYTHON_SCALARS
 from tracejit.trace.counters import (
     Affine,
     affine,
+    are_places_free,
     counting,
     is_counted,
     least,
@@ -82,8 +83,10 @@ class _Loop:
         put: Callable[[Sequence[Any]], None],
         names: tuple[str, ...],
         target: str | None = None,
+        is_known: bool = False,
     ) -> None:
         self.statement, self.steps, self.action = statement, steps, action
+        self.is_known = is_known
         self.get, self.put, self.names = get, put, names
         self.before = get()
         if steps is not None and steps.known is not None and target is not None:
@@ -206,12 +209,15 @@ class _Loop:
             )
 
     def counting_of(self, state: dict[str, Any]) -> AbstractContextManager[None]:
-        """Inside, what is known of the counter and of Python's numbers is, in counted loops.
+        """Inside, what is known of the counter and of Python's numbers is, in loops that are known.
 
         A range that depends on data has numbers that do, of which nothing has to be known.
         """
-        if self.steps is None or not is_inside_counted():
+        if not is_inside_counted():
             return nullcontext()
+        if self.steps is None:
+            known = counting(None, None, None, self._numbers(state))
+            return known if self.is_known else nullcontext()
         bounds = self.steps.bounds()
         if None in bounds and self.steps.depends_on_data():
             return nullcontext()
@@ -227,12 +233,19 @@ class _Loop:
             if _is_number(start)
         ]
 
+    def require_open(self, state: dict[str, Any], going: Any) -> None:
+        """Raises `ConcretizationError` for a test whose value no step changes, or is doubtful."""
+        doubts = take_doubts(set(self._numbers(state)))
+        if doubts or not is_unknown(going):
+            message = doubts[0][1] if doubts else "the test does not depend on the loop's variables"
+            raise ConcretizationError(f"{self.statement}: {message}")
+
     def _require_small(self, state: dict[str, Any]) -> None:
         """Raises `ConcretizationError` where Python's own integers might grow beyond s64.
 
         The same where something else was doubtful of a number that no array has changed.
         """
-        if self.steps is None or not is_inside_counted():
+        if (self.steps is None and not self.is_known) or not is_inside_counted():
             return
         numbers = set(self._numbers(state))
         kept: set[Instruction] = set()
@@ -272,6 +285,9 @@ def _grows_slowly(before: Instruction, after: Instruction) -> bool:
     made = affine(after)
     if made is None:
         return False
+    if are_places_free() and [*map(abs, made.terms.values())] == [1]:
+        # One number of a place, and a small one.
+        return abs(made.constant) <= FASTEST
     by = made if made.terms.get(before) is None else made.plus(Affine(0, {before: 1}), -1)
     low, below = least(by), least(Affine().plus(by, -1))
     return low is not None and below is not None and -FASTEST <= low <= -below <= FASTEST
@@ -324,15 +340,17 @@ def run_loop(
     target: str | None = None,
     wanted: Sequence[str] = (),
     first: Any = True,
+    is_known: bool = False,
 ) -> None:
     """``while test(): action()``, or ``for i in steps: action(i)`` as long as ``test()``.
 
     Variables that are trees of arrays and numbers are carried; one that has no value before the
     loop has none after it, but for those ``wanted`` after steps that do take place, and for the
-    ``target`` of a known range, which is its last number then. Raises `ArgumentError`,
+    ``target`` of a known range, which is its last number then. Where it ``is_known`` how often a
+    ``while`` runs, its numbers are looked at as those of a known range. Raises `ArgumentError`,
     `ShapeError` or `ElementTypeError` where a carried variable changes its tree, shape or dtype.
     """
-    made = _Loop(statement, steps, action, get, put, names, target)
+    made = _Loop(statement, steps, action, get, put, names, target, is_known)
     _give_value(made, [name for name in wanted if name != target])
     init = {names[number]: made.before[number] for number in made.carried}
     if steps is not None:
@@ -340,8 +358,10 @@ def run_loop(
 
     def goes_on(state: dict[str, Any]) -> Any:
         made.enter(state)
-        with in_branch():
+        with in_branch(), made.counting_of(state) if is_known else nullcontext():
             going: Any = True if test is None else test()
+            if is_known:
+                made.require_open(state, going)
         if steps is None:
             return going
         inside = steps.goes_on(state[COUNTER])

@@ -131,6 +131,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         names = self._shared(assigned([node]))
         unbound = self._names(names, [node])
+        quiet = ast.Constant(is_quiet([node], self._own, self._declared))
         number = self._number()
         test = node.test
         leaving = getattr(node, "autograph_leaving", [])
@@ -142,7 +143,7 @@ class Rewriter(ast.NodeTransformer):
             *self._access(number, names, node),
         ]
         given = [later(self.visit(test)), *self._parts(number, ("body", "get", "set"))]
-        return [*made, self._call("while_", [*given, *unbound], node)]
+        return [*made, self._call("while_", [*given, *unbound, quiet], node)]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         names = self._shared(assigned([node]))

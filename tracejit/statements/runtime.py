@@ -6,6 +6,7 @@ Each looks whether what decides is traced: if not, Python's own behaviour follow
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from tracejit.callbacks import callback
 from tracejit.errors import ConcretizationError
 from tracejit.statements.branches import if_
 from tracejit.statements.calls import call
-from tracejit.statements.counted import recorded_once
+from tracejit.statements.counted import recorded_once, rest_recorded_once
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import run_loop
 from tracejit.statements.operators import and_, compare, contains, either, not_, or_
@@ -33,7 +34,8 @@ from tracejit.statements.values import (
 from tracejit.trace.tracer import lift
 
 UNROLLED = 16
-"""So many steps of a known range are recorded one by one behind a traced ``break``."""
+"""So many steps of a ``while``, and of a known range behind a traced ``break``, are recorded one by
+one."""
 
 
 def peek(read: Callable[[], Any], name: str) -> Any:
@@ -45,10 +47,19 @@ def peek(read: Callable[[], Any], name: str) -> Any:
 
 
 def while_(
-    test: Action, body: Action, get: Get, put: Put, names: tuple[str, ...], unbound: tuple[str, ...]
+    test: Action,
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    is_quiet: bool = False,
 ) -> None:
-    """``while test(): body()``; recorded from where ``test()`` is unknown."""
-    while True:
+    """``while test(): body()``; recorded from where ``test()`` is unknown.
+
+    The same where many steps are known, and nobody notices because the loop ``is_quiet``.
+    """
+    for step in itertools.count():
         condition = test()
         if is_unknown(condition):
             truth(condition, "while")
@@ -57,6 +68,9 @@ def while_(
             return
         if not condition:
             return
+        if is_quiet and step == UNROLLED:
+            if rest_recorded_once(test, body, get, put, names, unbound):
+                return
         body()
 
 

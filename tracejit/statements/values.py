@@ -16,6 +16,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, Shape
 from tracejit.sources import user_source
+from tracejit.statements.counting import current_counting
 from tracejit.trace.body import Abstract
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import PYTHON_SCALARS, converted, operand
@@ -90,8 +91,15 @@ def is_in_branch() -> bool:
 
 
 def is_unknown(value: Any) -> bool:
-    """Whether a value is known only when the graph runs."""
-    return isinstance(value, Tracer) and known_value(value.instruction) is None
+    """Whether a value is known only when the graph runs.
+
+    So is what a recorded loop makes, where loops are recorded because the user has asked for it.
+    """
+    if not isinstance(value, Tracer):
+        return False
+    counting = current_counting()
+    is_asked = counting is not None and counting.is_asked
+    return known_value(value.instruction, through_loops=not is_asked) is None
 
 
 def truth(value: Any, statement: str) -> Instruction:

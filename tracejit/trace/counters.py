@@ -26,6 +26,8 @@ from tracejit.shapes import ElementType
 
 FARTHEST = 256
 """So many instructions behind a number are looked at."""
+FARTHEST_PLACE = 2**31
+"""Places are nearer: the product of two fits into s64."""
 _LIMITS = np.iinfo(np.int64)
 
 
@@ -60,6 +62,7 @@ class _Known(threading.local):
         self.facts: list[Affine] = []
         self.bounds: dict[Instruction, tuple[float, float]] = {}
         self.doubts: list[tuple[set[Instruction], str]] = []
+        self.are_places_free = False
 
 
 _known = _Known()
@@ -71,8 +74,32 @@ def are_counted() -> bool:
 
 
 @contextmanager
+def with_places_free() -> Iterator[None]:
+    """Inside, Python's own numbers that are carried may be places outside of an array, as unknown
+    ones may be: these are clamped or dropped."""
+    before = _known.are_places_free
+    _known.are_places_free = True
+    try:
+        yield
+    finally:
+        _known.are_places_free = before
+
+
+def are_places_free() -> bool:
+    """Whether Python's own numbers that are carried may be places outside of an array."""
+    return _known.are_places_free
+
+
+def may_be_place(instruction: Instruction, size: int) -> bool:
+    """Whether a number may be the place of an element in a dimension of ``size``."""
+    if not is_counted(instruction) or is_within(instruction, size):
+        return True
+    return _known.are_places_free and bool(carried_behind(instruction))
+
+
+@contextmanager
 def counting(
-    counter: Instruction,
+    counter: Instruction | None,
     low: Affine | None,
     high: Affine | None,
     numbers: Sequence[Instruction] = (),
@@ -81,7 +108,8 @@ def counting(
 
     ``numbers`` are Python's own, of which nothing else is known.
     """
-    _known.counters[counter] = Counter(low, high)
+    if counter is not None:
+        _known.counters[counter] = Counter(low, high)
     for number in numbers:
         _known.counters[number] = Counter(None, None)
     facts = _known.facts
@@ -90,7 +118,7 @@ def counting(
         yield
     finally:
         _known.facts = facts
-        for made in (counter, *numbers):
+        for made in (*([] if counter is None else [counter]), *numbers):
             del _known.counters[made]
         if not _known.counters:
             _known.bounds.clear()
@@ -124,10 +152,13 @@ def take_doubts(carried: set[Instruction]) -> list[tuple[set[Instruction], str]]
 def known_bounds(instruction: Instruction, largest: int) -> tuple[float, float] | None:
     """Between which values a number lies, if that is known.
 
-    An integer of Python's that is carried from step to step is smaller than ``largest``.
+    An integer of Python's that is carried from step to step is smaller than ``largest``, and than
+    `FARTHEST_PLACE` where it may be any place.
     """
     if not _known.counters:
         return None
+    if _known.are_places_free:
+        largest = min(largest, FARTHEST_PLACE)
     known = _known.counters.get(instruction)
     if known is not None and (known.low is None or known.high is None):
         kind = instruction.array_shape.element_type

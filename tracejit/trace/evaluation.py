@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
+from tracejit.ops.control import WHILE
 from tracejit.trace.context import Trace, find_argument, running_traces
 from tracejit.trace.counters import decided
 from tracejit.traversal import in_order
@@ -180,10 +181,11 @@ def _known_now(
     return value
 
 
-def known_value(instruction: Instruction) -> np.ndarray | None:
+def known_value(instruction: Instruction, through_loops: bool = True) -> np.ndarray | None:
     """The value of an instruction if it depends on no unknown argument, else None.
 
-    A comparison of counters that gives the same in all steps of a loop has one.
+    A comparison of counters that gives the same in all steps of a loop has one. Unless
+    ``through_loops``, what a loop has to be run for has none.
 
     Values worked out on the way are remembered until the outermost trace ends.
     """
@@ -197,12 +199,15 @@ def known_value(instruction: Instruction) -> np.ndarray | None:
     memory = traces[0].values if traces else {}
     if traces and traces[0].memory is not None:
         traces[0].memory.asked += 1
-        if len(traces) == 1 and instruction not in memory:
+        if len(traces) == 1 and through_loops and instruction not in memory:
             return _known_now(instruction, traces[0], traces[0].memory.prepared)
     if instruction not in memory:
         if unknown_arguments(instruction, memory):
             return None
-        for at in _order([instruction], memory):
+        order = _order([instruction], memory)
+        if not through_loops and any(at.op is WHILE for at in order):
+            return None
+        for at in order:
             memory[at] = _value(at, memory)
     value: np.ndarray = memory[instruction]
     return value

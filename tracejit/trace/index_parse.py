@@ -13,7 +13,7 @@ from tracejit.errors import ConcretizationError, DimensionError, StaticIndexErro
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, constant
 from tracejit.shapes import ElementType
-from tracejit.trace.counters import is_counted, is_within
+from tracejit.trace.counters import is_counted, may_be_place
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
 from tracejit.trace.index_counted import counted_slice
@@ -73,7 +73,7 @@ def parse_index(
         elif item.array_shape.rank == 0:
             if not dimensions[dimension]:
                 raise StaticIndexError(f"index: axis {dimension} has size 0, no element to index")
-            if is_counted(item) and not is_within(item, dimensions[dimension]):
+            if not may_be_place(item, dimensions[dimension]):
                 raise _unknown_range(dimension, dimensions[dimension])
             parts.append(Moving(item))
         else:

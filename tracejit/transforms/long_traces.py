@@ -36,10 +36,10 @@ _again: contextvars.ContextVar[bool] = contextvars.ContextVar("again", default=F
 
 
 @contextmanager
-def _recorded_again(least_of_nests: int) -> Iterator[Counting]:
+def _recorded_again(least_of_nests: int, is_asked: bool) -> Iterator[Counting]:
     token = _again.set(True)
     try:
-        with load("tracejit.statements").counted_loops(least_of_nests) as found:
+        with load("tracejit.statements").counted_loops(least_of_nests, is_asked) as found:
             yield found
     finally:
         _again.reset(token)
@@ -105,7 +105,9 @@ def staged(
 
         A trace that ``is_tried`` ends with `LongTraceError` where it is not.
         """
-        with _recorded_again(least_of_nests) as found, suppress(*statements.REFUSALS):
+        # What was rewritten before is left as it is.
+        is_asked = others[0] == function
+        with _recorded_again(least_of_nests, is_asked) as found, suppress(*statements.REFUSALS):
             # What goes wrong may be for want of a known number of a step: it is known below.
             made = record(others[0], _of_short_ones(found) if is_tried else None)
             return made, not found.count or is_short(made.module)
