@@ -12,9 +12,12 @@ import tracejit as tj
 from tests.transforms import counted
 from tracejit.errors import ConcretizationError
 from tracejit.graph import Module
+from tracejit.ops.constants import parameter
 from tracejit.ops.control import WHILE
+from tracejit.shapes import ElementType, Shape
 from tracejit.statements import runtime
 from tracejit.statements.loops import run_loop
+from tracejit.trace.counters import Affine, counting, may_be_place, with_places_free
 from tracejit.traversal import called_computations, instructions
 
 X = np.arange(20.0)
@@ -107,6 +110,16 @@ def test_numbers_are_places() -> None:
     check(sieve, X, most_loops=6)
     check(sifted, X, most_loops=6)
     check(failures, X % 3, most_loops=6)
+
+
+def test_what_may_be_a_place() -> None:
+    """Counters of known bounds have to lie inside; what depends on a carried number may not."""
+    row, r, i = (parameter(n, Shape(ElementType.S64)) for n in range(3))
+    with counting(None, None, None, [row]), counting(i, Affine(0), Affine(5)):
+        with counting(r, Affine(0), Affine(-1, {row: 1})):
+            assert [may_be_place(at, 6) for at in (row, r, i)] == [False, False, True]
+            with with_places_free():
+                assert [may_be_place(at, 5) for at in (row, r, i)] == [True, True, False]
 
 
 def fibonacci(x: Any) -> Any:

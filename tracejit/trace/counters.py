@@ -94,7 +94,10 @@ def may_be_place(instruction: Instruction, size: int) -> bool:
     """Whether a number may be the place of an element in a dimension of ``size``."""
     if not is_counted(instruction) or is_within(instruction, size):
         return True
-    return _known.are_places_free and bool(carried_behind(instruction))
+    place = affine(instruction)
+    ends = [] if place is None else [least(place), least(Affine(size - 1).plus(place, -1))]
+    is_open = None in ends or bool(carried_behind(instruction))
+    return _known.are_places_free and is_open
 
 
 @contextmanager
