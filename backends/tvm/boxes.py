@@ -18,7 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from tracejit.backends.tvm.box_places import Box, cuts, operand_boxes, squeezed
-from tracejit.backends.tvm.cost import SHARED_COST, SIZE_LIMIT, cost_of, size_of
+from tracejit.backends.tvm.cost import (
+    SHARED_COST,
+    SIZE_LIMIT,
+    cost_of,
+    is_stored_for_slices,
+    size_of,
+)
 from tracejit.backends.tvm.fused import gathered, is_given, is_heart
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
@@ -122,12 +128,23 @@ def _region(
     seen = {instruction for _, instruction in waiting}
     while waiting and len(region) <= SIZE_LIMIT:
         _, instruction = heapq.heappop(waiting)
-        if all(user in region for user in users[instruction]):
+        if not all(user in region for user in users[instruction]):
+            continue
+        is_stored = _is_stored(instruction, users[instruction])
+        if not is_stored or _is_joined(instruction):
             region.add(instruction)
+        # What a joined array is made of is stored in its place.
+        if not is_stored:
             for operand in inner.intersection(instruction.operands) - seen:
                 seen.add(operand)
                 heapq.heappush(waiting, (-operand.serial, operand))
     return region
+
+
+def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:
+    """Whether an instruction would have memory of its own in any case."""
+    cost = sum(map(cost_of, _computed(instruction, _is_joined)))
+    return is_stored_for_slices(instruction, users, cost)
 
 
 def _is_worth_cutting(root: Instruction, region: AbstractSet[Instruction]) -> bool:
@@ -228,13 +245,18 @@ def _source(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def _computed(root: Instruction) -> set[Instruction]:
-    """What is computed together with ``root`` as long as nothing of it is stored."""
+def _computed(
+    root: Instruction, is_cut: Callable[[Instruction], bool] = lambda instruction: False
+) -> set[Instruction]:
+    """What is computed together with ``root`` as long as nothing of it is stored.
+
+    What ``is_cut`` is not stored either.
+    """
     found: set[Instruction] = set()
     stack = [root]
     while stack:
         instruction = stack.pop()
-        is_there = is_given(instruction) or is_heart(instruction)
+        is_there = is_given(instruction) or (is_heart(instruction) and not is_cut(instruction))
         if instruction not in found and not is_there and isinstance(instruction.shape, Shape):
             found.add(instruction)
             stack.extend(instruction.operands)

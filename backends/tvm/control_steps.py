@@ -10,6 +10,7 @@ from tracejit.backends.tvm.counted_loops import steps_of
 from tracejit.backends.tvm.facts import moved
 from tracejit.backends.tvm.kernel_steps import KernelSteps
 from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.known import UNDEFINED
 from tracejit.backends.tvm.leaves import arrays_of, flattened
 from tracejit.backends.tvm.places import Places
 from tracejit.backends.tvm.reshapes import stripped
@@ -73,7 +74,9 @@ class ControlSteps:
             start=[
                 self._kernels.copy(source, target, f"{name}_start{n}")
                 for n, (source, target) in enumerate(starts)
-                if source.array_shape.size and not self._places.is_at_home(source, target)
+                if source.array_shape.size
+                and source.op is not UNDEFINED
+                and not self._places.is_at_home(source, target)
             ],
             condition=condition,
             body=body,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tracejit.backends.tvm.known import ERF_INV, EXP2, LOG2, LOG10, THREEFRY
 from tracejit.backends.tvm.repeats import ROUNDING
 from tracejit.graph import Instruction
@@ -16,6 +18,10 @@ SHARED_COST = 4
 # From here on, copies counted, a value that a broadcast repeats is stored once instead of computed
 # for each copy.
 AMPLIFIED_COST = 8
+# The same for a value that slices read which lie over each other, as in stencils of stencils, of
+# more bytes than registers and their neighbours hold.
+_REPEATED_COST = 20
+_LEAST_REPEATED = 1 << 10
 # An epilogue of a contraction costs at most this.
 EPILOGUE_COST = 6
 # The same for how large its expression grows, in which rounding is written out.
@@ -84,3 +90,18 @@ def size_of(instruction: Instruction) -> int:
 def cost_of(instruction: Instruction) -> int:
     """The cost of one element of one instruction, its operands not counted."""
     return _COSTS.get(instruction.op, 0 if instruction.op in _FREE else 1)
+
+
+def is_stored_for_slices(instruction: Instruction, users: Sequence[Instruction], cost: int) -> bool:
+    """Whether a value of such a cost is stored for slices among its users that overlap."""
+    cuts = {_places(user): user.array_shape.size for user in users if user.op is SLICE}
+    if not cuts or not cost or instruction.array_shape.nbytes <= _LEAST_REPEATED:
+        return False
+    whole = any(user.op is not SLICE for user in users)
+    again = sum(cuts.values()) / instruction.array_shape.size + whole - 1
+    return again * cost >= _REPEATED_COST
+
+
+def _places(cut: Instruction) -> tuple[tuple[int, int, int], ...]:
+    """Which elements a Slice takes."""
+    return tuple((part.start, part.limit, part.stride) for part in cut.attributes["slice"])

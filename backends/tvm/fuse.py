@@ -21,6 +21,7 @@ from tracejit.backends.tvm.cost import (
     SHARED_COST,
     SIZE_LIMIT,
     cost_of,
+    is_stored_for_slices,
     longest_chain,
     size_of,
 )
@@ -56,7 +57,13 @@ from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
 from tracejit.ops.indexing import GATHER, SCATTER
-from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, DYNAMIC_UPDATE_SLICE, PAD, RESHAPE
+from tracejit.ops.layout import (
+    BROADCAST_IN_DIM,
+    CONCATENATE,
+    DYNAMIC_UPDATE_SLICE,
+    PAD,
+    RESHAPE,
+)
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
@@ -117,7 +124,8 @@ class _Fusion:
         """The cost per element of computing each instruction from what has memory.
 
         Where more ops would come together than one kernel should hold, the chain is cut; so it
-        is where a broadcast would have them computed again and again.
+        is where a broadcast, or slices that lie over each other, would have them computed again and
+        again.
         """
         inside: dict[Instruction, frozenset[Instruction]] = {}
         cost: dict[Instruction, int] = {}
@@ -148,6 +156,8 @@ class _Fusion:
                 self.memory.add(instruction)
             inside[instruction] = frozenset(members)
             cost[instruction] = sum(map(costs.__getitem__, members))
+            if is_stored_for_slices(instruction, self.users[instruction], cost[instruction]):
+                self.memory.add(instruction)
             self.size[instruction], self.chain[instruction] = size, chain
         return cost
 

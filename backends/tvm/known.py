@@ -7,6 +7,7 @@ import math
 from tracejit.attributes import Attribute, Kind
 from tracejit.backends.tvm.simplify import splat
 from tracejit.graph import Computation, Instruction, Op
+from tracejit.ops.base import make
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.elementwise_unary import LOG
 from tracejit.ops.inverse_error import PIECES, erf_inv_computation
@@ -173,3 +174,19 @@ def as_known(instruction: Instruction) -> Instruction | None:
     if op is None:
         return None
     return Instruction(op, instruction.operands, instruction.shape, {}, instruction.source)
+
+
+UNDEFINED = Op(
+    "Undefined",
+    "undefined",
+    "constants",
+    "undefined",
+    lambda *, shape: shape,
+    (Attribute("shape", Kind.SHAPE),),
+)
+"""Memory that holds anything, of which a loop writes every element."""
+
+
+def undefined(shape: Shape) -> Instruction:
+    """An array of which nobody reads what he has not written."""
+    return make(UNDEFINED, shape=shape)

@@ -41,6 +41,7 @@ from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.single_device import for_one_device
 from tracejit.backends.tvm.sorted_parts import without_unused_parts
+from tracejit.backends.tvm.stencil_blocks import in_stencil_blocks
 from tracejit.backends.tvm.steps import Fragment, Step
 from tracejit.backends.tvm.unused_results import without_unused_results
 from tracejit.backends.tvm.vector_steps import with_vector_steps
@@ -111,7 +112,7 @@ def lower_fragment(
     if prefix:
         # A loop's body or a branch.
         simple = simplify(with_bounds(simplify(in_scalars(simple))))
-    simple = in_boxes(simple)
+    simple = in_boxes(in_stencil_blocks(simple, machine))
     made, done = simple[: len(outputs)], []
     if effects:
         done = [instruction for instruction in in_order(simple) if instruction.has_effect]

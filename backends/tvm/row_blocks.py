@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.cost import SHARED_COST, cost_of
 from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.known import undefined
+from tracejit.backends.tvm.row_ranges import resized
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise
@@ -29,7 +31,6 @@ from tracejit.ops.layout import (
     broadcast_in_dim,
     dynamic_slice,
     dynamic_update_slice,
-    full,
 )
 from tracejit.ops.loops import Turn, counted
 from tracejit.ops.reduction import REDUCE
@@ -234,7 +235,7 @@ class _Blocks:
             return [dynamic_update_slice(made, block, starts), *arrays], ()
 
         count = math.ceil(size / self.length)
-        init = [full(self.last.array_shape, 0), *(new[i] for i in given)]
+        init = [undefined(self.last.array_shape), *(new[i] for i in given)]
         return counted("row_blocks", count, init, body)[0]
 
     def _block(self, start: Instruction, arrays: Mapping[Instruction, Instruction]) -> Instruction:
@@ -247,7 +248,7 @@ class _Blocks:
             elif along is None:
                 made[part] = arrays[instruction]
             else:
-                starts, sizes = _starts(instruction, along, start), self._shape(part).dimensions
+                starts, sizes = _starts(instruction, along, start), self._sizes(part)
                 made[part] = dynamic_slice(arrays[instruction], starts, sizes)
         return made[self.last, self.axis]
 
@@ -256,22 +257,18 @@ class _Blocks:
         instruction, along = part
         if along is None:
             return rebuild(instruction, operands)
-        shape, attributes = self._shape(part), instruction.attributes
-        if "shape" in attributes:
-            attributes = {**attributes, "shape": shape}
-        made = Instruction(instruction.op, tuple(operands), shape, attributes, instruction.source)
-        if instruction.op is IOTA and along == attributes["iota_dimension"]:
+        made = resized(instruction, operands, along, self.length)
+        if instruction.op is IOTA and along == instruction.attributes["iota_dimension"]:
+            shape = made.array_shape
             first = convert_element_type(start, shape.element_type)
             made = elementwise.add(made, broadcast_in_dim(first, shape.dimensions, ()))
         return made
 
-    def _shape(self, part: Part) -> Shape:
-        """The shape of a block."""
+    def _sizes(self, part: Part) -> list[int]:
+        """Those of a block."""
         instruction, along = part
-        sizes = [*instruction.array_shape.dimensions]
-        assert along is not None
-        sizes[along] = self.length
-        return instruction.array_shape.with_dimensions(sizes)
+        sizes = enumerate(instruction.array_shape.dimensions)
+        return [self.length if d == along else size for d, size in sizes]
 
 
 def _starts(array: Instruction, along: int, start: Instruction) -> list[Instruction]:
