@@ -10,7 +10,6 @@ is stored.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from collections import Counter
@@ -26,6 +25,7 @@ from tracejit.backends.tvm.cost import (
     size_of,
 )
 from tracejit.backends.tvm.fused import gathered, is_given, is_heart
+from tracejit.backends.tvm.needed_alone import needed_alone
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.control import optimization_barrier
@@ -121,24 +121,15 @@ def _region(
     root: Instruction, inner: set[Instruction], users: Mapping[Instruction, list[Instruction]]
 ) -> set[Instruction]:
     """The root, and those of ``inner`` that nothing else needs; more than enough if too many."""
-    region = {root}
-    # The last made first, so that all users of an instruction have been looked at before it.
-    waiting = [(-o.serial, o) for o in set(root.operands) & inner]
-    heapq.heapify(waiting)
-    seen = {instruction for _, instruction in waiting}
-    while waiting and len(region) <= SIZE_LIMIT:
-        _, instruction = heapq.heappop(waiting)
-        if not all(user in region for user in users[instruction]):
-            continue
-        is_stored = _is_stored(instruction, users[instruction])
-        if not is_stored or _is_joined(instruction):
-            region.add(instruction)
+
+    def goes_on(instruction: Instruction) -> bool:
+        return not _is_stored(instruction, users[instruction])
+
+    def is_inner(instruction: Instruction) -> bool:
         # What a joined array is made of is stored in its place.
-        if not is_stored:
-            for operand in inner.intersection(instruction.operands) - seen:
-                seen.add(operand)
-                heapq.heappush(waiting, (-operand.serial, operand))
-    return region
+        return instruction in inner and (_is_joined(instruction) or goes_on(instruction))
+
+    return needed_alone(root, users, is_inner, goes_on, SIZE_LIMIT)
 
 
 def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:

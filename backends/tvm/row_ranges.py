@@ -59,7 +59,8 @@ def resized(
 def can_be_cut(instruction: Instruction) -> bool:
     """Whether rows of an instruction are made of rows of its operands."""
     op, attributes = instruction.op, instruction.attributes
-    if not isinstance(instruction.shape, Shape) or not instruction.shape.rank:
+    shape = instruction.shape
+    if not isinstance(shape, Shape) or not shape.rank or shape.is_dynamic:
         return False
     if op is SLICE:
         return bool(attributes["slice"][0].stride == 1)
@@ -69,7 +70,7 @@ def can_be_cut(instruction: Instruction) -> bool:
         return bool(attributes["dimensions"][0] == 0)
     if op is RESHAPE:
         of = instruction.operands[0].array_shape.dimensions
-        return of[:1] == instruction.shape.dimensions[:1]
+        return of[:1] == shape.dimensions[:1]
     if op is DYNAMIC_UPDATE_SLICE:
         return all(i.op is CONSTANT and not i.array_shape.rank for i in instruction.operands[2:])
     if op is REV:

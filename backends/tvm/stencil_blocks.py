@@ -11,13 +11,14 @@ which may be made in another way, come by themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.fuse import fuse
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.known import undefined
+from tracejit.backends.tvm.needed_alone import needed_alone
 from tracejit.backends.tvm.row_ranges import (
     Rows,
     can_be_cut,
@@ -54,37 +55,18 @@ _FEWEST, _FEW = 4, 1 / 4
 def in_stencil_blocks(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
     """Equal ``roots``, in which large arrays between overlapping slices are not stored whole."""
     room = machine.l2 * machine.threads
-    large = [root for root in dict.fromkeys(roots) if _is_large(root, _LARGE * room)]
+    cuttable = [root for root in dict.fromkeys(roots) if can_be_cut(root)]
+    large = [root for root in cuttable if root.array_shape.nbytes >= _LARGE * room]
     if not large:
         return list(roots)
-    order = in_order(roots)
-    users = users_of(order)
+    kept, users = set(roots), users_of(in_order(roots))
     found: dict[Instruction, Instruction] = {}
     for root in large:
-        region = _region(root, order, users, set(roots))
+        region = needed_alone(root, users, lambda i: i not in kept and can_be_cut(i))
         blocks = _blocks(root, region, room)
         if blocks is not None:
             found[root] = blocks.looped()
     return substitute(roots, found) if found else list(roots)
-
-
-def _is_large(root: Instruction, least: int) -> bool:
-    return can_be_cut(root) and root.array_shape.nbytes >= least
-
-
-def _region(
-    root: Instruction,
-    order: Sequence[Instruction],
-    users: Mapping[Instruction, Sequence[Instruction]],
-    kept: AbstractSet[Instruction],
-) -> set[Instruction]:
-    """What ``root`` is made of that nobody else needs, as far as rows are made of rows."""
-    region = {root}
-    for instruction in reversed(order):
-        is_inside = bool(users[instruction]) and region.issuperset(users[instruction])
-        if is_inside and instruction not in kept and can_be_cut(instruction):
-            region.add(instruction)
-    return region
 
 
 def _blocks(root: Instruction, region: AbstractSet[Instruction], room: int) -> _Blocks | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.benchmarks.case import Case
 from tests.benchmarks.cases import (
     attention,
+    chains,
     contraction,
     cumulative,
     dispatch,
@@ -39,6 +40,7 @@ CASES: list[Case] = [
     *windows.CASES,
     *indexing.CASES,
     *layout.CASES,
+    *chains.CASES,
     *linalg.CASES,
     *spectra.CASES,
     *loops.CASES,
