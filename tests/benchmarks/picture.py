@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from tests.benchmarks.records import Report
 
+INCHES_OF_A_CASE = 0.19
 COLOURS = {"tracejit": "#d62728", "numpy": "#1f77b4", "jax": "#2ca02c", "torch": "#ff7f0e"}
 
 
@@ -38,7 +39,7 @@ def draw_ratios(axes: Axes, report: Report) -> None:
     axes.axvline(1.0, color=COLOURS[base])
     axes.set_xscale("log")
     axes.set_yticks(range(len(timed)), [case for case, _, _ in timed])
-    axes.invert_yaxis()
+    axes.set_ylim(len(timed), -1)
     axes.grid(axis="x", alpha=0.3)
     axes.set_xlabel(f"time of a call over {base}'s: right of the line, {base} is faster")
     legend(axes)
@@ -104,9 +105,10 @@ def legend(axes: Axes) -> None:
 
 def draw(report: Report, path: Path) -> None:
     """Writes the picture, a PNG."""
-    figure = Figure(figsize=(14, 7), layout="constrained")
+    height = max(7.0, INCHES_OF_A_CASE * len(report.cells))
+    figure = Figure(figsize=(14, height), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2, width_ratios=[3, 2])
+    left, right = figure.subplots(1, 2, width_ratios=[2, 1])
     (draw_sizes if computations(report) else draw_ratios)(left, report)
     draw_lengths(right, report)
     figure.savefig(path, dpi=120)
