@@ -18,10 +18,11 @@ from collections.abc import Set as AbstractSet
 
 from tracejit.backends.tvm.box_places import Box, cuts, operand_boxes, squeezed
 from tracejit.backends.tvm.cost import (
+    REPEATED_COST,
     SHARED_COST,
     SIZE_LIMIT,
+    computed_again,
     cost_of,
-    is_stored_for_slices,
     size_of,
 )
 from tracejit.backends.tvm.fused import gathered, is_given, is_heart
@@ -134,8 +135,10 @@ def _region(
 
 def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:
     """Whether an instruction would have memory of its own in any case."""
-    cost = sum(map(cost_of, _computed(instruction, _is_joined)))
-    return is_stored_for_slices(instruction, users, cost)
+    again = computed_again(instruction, users)
+    if not again:
+        return False
+    return again * sum(map(cost_of, _computed(instruction, _is_joined))) >= REPEATED_COST
 
 
 def _is_worth_cutting(root: Instruction, region: AbstractSet[Instruction]) -> bool:

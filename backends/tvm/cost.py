@@ -20,7 +20,7 @@ SHARED_COST = 4
 AMPLIFIED_COST = 8
 # The same for a value that slices read which lie over each other, as in stencils of stencils, of
 # more bytes than registers and their neighbours hold.
-_REPEATED_COST = 20
+REPEATED_COST = 20
 _LEAST_REPEATED = 1 << 10
 # An epilogue of a contraction costs at most this.
 EPILOGUE_COST = 6
@@ -92,14 +92,13 @@ def cost_of(instruction: Instruction) -> int:
     return _COSTS.get(instruction.op, 0 if instruction.op in _FREE else 1)
 
 
-def is_stored_for_slices(instruction: Instruction, users: Sequence[Instruction], cost: int) -> bool:
-    """Whether a value of such a cost is stored for slices among its users that overlap."""
+def computed_again(instruction: Instruction, users: Sequence[Instruction]) -> float:
+    """How often a value is computed, beyond once, for slices among its users that overlap."""
     cuts = {_places(user): user.array_shape.size for user in users if user.op is SLICE}
-    if not cuts or not cost or instruction.array_shape.nbytes <= _LEAST_REPEATED:
-        return False
+    if not cuts or instruction.array_shape.nbytes <= _LEAST_REPEATED:
+        return 0.0
     whole = any(user.op is not SLICE for user in users)
-    again = sum(cuts.values()) / instruction.array_shape.size + whole - 1
-    return again * cost >= _REPEATED_COST
+    return max(sum(cuts.values()) / instruction.array_shape.size + whole - 1, 0.0)
 
 
 def _places(cut: Instruction) -> tuple[tuple[int, int, int], ...]:

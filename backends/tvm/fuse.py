@@ -17,11 +17,12 @@ from tracejit.backends.tvm.cost import (
     EPILOGUE_COST,
     EPILOGUE_SIZE,
     NESTED,
+    REPEATED_COST,
     ROWS_COST,
     SHARED_COST,
     SIZE_LIMIT,
+    computed_again,
     cost_of,
-    is_stored_for_slices,
     longest_chain,
     size_of,
 )
@@ -156,7 +157,8 @@ class _Fusion:
                 self.memory.add(instruction)
             inside[instruction] = frozenset(members)
             cost[instruction] = sum(map(costs.__getitem__, members))
-            if is_stored_for_slices(instruction, self.users[instruction], cost[instruction]):
+            again = computed_again(instruction, self.users[instruction])
+            if again * cost[instruction] >= REPEATED_COST:
                 self.memory.add(instruction)
             self.size[instruction], self.chain[instruction] = size, chain
         return cost

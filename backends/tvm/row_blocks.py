@@ -14,14 +14,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.block_loops import made_in_blocks, starts_along
 from tracejit.backends.tvm.cost import SHARED_COST, cost_of
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.known import undefined
 from tracejit.backends.tvm.row_ranges import resized
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise
-from tracejit.ops.constants import CONSTANT, IOTA, constant
+from tracejit.ops.constants import CONSTANT, IOTA
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.layout import (
@@ -30,11 +30,9 @@ from tracejit.ops.layout import (
     TRANSPOSE,
     broadcast_in_dim,
     dynamic_slice,
-    dynamic_update_slice,
 )
-from tracejit.ops.loops import Turn, counted
 from tracejit.ops.reduction import REDUCE
-from tracejit.shapes import ElementType, Shape
+from tracejit.shapes import Shape
 from tracejit.traversal import in_order, rebuild, transform, users_of
 
 # What lies between two products is made in blocks where it has so many times the caches' size.
@@ -223,20 +221,14 @@ class _Blocks:
 
     def looped(self, new: Mapping[Instruction, Instruction]) -> Instruction:
         """The product, made by a loop; ``new`` is what stands for instructions before it."""
-        size = self.last.array_shape.dimensions[self.axis]
         given = [*dict.fromkeys(i for (i, _), below in self.nodes.items() if below is None)]
 
-        def body(number: Instruction, *state: Instruction) -> Turn:
-            made, *arrays = state
-            start = elementwise.mul(number, constant(self.length, ElementType.S32))
-            start = elementwise.min(start, constant(size - self.length, ElementType.S32))
-            block = self._block(start, dict(zip(given, arrays, strict=True)))
-            starts = _starts(self.last, self.axis, start)
-            return [dynamic_update_slice(made, block, starts), *arrays], ()
+        def block(start: Instruction, *arrays: Instruction) -> Instruction:
+            return self._block(start, dict(zip(given, arrays, strict=True)))
 
-        count = math.ceil(size / self.length)
-        init = [undefined(self.last.array_shape), *(new[i] for i in given)]
-        return counted("row_blocks", count, init, body)[0]
+        shape, arrays = self.last.array_shape, [new[i] for i in given]
+        places = 0, shape.dimensions[self.axis]
+        return made_in_blocks("row_blocks", shape, self.axis, places, self.length, arrays, block)
 
     def _block(self, start: Instruction, arrays: Mapping[Instruction, Instruction]) -> Instruction:
         """The block from ``start`` on, of whole ``arrays``."""
@@ -248,7 +240,7 @@ class _Blocks:
             elif along is None:
                 made[part] = arrays[instruction]
             else:
-                starts, sizes = _starts(instruction, along, start), self._sizes(part)
+                starts, sizes = starts_along(instruction, along, start), self._sizes(part)
                 made[part] = dynamic_slice(arrays[instruction], starts, sizes)
         return made[self.last, self.axis]
 
@@ -269,9 +261,3 @@ class _Blocks:
         instruction, along = part
         sizes = enumerate(instruction.array_shape.dimensions)
         return [self.length if d == along else size for d, size in sizes]
-
-
-def _starts(array: Instruction, along: int, start: Instruction) -> list[Instruction]:
-    """Where a block begins."""
-    zero = constant(0, ElementType.S32)
-    return [start if d == along else zero for d in range(array.array_shape.rank)]

@@ -10,14 +10,13 @@ which may be made in another way, come by themselves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.block_loops import made_in_blocks, starts_along
 from tracejit.backends.tvm.fuse import fuse
 from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.known import undefined
 from tracejit.backends.tvm.needed_alone import needed_alone
 from tracejit.backends.tvm.row_ranges import (
     Rows,
@@ -37,7 +36,6 @@ from tracejit.ops.layout import (
     dynamic_update_slice,
     slice_in_dim,
 )
-from tracejit.ops.loops import Turn, counted
 from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import in_order, substitute, users_of
 
@@ -127,11 +125,10 @@ class _Blocks:
         """The whole array."""
         first, end = self.rows
         whole = self._middle()
-        if first:
-            whole = _updated(whole, self._edge((0, first)), constant(0, ElementType.S32))
-        size = self.root.array_shape.dimensions[0]
-        if end < size:
-            whole = _updated(whole, self._edge((end, size)), constant(end, ElementType.S32))
+        for rows in ((0, first), (end, self.root.array_shape.dimensions[0])):
+            if rows[0] < rows[1]:
+                starts = starts_along(whole, 0, constant(rows[0], ElementType.S32))
+                whole = dynamic_update_slice(whole, self._edge(rows), starts)
         return whole
 
     def _edge(self, rows: Rows) -> Instruction:
@@ -144,7 +141,7 @@ class _Blocks:
 
     def _middle(self) -> Instruction:
         """An array with all the rows that are made alike."""
-        first, end = self.rows
+        first, _ = self.rows
         needed = needed_rows(self.root, (first, first + self.length), self.region)
         away = parameter(0, Shape(ElementType.S32))
         given: dict[Instruction, Instruction] = {}
@@ -157,29 +154,13 @@ class _Blocks:
                 return array
             sizes = rows[1] - rows[0], *array.array_shape.dimensions[1:]
             start = elementwise.add(away, constant(rows[0], ElementType.S32))
-            return dynamic_slice(array, _starts(array, start), sizes)
+            return dynamic_slice(array, starts_along(array, 0, start), sizes)
 
         block = made_rows(self.root, needed, self.region, leaf)
 
-        def body(count: Instruction, *state: Instruction) -> Turn:
-            made, *arrays = state
-            moved = elementwise.mul(count, constant(self.length, ElementType.S32))
-            moved = elementwise.min(moved, constant(end - first - self.length, ElementType.S32))
+        def made(moved: Instruction, *arrays: Instruction) -> Instruction:
             known = {away: moved, **dict(zip(given.values(), arrays, strict=True))}
-            start = elementwise.add(moved, constant(first, ElementType.S32))
-            (rows,) = substitute([block], known)
-            return [_updated(made, rows, start), *arrays], ()
+            return substitute([block], known)[0]
 
-        count = math.ceil((end - first) / self.length)
-        init = [undefined(self.root.array_shape), *given]
-        return counted("stencil_blocks", count, init, body)[0]
-
-
-def _starts(array: Instruction, row: Instruction) -> list[Instruction]:
-    zero = constant(0, ElementType.S32)
-    return [row, *[zero] * (array.array_shape.rank - 1)]
-
-
-def _updated(array: Instruction, rows: Instruction, first: Instruction) -> Instruction:
-    """An array with other rows from ``first`` on."""
-    return dynamic_update_slice(array, rows, _starts(array, first))
+        shape = self.root.array_shape
+        return made_in_blocks("stencil_blocks", shape, 0, self.rows, self.length, [*given], made)

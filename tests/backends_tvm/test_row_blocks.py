@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import tracejit as tj
-from tests.backends_tvm.undefined import defined
+from tests.backends_tvm.block_graphs import defined, simple
 from tracejit.api import interpret
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.control import WHILE
@@ -95,13 +95,6 @@ BLOCKED: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], int]] = {
 }
 
 
-def graph(function: Callable[..., Any], arguments: Sequence[Any]) -> Module:
-    module = tj.jit(function).lower(*arguments).module
-    entry = module.entry
-    (root,) = simplify([entry.root])
-    return Module("test", Computation(entry.name, entry.parameters, root))
-
-
 def blocked(module: Module) -> Module:
     """The module with its products in blocks."""
     entry = module.entry
@@ -122,7 +115,7 @@ def depth(root: Instruction) -> int:
 @pytest.mark.parametrize("name", BLOCKED)
 def test_blocks_make_the_same(name: str) -> None:
     function, arguments, deep = BLOCKED[name]
-    module = graph(function, arguments)
+    module = simple(function, *arguments)
     made = blocked(module)
     assert depth(made.entry.root) == deep
     wanted, result = interpret(module, *arguments), interpret(defined(made), *arguments)
@@ -147,12 +140,12 @@ NOT_BLOCKED: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", NOT_BLOCKED)
 def test_what_is_needed_as_a_whole_stays_whole(name: str) -> None:
     arguments = [drawn(40, 4), drawn(30, 4), drawn(30, 3)]
-    assert not loops(blocked(graph(NOT_BLOCKED[name], arguments)).entry.root)
+    assert not loops(blocked(simple(NOT_BLOCKED[name], *arguments)).entry.root)
 
 
 def test_small_scores_stay_whole() -> None:
     arguments = [drawn(20, 4), drawn(20, 4), drawn(20, 3)]
-    assert not loops(blocked(graph(attention, arguments)).entry.root)
+    assert not loops(blocked(simple(attention, *arguments)).entry.root)
 
 
 @given(
@@ -163,7 +156,7 @@ def test_small_scores_stay_whole() -> None:
 )
 def test_any_sizes(batch: list[int], rows: int, columns: int, function: Any) -> None:
     arguments = [drawn(*batch, n, 3) for n in (rows, columns, columns)]
-    module = graph(function, arguments)
+    module = simple(function, *arguments)
     result = interpret(defined(blocked(module)), *arguments)
     np.testing.assert_allclose(result, interpret(module, *arguments), rtol=1e-4, atol=1e-5)
 
@@ -183,7 +176,7 @@ def test_two_layers_one_after_the_other() -> None:
         return itself(itself(x) + x) - 1
 
     x = drawn(60, 3)
-    module = graph(layers, [x])
+    module = simple(layers, x)
     made = blocked(module)
     assert len(loops(made.entry.root)) == 2
     np.testing.assert_allclose(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import tracejit as tj
-from tests.backends_tvm.undefined import defined
+from tests.backends_tvm.block_graphs import defined, simple
 from tracejit.api import interpret
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.control import WHILE
@@ -22,7 +22,6 @@ from tracejit.traversal import in_order
 with importing_tvm():
     from tracejit.backends.tvm.kernels.machine import Machine
     from tracejit.backends.tvm.row_ranges import can_be_cut, made_rows, needed_rows, uniform_rows
-    from tracejit.backends.tvm.simplify import simplify
     from tracejit.backends.tvm.stencil_blocks import in_stencil_blocks
 
 # Blocks of some KiB, of arrays of at least 16 KiB.
@@ -94,12 +93,6 @@ FUNCTIONS: Sequence[Callable[[Any], Any]] = [
 ]
 
 
-def graph(function: Callable[..., Any], *arguments: Any) -> Module:
-    entry = tj.jit(function).lower(*arguments).module.entry
-    (root,) = simplify([entry.root])
-    return Module("test", Computation(entry.name, entry.parameters, root))
-
-
 def blocked(module: Module) -> Module:
     entry = module.entry
     (root,) = in_stencil_blocks([entry.root], SMALL)
@@ -112,7 +105,7 @@ def loops(module: Module) -> int:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_blocks_make_the_same(function: Callable[[Any], Any]) -> None:
-    module = graph(function, FIELD)
+    module = simple(function, FIELD)
     made = blocked(module)
     assert loops(made) == 1
     np.testing.assert_allclose(
@@ -122,7 +115,7 @@ def test_blocks_make_the_same(function: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_compiled_blocks(function: Callable[[Any], Any]) -> None:
-    made = tj.compile(blocked(graph(function, FIELD)))
+    made = tj.compile(blocked(simple(function, FIELD)))
     wanted = function(FIELD.astype(np.float64))
     np.testing.assert_allclose(made(FIELD), wanted, rtol=1e-4, atol=1e-4)
 
@@ -132,7 +125,7 @@ def test_any_sizes(rows: int, columns: int, function: Callable[[Any], Any]) -> N
     if function is shrinking:
         rows, columns = rows + 4, columns + 4
     field = np.random.default_rng(rows).standard_normal((rows, columns))
-    module = graph(function, field)
+    module = simple(function, field)
     np.testing.assert_allclose(
         interpret(defined(blocked(module)), field), interpret(module, field), rtol=1e-12, atol=1e-12
     )
@@ -146,8 +139,8 @@ def test_what_is_needed_as_a_whole_stays_whole() -> None:
         return step(step(u)[::-1])
 
     for function in (sorted_between, turned, step):
-        assert loops(blocked(graph(function, FIELD))) == 0
-    assert loops(blocked(graph(shrinking, FIELD[:50]))) == 0
+        assert loops(blocked(simple(function, FIELD))) == 0
+    assert loops(blocked(simple(shrinking, FIELD[:50]))) == 0
 
 
 @given(
@@ -158,7 +151,7 @@ def test_what_is_needed_as_a_whole_stays_whole() -> None:
 def test_some_rows_are_those_of_all(
     function: Callable[[Any], Any], first: int, length: int
 ) -> None:
-    module = graph(function, FIELD)
+    module = simple(function, FIELD)
     root = module.entry.root
     size = root.array_shape.dimensions[0]
     first = min(first, size - 1)
@@ -178,7 +171,7 @@ def test_some_rows_are_those_of_all(
 
 
 def test_rows_that_are_made_alike() -> None:
-    root = graph(padded, FIELD).entry.root
+    root = simple(padded, FIELD).entry.root
     region = {i for i in in_order([root]) if can_be_cut(i)}
     assert uniform_rows(root, region) == (3, 147)
 

@@ -39,24 +39,17 @@ CASES = [
         jax=attention,
         torch=attention_torch,
     ),
-    Case(
-        "four stencils in a chain, 1000x1000",
-        (1000, 1000),
-        tiny=(12, 11),
-        inputs=normal(same),
-        tracejit=smoothed,
-        numpy=smoothed,
-        jax=smoothed,
-        torch=smoothed,
-    ),
-    Case(
-        "four stencils in a chain, 3000x3000",
-        (3000, 3000),
-        tiny=(12, 11),
-        inputs=normal(same),
-        tracejit=smoothed,
-        numpy=smoothed,
-        jax=smoothed,
-        torch=smoothed,
+    *(
+        Case(
+            f"four stencils in a chain, {size}x{size}",
+            (size, size),
+            tiny=(12, 11),
+            inputs=normal(same),
+            tracejit=smoothed,
+            numpy=smoothed,
+            jax=smoothed,
+            torch=smoothed,
+        )
+        for size in (1000, 3000)
     ),
 ]

@@ -1,11 +1,13 @@
-"""Memory that holds anything, for the interpreter: what nobody may read is not a number."""
+"""Graphs that are made in blocks: as a pass is given them, and as the interpreter takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+import tracejit as tj
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.layout import full
 from tracejit.runtime import importing_tvm
@@ -13,10 +15,18 @@ from tracejit.traversal import transform
 
 with importing_tvm():
     from tracejit.backends.tvm.known import UNDEFINED
+    from tracejit.backends.tvm.simplify import simplify
+
+
+def simple(function: Callable[..., Any], *arguments: Any) -> Module:
+    """What a function records of arguments, simplified."""
+    entry = tj.jit(function).lower(*arguments).module.entry
+    (root,) = simplify([entry.root])
+    return Module("test", Computation(entry.name, entry.parameters, root))
 
 
 def defined(module: Module) -> Module:
-    """The module with NaN for what is undefined in its entry."""
+    """The module with NaN for what is undefined in its entry, and nobody may read."""
     entry = module.entry
 
     def visit(instruction: Instruction, _: Sequence[Instruction]) -> Instruction | None:
