@@ -67,9 +67,18 @@ def _host() -> tuple[str, str, tuple[str, ...], int, bool]:
     triple = str(_llvm("GetDefaultTargetTriple"))
     cpu = str(_llvm("GetHostCPUName"))
     attributes = _differences(triple, cpu)
-    target = _target(triple, cpu, attributes, 1)
-    width = tvm.target.codegen.llvm_get_vector_width(target)
-    return triple, cpu, attributes, int(width) // 8, not _HALVES.isdisjoint(_features(target))
+    features = _features(_target(triple, cpu, attributes, 1))
+    return triple, cpu, attributes, _vector_bytes(features), not _HALVES.isdisjoint(features)
+
+
+def _vector_bytes(features: set[str]) -> int:
+    """The width of one vector register, by the features of the processor.
+
+    TVM 0.27's ``llvm_get_vector_width`` answers 64 bytes for every x86 processor.
+    """
+    if "avx512f" in features:
+        return 64
+    return 32 if "avx" in features else 16
 
 
 # What x86, ARM and RISC-V call the instructions between f16 and f32.
