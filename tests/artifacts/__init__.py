@@ -1,0 +1,1 @@
+"""What the compiler makes of a corpus of modules, as hashes: shows what a change changes."""
