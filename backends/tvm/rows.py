@@ -16,7 +16,7 @@ from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Affine, Index, split_row_major
 from tracejit.backends.tvm.fused import Kernel, gathered, inputs_of, tuple_of
 from tracejit.backends.tvm.reducers import monoid
-from tracejit.backends.tvm.schedule.loops import Space, settle
+from tracejit.backends.tvm.schedule.loops import Space, merge, settle
 from tracejit.graph import Instruction
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
@@ -272,6 +272,11 @@ def _row_local(
         lambda scope: ask_phase(scope, kernel, rows, row_space, inner_space),
         lambda i: i in memory and i not in own,
     )
+    if rows.are_columns:
+        addresses = [load.address for load in accesses.loads]
+        # A broadcast or a tile that a reshape merged splits the columns: panels may get narrow.
+        if merge(row_space.variables, addresses, accesses.opaque)[-1].extent < LEAST_COLUMNS:
+            return False
     for load in accesses.loads:
         if load.instruction not in made:
             continue

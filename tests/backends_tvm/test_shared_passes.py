@@ -142,6 +142,34 @@ def test_values(build: Build, shape: tuple[int, ...], over: tuple[int, ...]) -> 
     check(made(build, over, shape), [rng.uniform(-1, 2, shape).astype(np.float32)])
 
 
+def repeated(x: Instruction) -> Instruction:
+    rows, columns = x.array_shape.dimensions
+    return ops.reshape(ops.broadcast_in_dim(x, (rows, columns, 2), (0, 1)), (rows, 2 * columns))
+
+
+def tiled(x: Instruction) -> Instruction:
+    rows, columns = x.array_shape.dimensions
+    return ops.reshape(ops.broadcast_in_dim(x, (rows, 2, columns), (0, 2)), (rows, 2 * columns))
+
+
+def spread_out(x: Instruction) -> Instruction:
+    rows, columns = x.array_shape.dimensions
+    whole = ops.broadcast_in_dim(x, (rows, 2, columns, 3), (0, 2))
+    return ops.reshape(whole, (rows, 6 * columns))
+
+
+@pytest.mark.parametrize("build", [width, mean_and_variance, softmax, normalised])
+@pytest.mark.parametrize("stretched", [repeated, tiled, spread_out])
+@pytest.mark.parametrize("shape", [(4, 8), (5, 16), (3, 17), (9, 40), (70, 300)], ids=str)
+def test_panels_end_with_the_axis_that_reads_split(
+    build: Build, stretched: Callable[[Instruction], Instruction], shape: tuple[int, int]
+) -> None:
+    """Reshapes of what broadcasts made split the columns of the results into several axes."""
+    kind = ElementType.F32
+    entry = computation(lambda x: ops.tuple_(build(stretched(x), (0,))), Shape(kind, shape))
+    check(entry, [np.random.default_rng(10).uniform(-1, 2, shape).astype(np.float32)])
+
+
 @pytest.mark.parametrize("build", [four, width, mean_and_variance, softmax])
 @pytest.mark.parametrize("kind", [ElementType.F64, ElementType.BF16, ElementType.F16], ids=str)
 @pytest.mark.parametrize("over", [(0,), (1,), (0, 1)], ids=str)

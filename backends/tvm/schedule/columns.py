@@ -31,23 +31,24 @@ class Columns(RowPhases):
     def __init__(
         self, frame: Frame, kernel: RowKernel, stored: Mapping[Instruction, Buffer]
     ) -> None:
-        phases = kernel.phases
+        super().__init__(frame, kernel, stored)
+        self._first = self._offset = self._base = self.number(0)
+
+    def local_layout(self) -> tuple[int, int]:
+        frame, phases, rows = self.frame, self.kernel.phases, self.rows
+        *_, self.axis = self.row_axes
+        columns = self.axis.extent
         types = [held(i.array_shape.element_type) for p in phases for i in (*p.results, *p.hearts)]
         widest = max(types, key=lambda t: t.dtype.itemsize)
-        columns = next(size for size in reversed(kernel.rows.row_sizes) if size > 1)
         self.lanes = frame.lanes(widest, columns)
-        whole = {
-            r for p in phases for r in p.results if kernel.rows.is_whole(r.array_shape.dimensions)
-        }
-        arrays = 1 + len(whole.difference(stored))
-        line = self.lanes * widest.dtype.itemsize * kernel.rows.length
+        whole = {r for p in phases for r in p.results if rows.is_whole(r.array_shape.dimensions)}
+        arrays = 1 + len(whole.difference(self.stored))
+        line = self.lanes * widest.dtype.itemsize * rows.length
         self.vectors = _vectors(frame, columns, self.lanes, line * arrays)
         width = self.lanes * self.vectors
-        most = -(-columns // width) * math.prod(kernel.rows.row_sizes) // columns
-        self.shares = min(frame.pieces(frame.cost * math.prod(kernel.rows.dimensions)), most)
-        super().__init__(frame, kernel, stored, width, self.shares)
-        *_, self.axis = self.row_axes
-        self._first = self._offset = self._base = self.number(0)
+        panels = -(-columns // width) * math.prod(rows.row_sizes) // columns
+        self.shares = min(frame.pieces(frame.cost * math.prod(rows.dimensions)), panels)
+        return width, self.shares
 
     def statement(self) -> Stmt:
         """The panels, cut into shares that run in parallel; each has local arrays of its own."""

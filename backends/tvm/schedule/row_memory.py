@@ -23,7 +23,11 @@ class Locals:
     """
 
     def __init__(
-        self, kernel: RowKernel, stored: Mapping[Instruction, Buffer], width: int, copies: int
+        self,
+        kernel: RowKernel,
+        stored: Mapping[Instruction, Buffer],
+        width: int = 1,
+        copies: int = 1,
     ) -> None:
         self.rows = kernel.rows
         self.width = width

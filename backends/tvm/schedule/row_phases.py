@@ -34,34 +34,40 @@ from tracejit.graph import Instruction
 
 
 class RowPhases(ABC):
-    """A row kernel under construction; ``width`` rows are computed side by side.
-
-    There are ``copies`` of its local arrays.
-    """
+    """A row kernel under construction."""
 
     def __init__(
-        self,
-        frame: Frame,
-        kernel: RowKernel,
-        stored: Mapping[Instruction, Buffer],
-        width: int = 1,
-        copies: int = 1,
+        self, frame: Frame, kernel: RowKernel, stored: Mapping[Instruction, Buffer]
     ) -> None:
         self.frame = frame
         self.dtype = frame.index_dtype
         self.kernel = kernel
         self.rows: Rows = kernel.rows
         self.stored = stored
-        self.local = Locals(kernel, stored, width, copies)
-        made = {**stored, **self.local.buffers}
         self.row_space, self.inner_space = self.rows.spaces()
         self.positions: dict[LoopVariable, Expr] = {}
-        # A phase's operands must not be hidden from later phases, so each is asked on its own.
-        self.known = {
-            id(phase): Known(made, frame.inputs, {*phase.results, *phase.hearts})
-            for phase in kernel.phases
-        }
+        self.local = Locals(kernel, stored)
+        self.known = self._visible()
         self._merge()
+        # How axes merge does not depend on the layout of local buffers, but they on the axes.
+        self.local = Locals(kernel, stored, *self.local_layout())
+        self.known = self._visible()
+
+    def local_layout(self) -> tuple[int, int]:
+        """How many rows lie side by side in local buffers, and how many copies of these exist.
+
+        It is asked once, when the axes are known: panels are cut from an axis, not from a dimension
+        of the array, which reads may have split into several axes.
+        """
+        return 1, 1
+
+    def _visible(self) -> dict[int, Known]:
+        """The buffers that each phase reads; its own results do not hide those of others."""
+        made = {**self.stored, **self.local.buffers}
+        return {
+            id(phase): Known(made, self.frame.inputs, {*phase.results, *phase.hearts})
+            for phase in self.kernel.phases
+        }
 
     def _merge(self) -> None:
         current: list[Kernel] = []
