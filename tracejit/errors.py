@@ -6,6 +6,9 @@ or Python would raise for the same mistake, so ``except ValueError`` keeps worki
 
 from __future__ import annotations
 
+import threading
+from typing import ClassVar
+
 import numpy as np
 
 from tracejit.sources import Source, user_source
@@ -15,7 +18,10 @@ class TracejitError(Exception):
     """Base of every error that tracejit raises on purpose.
 
     ``source`` is the user's line; without it the line that is running now is found.
+    ``is_of_tracing``: running the function by NumPy would not have raised it.
     """
+
+    is_of_tracing: ClassVar[bool] = False
 
     def __init__(self, message: str, source: Source | None = None) -> None:
         self.source = source if source is not None else user_source()
@@ -23,6 +29,22 @@ class TracejitError(Exception):
         text = message if self.source is None else f"{message} ({self.source})"
         super().__init__(text)
         self.args = (text,)
+        if self.is_of_tracing and _noticed.errors is not None:
+            _noticed.errors.append(self)
+
+
+class _Noticed(threading.local):
+    def __init__(self) -> None:
+        self.errors: list[TracejitError] | None = None
+
+
+_noticed = _Noticed()
+
+
+def notice(errors: list[TracejitError] | None) -> list[TracejitError] | None:
+    """Collects the errors of tracing that this thread makes from now on; where it did before."""
+    before, _noticed.errors = _noticed.errors, errors
+    return before
 
 
 class ShapeError(TracejitError, ValueError):
@@ -68,6 +90,8 @@ class ValueRangeError(TracejitError, OverflowError):
 class ConcretizationError(TracejitError, TypeError):
     """Python asked a traced value for a number, a truth value or an array."""
 
+    is_of_tracing = True
+
 
 class MissingAttributeError(TracejitError, AttributeError):
     """A traced array was asked for something of NumPy's arrays that only memory has."""
@@ -76,9 +100,13 @@ class MissingAttributeError(TracejitError, AttributeError):
 class TracerLeakError(TracejitError, RuntimeError):
     """A traced value was used after its trace had ended."""
 
+    is_of_tracing = True
+
 
 class UnsupportedError(TracejitError, NotImplementedError):
     """A static-shape graph cannot express what was asked for."""
+
+    is_of_tracing = True
 
 
 class DerivativeError(TracejitError, TypeError):

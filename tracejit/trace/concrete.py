@@ -45,6 +45,15 @@ float(x) and x.item() ask for a number, and get one.
 """
 
 
+_OF_NUMBERS = frozenset({"bool", "int", "index", "float", "complex", "item", "hash"})
+
+
+class _NoNumberError(ConcretizationError):
+    """NumPy raises an error, too."""
+
+    is_of_tracing = False
+
+
 def concrete(instruction: Instruction, wish: str) -> np.ndarray:
     """The value of an instruction that depends on no unknown argument.
 
@@ -52,7 +61,9 @@ def concrete(instruction: Instruction, wish: str) -> np.ndarray:
     """
     value = known_value(instruction)
     if value is None:
-        raise ConcretizationError(
+        # An array of several is no number for NumPy either.
+        is_own = wish in _OF_NUMBERS and instruction.array_shape.size != 1
+        raise (_NoNumberError if is_own else ConcretizationError)(
             f"{wish}: the value {instruction.shape} depends on {dependence(instruction)}, unknown "
             f"while tracing; {ADVICE[wish]}"
         )

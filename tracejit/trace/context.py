@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ValueRangeError
+from tracejit.errors import TracejitError, ValueRangeError, notice
 from tracejit.graph import Instruction, mark
 from tracejit.ops.base import Made, make_from
 from tracejit.ops.constants import parameter
 from tracejit.shapes import AnyShape
 from tracejit.sources import Source
+from tracejit.trace.hidden_errors import require_seen
 from tracejit.trace.remembered import Memory
 
 
@@ -95,6 +96,8 @@ class Trace:
 
     __slots__ = (
         "_before",
+        "_errors",
+        "_noticed",
         "alive",
         "arguments",
         "bounds",
@@ -135,6 +138,8 @@ class Trace:
         self.end = math.inf
         self.memory = memory
         self._before: Made | None = None
+        self._errors: list[TracejitError] = []
+        self._noticed: list[TracejitError] | None = None
 
     def __enter__(self) -> Trace:
         assert not self.start, "a trace records once"
@@ -148,6 +153,8 @@ class Trace:
             self.end = self.start + self.limit.count
         elif self.parent is not None:
             self.limit, self.end = self.parent.limit, self.parent.end
+        if self.parent is None:
+            self._noticed = notice(self._errors)
         traces.append(self)
         return self
 
@@ -160,6 +167,10 @@ class Trace:
         self.alive = False
         make_from(self._before)
         assert _running.traces.pop() is self
+        if self.parent is None:
+            notice(self._noticed)
+            errors, self._errors = self._errors, []
+            require_seen(errors, error)
 
     def reach_end(self) -> None:
         """Raises `LongTraceError` if the limit says so; else the end is farther from now on."""
