@@ -22,6 +22,7 @@ from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, calls_back, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms import compiler
 from tracejit.transforms.compiled import CompiledProgram
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
@@ -39,6 +40,7 @@ TARGETS = ("cpu", compiler.FAST_CPU)
 _compiling = ProcessLock()
 
 
+@api_boundary
 def interpret(
     module: Module | Computation,
     *arrays: Any,
@@ -149,6 +151,7 @@ class Compiled(CompiledProgram):
         return given
 
 
+@api_boundary
 def compile(
     module: Module | Computation, target: str = "cpu", *, seed: int = 0, donate: bool = False
 ) -> Compiled:

@@ -24,6 +24,7 @@ from tracejit.trace.context import current_trace, keep_effect
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.tracebacks import api_boundary
 
 Function = Callable[..., Any]
 
@@ -61,6 +62,7 @@ def _call(
     )
 
 
+@api_boundary
 def pure_callback(callback: Function, result_shape_dtypes: Any, *args: Any, **kwargs: Any) -> Any:
     """``callback(*args, **kwargs)``, called with NumPy arrays while the program runs.
 

@@ -13,8 +13,10 @@ from types import FrameType
 from typing import Any
 
 from tracejit.callbacks import callback
+from tracejit.tracebacks import api_boundary
 
 
+@api_boundary
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Prints ``fmt.format(*args, **kwargs)`` whenever the program comes here.
 

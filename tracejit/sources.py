@@ -19,13 +19,29 @@ R = TypeVar("R")
 
 
 class Source(NamedTuple):
-    """A line of a file, printed as ``train.py:42``."""
+    """A line of a file, printed as ``train.py:42``, or of a notebook: ``Cell In[9], line 3``."""
 
     file: str
     line: int
 
     def __str__(self) -> str:
+        cell = _notebook_cell(self.file)
+        if cell is not None:
+            return f"{cell}, line {self.line}"
         return f"{os.path.basename(self.file)}:{self.line}"
+
+
+def _notebook_cell(file: str) -> str | None:
+    """``Cell In[9]`` for the file that IPython pretends a cell to be; None for other files."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return None
+    try:
+        kind, name = shell.compile.format_code_name(file)
+    except (AttributeError, TypeError, ValueError):  # an older IPython; an ordinary file
+        return None
+    return f"{kind} {name}" if kind == "Cell" else None
 
 
 _PACKAGE = Path(__file__).resolve().parent

@@ -20,7 +20,7 @@ from tests.project import checkout
 
 # Lowest first; every unit stands in exactly one layer.
 LAYERS = (
-    {"errors", "loading", "sources"},
+    {"errors", "loading", "sources", "tracebacks"},
     {"layouts"},
     {"shapes"},
     {"attributes", "graph"},

@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from tracejit.errors import ArgumentError
 from tracejit.graph import Instruction
+from tracejit.tracebacks import api_boundary
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,6 +59,7 @@ class Method(Generic[P, R]):
         if builder is None:
             return self.function
 
+        @api_boundary
         @functools.wraps(self.function)
         def method(*args: P.args, **kwargs: P.kwargs) -> R:
             self._require_ops(args, kwargs)

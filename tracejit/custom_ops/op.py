@@ -33,6 +33,7 @@ from tracejit.trace.context import current_trace, keep_effect
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import lift
+from tracejit.tracebacks import api_boundary
 
 
 class _Generated:
@@ -110,6 +111,7 @@ class Op(DefinitionBuilder):
         _ = self.definition
         self._batching = function
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the op on arrays, or records it where anything is traced."""
         traced = find_traced((args, kwargs))

@@ -29,9 +29,11 @@ from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
 from tracejit.shapes import AnyShape, ElementType, Shape
+from tracejit.tracebacks import api_boundary
 from tracejit.traversal import unreached
 
 
+@api_boundary
 def parse(text: str) -> Module:
     """The module that ``text`` describes.
 

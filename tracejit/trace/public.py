@@ -23,6 +23,7 @@ from tracejit.trace.evaluation import evaluate
 from tracejit.trace.remembered import Memory, Result, key_of_call
 from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.tracebacks import hide_internal_frames
 from tracejit.tree import flatten, unflatten
 
 P = ParamSpec("P")
@@ -45,27 +46,31 @@ def public(
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        traces = running_traces()
-        if not traces:
-            if raises and static is not None and find_traced((args, kwargs)) is None:
-                plain: R = static(*args, **kwargs)
-                return plain
-            return run_now(function, *args, **kwargs)
-        if creates or static is None or traces[-1].eager:
-            return function(*args, **kwargs)
-        memory = traces[-1].memory
-        if memory is not None and not are_counted():
-            key = key_of_call(function, args, kwargs, Tracer)
-            if key is None and takes_arrays(function) and find_traced(args) is not None:
-                args = arrays_traced(args)  # type: ignore[assignment]
+        try:
+            traces = running_traces()
+            if not traces:
+                if raises and static is not None and find_traced((args, kwargs)) is None:
+                    plain: R = static(*args, **kwargs)
+                    return plain
+                return run_now(function, *args, **kwargs)
+            if creates or static is None or traces[-1].eager:
+                return function(*args, **kwargs)
+            memory = traces[-1].memory
+            if memory is not None and not are_counted():
                 key = key_of_call(function, args, kwargs, Tracer)
-            if key is not None:
-                known: R = remembered(memory, key, function, args, kwargs)
-                return known
-        if find_traced((args, kwargs)) is not None:
-            return function(*args, **kwargs)
-        result: R = adopted(static(*args, **kwargs))
-        return result
+                if key is None and takes_arrays(function) and find_traced(args) is not None:
+                    args = arrays_traced(args)  # type: ignore[assignment]
+                    key = key_of_call(function, args, kwargs, Tracer)
+                if key is not None:
+                    known: R = remembered(memory, key, function, args, kwargs)
+                    return known
+            if find_traced((args, kwargs)) is not None:
+                return function(*args, **kwargs)
+            result: R = adopted(static(*args, **kwargs))
+            return result
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
 
     return call
 

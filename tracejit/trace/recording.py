@@ -205,10 +205,9 @@ class RecordingGlobals(dict[str, Any]):
     """
 
     def __init__(self, module_globals: dict[str, Any]) -> None:
-        super().__init__(
-            __builtins__={**vars(builtins), "__import__": _import},
-            __name__=module_globals.get("__name__"),
-        )
+        # Code run by `exec` may have globals without a name.
+        name = {key: module_globals[key] for key in ("__name__",) if key in module_globals}
+        super().__init__(__builtins__={**vars(builtins), "__import__": _import}, **name)
         self._module_globals = module_globals
         self._own = len(self)
         self._copies: dict[str, tuple[Any, Any]] = {}

@@ -16,6 +16,7 @@ from tracejit.ops.constants import PARAMETER, elements_of, tuple_
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import Derivative, optimization_barrier
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.called import call_with, users
 from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
 from tracejit.traversal import instructions, rebuild, substitute
@@ -83,6 +84,7 @@ def checkpoint(
     parameters = Parameters(function, title_of(function))
     statics = as_numbers(static_argnums)
 
+    @api_boundary
     @functools.wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         static = {number % len(args) for number in statics}

@@ -26,6 +26,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.control import Derivative
 from tracejit.ops.layout import full
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.called import Signature, call_with, leaves_like, record_on, users
 from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
 
@@ -46,6 +47,7 @@ class _Custom(Generic[P, R]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R = self._call(args, kwargs)
         return result

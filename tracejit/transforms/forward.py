@@ -19,6 +19,7 @@ from tracejit.errors import ArgumentError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.layout import full
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.gradient import Aux, like_arguments, output_like, seeds_of, split_aux
 from tracejit.transforms.recorded import Input, Run, run
 from tracejit.transforms.signature import Parameters, title_of
@@ -45,6 +46,7 @@ def jvp(
 ) -> Any: ...
 
 
+@api_boundary
 def jvp(
     function: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -81,6 +83,7 @@ def linearize(
 def linearize(function: Function, *primals: Any, has_aux: bool) -> Any: ...
 
 
+@api_boundary
 def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """(value, push), or (value, push, aux): ``push(*tangents)`` is the derivative along them."""
     recorded = _Recorded(function, primals, has_aux)
@@ -94,6 +97,7 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (value, push, recorded.aux.refilled(values[count:])) if has_aux else (value, push)
 
 
+@api_boundary
 def linear_transpose(function: Function, *primals: Any) -> Function:
     """The transpose of ``function``, which must be linear: from cotangents of its result.
 

@@ -27,6 +27,7 @@ from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.remembered import memory_of
 from tracejit.trace.tracer import Tracer
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.of_jitted import as_compiled
 from tracejit.transforms.recorded import Input, Run, run
 from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
@@ -62,6 +63,7 @@ def grad(
         function, argnums, has_aux, holomorphic, allow_int, memory_budget, nan_safe
     )
 
+    @api_boundary
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, gradients = both(*args, **kwargs)
@@ -83,6 +85,7 @@ def value_and_grad(
     parameters = Parameters(function, title_of(function))
     numbers = as_numbers(argnums)
 
+    @api_boundary
     @functools.wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         wanted = positions_of(numbers, args, parameters)
@@ -136,6 +139,7 @@ def vjp(
 ) -> Any: ...
 
 
+@api_boundary
 def vjp(
     function: Function,
     *primals: Any,
@@ -160,6 +164,7 @@ def vjp(
     outputs, structure, aux = ran.result
     chosen = [one for position in wanted for one in ran.inputs_of(position)]
 
+    @api_boundary
     def pull(cotangent: Any) -> tuple[Any, ...]:
         seeds = seeds_of(cotangent, outputs, structure)
         roots, inputs = [o.instruction for o in outputs], [o.parameter for o in chosen]

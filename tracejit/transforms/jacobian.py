@@ -21,6 +21,7 @@ from tracejit.loading import load
 from tracejit.shapes import Shape
 from tracejit.trace.body import Abstract
 from tracejit.trace.tracer import Tracer
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.forward import jvp, linearize
 from tracejit.transforms.gradient import grad, positions_of, vjp
 from tracejit.transforms.of_jitted import as_compiled
@@ -93,6 +94,7 @@ def hessian(
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 
+@api_boundary
 def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of ``function`` at ``primals`` times ``tangents``, without the Hessian.
 
@@ -129,6 +131,7 @@ def _jacobian(
     parameters = Parameters(function, title_of(function))
     numbers = as_numbers(argnums)
 
+    @api_boundary
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         wanted = positions_of(numbers, args, parameters)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar, overload
 
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.compiler import FAST_CPU
 from tracejit.transforms.jitted import JitFunction
 from tracejit.transforms.mutation import Mutated, MutatingFunction
@@ -99,6 +100,7 @@ def jit(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
+@api_boundary
 def jit(
     function: Callable[P, R] | None = None,
     *,

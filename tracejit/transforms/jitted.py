@@ -23,6 +23,7 @@ from tracejit.trace.convert import as_instruction
 from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.tracebacks import api_boundary, hide_internal_frames
 from tracejit.transforms import long_traces
 from tracejit.transforms.arguments import (
     abstract_of,
@@ -143,7 +144,11 @@ class JitFunction(Generic[P, R]):
             result = shortcut(args, kwargs)
             if result is not None:
                 return result  # type: ignore[no-any-return]
-        return self._call(args, kwargs)
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: the instance is the first argument."""
@@ -196,6 +201,7 @@ class JitFunction(Generic[P, R]):
             self.derived.clear()
             self._latest = None
 
+    @api_boundary
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """The traced function for arguments like these, which may be `Shape` objects too."""
         call = self._take_apart(args, kwargs)

@@ -12,6 +12,7 @@ from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load
 from tracejit.runtime.donation import require_donatable
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.compiled import CompiledProgram, Counted
 from tracejit.transforms.compiler import Executable, compile_module
 from tracejit.transforms.staging import Staged
@@ -56,6 +57,7 @@ class Compiled(CompiledProgram):
         """Raises `TypeError` for a function that calls back into this process."""
         return self._again, ()
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result. Raises `ArgumentError` for other shapes or types.
 
@@ -105,6 +107,7 @@ class Lowered(Counted):
         """The graph."""
         return self._staged.module
 
+    @api_boundary
     def as_text(self, dialect: str = "hlo") -> str:
         """The graph as text that XLA accepts: "hlo" or "stablehlo".
 
@@ -131,6 +134,7 @@ class Lowered(Counted):
     def __deepcopy__(self, memory: dict[int, object]) -> Lowered:
         return self
 
+    @api_boundary
     def compile(self) -> Compiled:
         """The compiled function, tuned if `jit` was told to."""
         if self._tune is None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tracejit.errors import TracejitError
 from tracejit.trace.context import current_trace
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jitted import JitFunction
 
 Function = Callable[..., Any]
@@ -60,6 +61,7 @@ def _answering(
     transformed: Function, found: _Programs, jitted: JitFunction[..., Any], key: Key
 ) -> Function:
 
+    @api_boundary
     @functools.wraps(transformed)
     def answered(*args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None or found.are_interpreted():

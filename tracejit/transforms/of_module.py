@@ -12,8 +12,10 @@ from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.layout import full
+from tracejit.tracebacks import api_boundary
 
 
+@api_boundary
 def gradient_of(
     module: Module,
     argnums: Sequence[int] | None = None,

@@ -21,6 +21,7 @@ from tracejit.batching.batch import Batched, batch
 from tracejit.errors import ArgumentError, ShapeError
 from tracejit.ops.dimensions import moved
 from tracejit.trace.tracer import Tracer
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.of_jitted import as_compiled
 from tracejit.transforms.recorded import Run, run
 from tracejit.transforms.signature import Parameters, title_of
@@ -47,6 +48,7 @@ def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | No
     """
     parameters = Parameters(function, title_of(function))
 
+    @api_boundary
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = _axes_of_leaves(in_axes, args, kwargs, parameters)

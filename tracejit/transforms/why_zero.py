@@ -19,6 +19,7 @@ from tracejit.ops.layout import full_like
 from tracejit.shapes import Shape
 from tracejit.sources import Source
 from tracejit.trace.evaluation import evaluate
+from tracejit.tracebacks import api_boundary
 from tracejit.transforms.gradient import positions_of
 from tracejit.transforms.recorded import Input, Run, run
 from tracejit.transforms.signature import Parameters, title_of
@@ -53,6 +54,7 @@ class WhyZero:
         return "\n".join([*lines, *(f"  {ending}" for ending in self.endings)])
 
 
+@api_boundary
 def why_zero(function: Callable[..., Any], *args: Any, argnum: int = 0, **kwargs: Any) -> WhyZero:
     """Why the gradient of ``function`` in one of its arguments is zero at the given values.
 
