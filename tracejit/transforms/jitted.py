@@ -25,6 +25,7 @@ from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary, hide_internal_frames
 from tracejit.transforms import long_traces
+from tracejit.transforms.aliasing import Twins, require_apart, twins
 from tracejit.transforms.arguments import (
     abstract_of,
     key_of,
@@ -245,22 +246,32 @@ class JitFunction(Generic[P, R]):
             if current_trace() is not None:
                 # What the function closes over may belong to the running trace.
                 return self._inline(call)
-            with self._lock:
-                version = self._versions.get(full_key)
-                if version is None:
-                    start = time.perf_counter()
-                    version = self._compile(call)
-                    self._remember(full_key, version)
-                    seconds = time.perf_counter() - start
-                    earlier = tuple(record for record, _ in self._compilations)
-                    record = compilation(self._described(call), earlier, seconds)
-                    self._compilations = (*self._compilations, (record, version.tier))[-REMEMBERED:]
-                    self._count += 1
-                    # Interrupted, it is answered from now on by what is compiled already.
-                    version.improve(leaves)
+            version = self._made_version(full_key, call)
+        if version.written:
+            same = twins(leaves, version.written)
+            require_apart(leaves, version.written, lambda n: self._describe(call, n)(), same)
+            if same:
+                version = self._made_version((*full_key, tuple(same.items())), call, same)
         version.settle()
         self._latest = version.shortcut
         return version(leaves)  # type: ignore[no-any-return]
+
+    def _made_version(self, key: Hashable, call: Call, same: Twins | None = None) -> Version:
+        """The version with this key, compiled if it is not there; ``same`` are one array."""
+        with self._lock:
+            version = self._versions.get(key)
+            if version is None:
+                start = time.perf_counter()
+                version = self._compile(call, same)
+                self._remember(key, version)
+                seconds = time.perf_counter() - start
+                earlier = tuple(record for record, _ in self._compilations)
+                record = compilation(self._described(call, same), earlier, seconds)
+                self._compilations = (*self._compilations, (record, version.tier))[-REMEMBERED:]
+                self._count += 1
+                # Interrupted, it is answered from now on by what is compiled already.
+                version.improve(call.leaves)
+        return version
 
     def _remember(self, key: Hashable, version: Version) -> None:
         while len(self._versions) >= CACHE_SIZE:
@@ -273,10 +284,14 @@ class JitFunction(Generic[P, R]):
     def _describe(self, call: Call, number: int) -> Callable[[], str]:
         return lambda: self._parameters.describe(call.structure, number, call.positions)
 
-    def _described(self, call: Call) -> dict[str, str]:
+    def _described(self, call: Call, same: Twins | None = None) -> dict[str, str]:
         """Each argument in words, by its name: f64[3], float, or the value of a static one."""
         described = {}
-        for name, leaf in zip(self._paths(call), call.leaves, strict=True):
+        names = self._paths(call)
+        for number, (name, leaf) in enumerate(zip(names, call.leaves, strict=True)):
+            if same is not None and number in same:
+                described[name] = f"the same array as {names[same[number]]}"
+                continue
             kind = abstract_of(leaf)
             python = type(leaf).__name__ if kind.is_weak else str(kind.shape)
             order = order_of_argument(leaf)
@@ -293,14 +308,18 @@ class JitFunction(Generic[P, R]):
         name = self._parameters.name_of(which) if isinstance(which, int) else which
         return f"argument {name} of {self._title}"
 
-    def _stage(self, call: Call, leaves: Sequence[Any]) -> Staged:
+    def _stage(self, call: Call, leaves: Sequence[Any], same: Twins | None = None) -> Staged:
+        def assemble(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            if same is None:
+                return call.assemble(values)
+            return call.assemble([values[same.get(n, n)] for n in range(len(values))])
 
         def record(function: Callable[P, R], limit: Limit | None) -> Staged:
             return stage(
                 function,
                 self._title,
                 [abstract_of(leaf) for leaf in leaves],
-                call.assemble,
+                assemble,
                 lambda number: self._describe(call, number)(),
                 self._record_numpy,
                 limit,
@@ -336,9 +355,9 @@ class JitFunction(Generic[P, R]):
         kinds = (np.ndarray, Shape)
         return [n for n, leaf in enumerate(leaves) if flags[n] and isinstance(leaf, kinds)]
 
-    def _compile(self, call: Call) -> Version:
+    def _compile(self, call: Call, same: Twins | None = None) -> Version:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
-        staged = self._stage(call, leaves)
+        staged = self._stage(call, leaves, same)
         orders = [order_of_argument(leaf) for leaf in leaves]
         module = staged.module
         mutated = self._leaves_of(self._mutated, call, leaves)
@@ -351,24 +370,48 @@ class JitFunction(Generic[P, R]):
         if self._tune is not None:
             executable = self._tune.compiled(module, self._target)
             improve = partial(self._tune.improved, module=module, target=self._target)
-            return Version(staged, executable, call, leaves, orders, describe, improvement=improve)
+            return Version(
+                staged,
+                executable,
+                call,
+                leaves,
+                orders,
+                describe,
+                improvement=improve,
+                is_of_twins=bool(same),
+            )
         if not self._tiered:
             executable = compile_module(module, self._target, self._check)
-            return Version(staged, executable, call, leaves, orders, describe, mutated=mutated)
+            return Version(
+                staged,
+                executable,
+                call,
+                leaves,
+                orders,
+                describe,
+                mutated=mutated,
+                is_of_twins=bool(same),
+            )
         pending = begin_compiling(module, self._target)
         found = pending.poll()
         if found is not None:
-            return Version(staged, found, call, leaves, orders, describe)
+            return Version(staged, found, call, leaves, orders, describe, is_of_twins=bool(same))
         interim: Executable = load("tracejit.transforms.tiered").Interim(module, pending)
-        return Version(staged, interim, call, leaves, orders, describe, pending)
+        return Version(
+            staged, interim, call, leaves, orders, describe, pending, is_of_twins=bool(same)
+        )
 
     def _inline(self, call: Call) -> R:
         """Records the function into the running trace; its arguments are not written to."""
+        copies: dict[int, Any] = {}
 
         def copied(leaf: Any) -> Any:
             if isinstance(leaf, Tracer):
-                made = lift(leaf.instruction, leaf.is_scalar)
-                made.is_weak = leaf.is_weak
+                # One array under two names stays one.
+                made = copies.get(id(leaf))
+                if made is None:
+                    made = copies[id(leaf)] = lift(leaf.instruction, leaf.is_scalar)
+                    made.is_weak = leaf.is_weak
                 return made
             return lift(as_instruction(leaf), False) if isinstance(leaf, np.ndarray) else leaf
 
@@ -382,5 +425,12 @@ class JitFunction(Generic[P, R]):
         records = self._record_numpy and trace.record_numpy
         function = long_traces.as_recorded(self._function)
         function = recording(function) if records else function
-        args, kwargs = call.assemble([copied(leaf) for leaf in call.leaves])
-        return function(*args, **kwargs)  # type: ignore[no-any-return]
+        given = [copied(leaf) for leaf in call.leaves]
+        args, kwargs = call.assemble(given)
+        result = function(*args, **kwargs)
+        written = [n for n, leaf in enumerate(given) if isinstance(leaf, Tracer) and leaf.version]
+        if written:
+            ids = [id(leaf) for leaf in given]
+            same = {n: ids.index(each) for n, each in enumerate(ids)}
+            require_apart(call.leaves, written, lambda n: self._describe(call, n)(), same)
+        return result  # type: ignore[no-any-return]

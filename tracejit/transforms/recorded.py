@@ -21,6 +21,7 @@ from tracejit.trace.evaluation import evaluate
 from tracejit.trace.recording import recording
 from tracejit.trace.remembered import Memory
 from tracejit.trace.tracer import Tracer
+from tracejit.transforms.aliasing import require_apart
 from tracejit.transforms.answers import Answer
 from tracejit.transforms.arguments import abstract_of, normalised
 from tracejit.transforms.long_traces import as_recorded
@@ -191,10 +192,17 @@ def run(
                 element = trace.parameter(seen.shape, describe)
             inputs[number] = Input(made, abstract, known, element, axis)
             leaves[number] = Tracer(element, trace, is_weak=seen.is_weak, is_scalar=seen.is_scalar)
+        given = tree.leaves((args, kwargs))
         new_args, new_kwargs = tree.unflatten(structure, leaves)
         function = as_recorded(function)
         recorded = recording(function) if trace.record_numpy else function
-        result = finish(recorded(*new_args, **new_kwargs))
+        result = recorded(*new_args, **new_kwargs)
+        written = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Tracer) and leaf.version]
+        if written:
+            require_apart(
+                given, written, lambda n: parameters.describe(structure, n, range(len(args)))
+            )
+        result = finish(result)
     ran = Run(parameters.title, inputs, owners, result, trace)
     if axes is None:
         ran.perform(trace.effects)

@@ -54,6 +54,7 @@ class Staged:
 
     ``bounds`` are those of the arguments, by number, that are Python's integers and must be within.
     ``has_lost_derivatives`` says that it was pickled without derivatives of the user's own.
+    ``written`` are the arguments, by number, that the function writes to.
     """
 
     module: Module
@@ -61,6 +62,7 @@ class Staged:
     structure: Structure
     bounds: Mapping[int, Bounds] = field(default_factory=dict)
     has_lost_derivatives: bool = False
+    written: tuple[int, ...] = ()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled with the module's text; what it calls back into is known to this process alone.
@@ -75,7 +77,7 @@ class Staged:
             )
         kinds = [(output.is_weak, output.is_scalar) for output in self.outputs]
         lost = self.has_lost_derivatives or has_own_derivatives(self.module)
-        return _staged_again, (self.module, kinds, self.structure, self.bounds, lost)
+        return _staged_again, (self.module, kinds, self.structure, self.bounds, lost, self.written)
 
     @property
     def paths(self) -> list[str]:
@@ -100,11 +102,12 @@ def _staged_again(
     structure: Structure,
     bounds: Mapping[int, Bounds],
     has_lost_derivatives: bool,
+    written: tuple[int, ...],
 ) -> Staged:
     """What `Staged.__reduce__` has taken apart."""
     results = elements_of(module.entry.root)
     outputs = [Output(result, *kind) for result, kind in zip(results, kinds, strict=True)]
-    return Staged(module, tuple(outputs), structure, bounds, has_lost_derivatives)
+    return Staged(module, tuple(outputs), structure, bounds, has_lost_derivatives, written)
 
 
 def has_own_derivatives(module: Module) -> bool:
@@ -200,4 +203,4 @@ def stage(
     entry = Computation(title, tuple(trace.arguments), root, effects)
     numbers = {parameter: number for number, parameter in enumerate(trace.arguments)}
     bounds = {numbers[parameter]: known for parameter, known in trace.bounds.items()}
-    return Staged(Module(title, entry), outputs, structure, bounds)
+    return Staged(Module(title, entry), outputs, structure, bounds, written=tuple(written))

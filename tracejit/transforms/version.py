@@ -10,10 +10,11 @@ import numpy as np
 from tracejit import tree
 from tracejit.errors import ValueRangeError
 from tracejit.runtime.donation import require_donatable
+from tracejit.transforms.aliasing import are_guarded
 from tracejit.transforms.cache_report import Tier
 from tracejit.transforms.compiler import Executable, Pending
 from tracejit.transforms.memory_order import Order
-from tracejit.transforms.shortcut import Shortcut, shortcut_for
+from tracejit.transforms.shortcut import Run, Shortcut, shortcut_for
 from tracejit.transforms.staging import Staged
 from tracejit.tree import Structure
 
@@ -57,7 +58,8 @@ class Version:
 
     Where the program is ``pending``, ``executable`` answers until it is there. ``improvement``
     makes a better one of it, given arrays to measure both on. The leaves ``mutated`` are written
-    over where that can be; copies of them, which are among the results, where not.
+    over where that can be; copies of them, which are among the results, where not. ``is_of_twins``:
+    for leaves of which some are one array. The leaves ``written`` must share no memory with others.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Version:
         pending: Pending | None = None,
         improvement: Callable[..., Executable] | None = None,
         mutated: Collection[int] = (),
+        is_of_twins: bool = False,
     ) -> None:
         self._staged = staged
         self._describe = describe
@@ -89,7 +92,11 @@ class Version:
         self._structure = call.structure
         self._static_args = call.static_args
         # A shortcut answers None for arguments of another kind, so a result must not be None.
-        self._has_shortcut = not call.static_kwargs and bool(staged.structure.num_leaves)
+        self._has_shortcut = (
+            not call.static_kwargs and bool(staged.structure.num_leaves) and not is_of_twins
+        )
+        arrays = sum(isinstance(leaf, np.ndarray) for leaf in leaves)
+        self.written = staged.written if arrays > 1 else ()
         self.shortcut: Shortcut | None = None
         self._executable = executable
         if pending is None:
@@ -100,7 +107,7 @@ class Version:
         self._executable = executable
         if self._has_shortcut:
             self.shortcut = shortcut_for(
-                executable.run,
+                self._guarded(executable.run),
                 self._structure,
                 self._static_args,
                 self._numbers,
@@ -110,6 +117,17 @@ class Version:
             )
         self.tier.answered_by = "machine code"
         self._pending = None
+
+    def _guarded(self, run: Run) -> Run:
+        """``run`` where no written argument shares memory, with None for an answer elsewhere."""
+        written = self.written
+        if not written:
+            return run
+
+        def guarded(arguments: Sequence[object]) -> list[np.ndarray] | None:
+            return run(arguments) if are_guarded(arguments, written) else None
+
+        return guarded
 
     def settle(self) -> bool:
         """Has machine code answer from now on, if it is there, and says whether it does.
