@@ -13,7 +13,7 @@ from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.known import UNDEFINED
 from tracejit.backends.tvm.leaves import arrays_of, flattened
 from tracejit.backends.tvm.places import Places
-from tracejit.backends.tvm.reshapes import stripped
+from tracejit.backends.tvm.reshapes import stored_as, stripped
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.small_loops import in_registers
@@ -162,7 +162,7 @@ class ControlSteps:
 
     def _in_memory(self, array: Instruction) -> Instruction:
         """What has the bytes of an array in memory, if anything has."""
-        source = stripped(array)
+        source = stored_as(array, self._kernels.has_memory)
         return source if self._kernels.has_memory(source) else array
 
     def _nested(

@@ -223,6 +223,10 @@ class _Fusion:
             return False
         if user.op is GATHER and self._is_picked(user, operand):
             return False
+        if user.op is GATHER and operand.op is RESHAPE and operand is user.operands[0]:
+            # What it reshapes lies in memory as the operand would.
+            self.memory.add(stripped(operand))
+            return False
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.fused import Kernel, is_given, loaded, reads_at_own_element
 from tracejit.backends.tvm.own_places import reads_elsewhere
-from tracejit.backends.tvm.reshapes import stripped
+from tracejit.backends.tvm.reshapes import stored_as
 from tracejit.backends.tvm.rows import RowKernel, inputs_of_all
 from tracejit.graph import Instruction
 from tracejit.ops.contraction import DOT_GENERAL
@@ -24,20 +24,20 @@ from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape
 
 
-def updated(kernel: Kernel) -> Instruction | None:
+def updated(kernel: Kernel, memory: set[Instruction]) -> Instruction | None:
     """The array whose memory the kernel's only result could take over."""
     heart = kernel.heart
     if heart is None or kernel.results != [heart] or not isinstance(heart.shape, Shape):
         return None
     if heart.op not in (DYNAMIC_UPDATE_SLICE, SCATTER) or not heart.shape.size:
         return None
-    return stripped(heart.operands[0])
+    return stored_as(heart.operands[0], memory.__contains__)
 
 
 def updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> list[Kernel]:
     """The kernels in an order in which updates that no other kernel reads come last."""
     read = {i for kernel in kernels for i in inputs_of_all(kernel, memory)}
-    late = [k for k in kernels if updated(k) is not None and k.results[0] not in read]
+    late = [k for k in kernels if updated(k, memory) is not None and k.results[0] not in read]
     moved = set(map(id, late))
     return [*(k for k in kernels if id(k) not in moved), *late]
 
@@ -85,7 +85,7 @@ class TakenOver:
 
     def add_kernel(self, number: int, kernel: Kernel) -> None:
         """Lets an update write into its operand's memory, where that is right."""
-        operand = updated(kernel)
+        operand = updated(kernel, self._memory)
         if operand is None:
             return
         home = self.homes.get(operand, operand)
@@ -117,7 +117,7 @@ class TakenOver:
 
     def add_loop(self, number: int, states: Sequence[State]) -> None:
         """Lets a loop work on its state where that lies, and read there what it never changes."""
-        inits = [stripped(state.init) for state in states]
+        inits = [self._stored_as(state.init) for state in states]
         homes = list(map(self._home, inits))
         for state, init, home in zip(states, inits, homes, strict=True):
             if init not in self._memory or not init.array_shape.size:
@@ -137,7 +137,7 @@ class TakenOver:
         """
         used: list[Instruction] = []
         for result, candidates in results:
-            for array in map(stripped, candidates):
+            for array in map(self._stored_as, candidates):
                 home = self._home(array)
                 if home in used or not array.array_shape.size or result in self.homes:
                     continue
@@ -146,8 +146,11 @@ class TakenOver:
                     used.append(home)
 
     def _home(self, array: Instruction) -> Instruction:
-        array = stripped(array)
+        array = self._stored_as(array)
         return self.homes.get(array, array)
+
+    def _stored_as(self, array: Instruction) -> Instruction:
+        return stored_as(array, self._memory.__contains__)
 
     def _may_write(self, operand: Instruction, result: Instruction, number: int) -> bool:
         """Whether nobody needs ``operand`` after kernel ``number``, which would overwrite it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tracejit.backends.tvm.reshapes import stripped
+from tracejit.backends.tvm.reshapes import stored_as
 from tracejit.backends.tvm.scope import pointwise
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
@@ -24,7 +24,7 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
 
     ``update`` is a DynamicUpdateSlice or a Scatter; ``is_stored`` tells what has memory.
     """
-    array = stripped(update.operands[0])
+    array = stored_as(update.operands[0], is_stored)
     places: list[Instruction | int] = []
     if update.op is DYNAMIC_UPDATE_SLICE:
         _, value, *starts = update.operands
@@ -45,7 +45,7 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
         if (
             straight
             and instruction.op in (DYNAMIC_SLICE, SLICE)
-            and stripped(instruction.operands[0]) is array
+            and stored_as(instruction.operands[0], is_stored) is array
             and instruction.operands[0].shape == update.operands[0].shape
             and instruction.array_shape.dimensions == value.array_shape.dimensions
             and _places(instruction) == places

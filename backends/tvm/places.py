@@ -11,7 +11,7 @@ from tracejit.backends.tvm.leaves import Leaves, arrays_of, flattened
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.origins import origins
 from tracejit.backends.tvm.program import Argument
-from tracejit.backends.tvm.reshapes import stripped
+from tracejit.backends.tvm.reshapes import stored_as, stripped
 from tracejit.backends.tvm.steps import Owner, Place, Scratch, Step
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
@@ -46,6 +46,7 @@ class Places:
         self._outputs = outputs
         self._constants = constants
         self._donated = donated
+        self._memory = memory
         self.owners, self.copies = self._output_owners()
         taken = self._taken_over(kernels, leaves, memory, {**replaced, **donated})
         self.homes, self.shared = taken.homes, taken.shared
@@ -125,7 +126,7 @@ class Places:
 
     def is_at_home(self, source: Instruction, target: Instruction) -> bool:
         """Whether both are the same memory, so that there is nothing to copy."""
-        source = stripped(source)
+        source = stored_as(source, self._memory.__contains__)
         return target in self.homes and self.homes[target] == self.homes.get(source, source)
 
     def is_update(self, result: Instruction) -> bool:

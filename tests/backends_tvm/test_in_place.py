@@ -135,6 +135,46 @@ def loop_after_loop(x: Any) -> Any:
     return filled(filled(x + 1) * 0.5), chained(nested(x * 3))
 
 
+def reshaped(x: Any) -> Any:
+    """Elements of a reshaped sum are gathered, then written; only the reshape reads the sum."""
+    y = x.sum(1, keepdims=True)
+    y[np.array([2, 3])] += 1
+    return y.T @ y
+
+
+def sorted_before(x: Any) -> Any:
+    """A sort wants the reshaped sum in memory of its own."""
+    y = x.sum(1, keepdims=True)
+    ordered = np.sort(y, axis=0)
+    y[np.array([2, 3])] += 1
+    return ordered, y.T @ y
+
+
+def both_written(x: Any) -> Any:
+    """An array and a reshape of it, which has memory of its own, are both written."""
+    y = x.sum(1)
+    z = y[:, None].copy()
+    ordered = np.sort(z, axis=0)
+    y[np.array([0, 3])] *= 2
+    total = y @ np.sqrt(np.abs(ordered[:, 0]))
+    z[np.array([2, 3])] += total
+    return z.T @ z
+
+
+def loop_over_reshaped(x: Any) -> Any:
+    y = x.sum(1, keepdims=True)
+    ordered = np.sort(y, axis=0)
+    made = lax.fori_loop(0, 3, lambda i, c: set_row(c, i, c[i + 1] * 2 + i), y)
+    return ordered, made.T @ made
+
+
+def branch_of_reshaped(x: Any) -> Any:
+    y = x.sum(1, keepdims=True)
+    ordered = np.sort(y, axis=0)
+    made = lax.cond(x[0, 0] < 1, lambda d: set_row(d, 1, d[0] + 1), lambda d: d, y)
+    return ordered, made.T @ made
+
+
 FUNCTIONS = [
     filled,
     swapped,
@@ -152,6 +192,11 @@ FUNCTIONS = [
     needed_after,
     carried_along,
     loop_after_loop,
+    reshaped,
+    sorted_before,
+    both_written,
+    loop_over_reshaped,
+    branch_of_reshaped,
 ]
 
 
