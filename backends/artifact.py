@@ -14,6 +14,7 @@ import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import ml_dtypes  # gives NumPy the names of the narrow element types
 import numpy as np
@@ -102,16 +103,28 @@ def unpack(data: bytes) -> Artifact:
     if hashlib.sha256(memoryview(data)[: -len(digest)]).digest() != digest:
         raise ArtifactError("checksum differs")
     end = len(data) - _FOOTER.size
-    description = json.loads(data[end - size : end])
+    try:
+        return _read(data, json.loads(data[end - size : end]))
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ArtifactError(f"a description of something else: {error!r}") from error
+
+
+def _read(data: bytes, description: Mapping[str, Any]) -> Artifact:
+    """What a description says. Raises many kinds of errors for one that `pack` did not write."""
+    inputs = [_spec(*entry) for entry in description["inputs"]]
+    outputs = [_spec(*entry) for entry in description["outputs"]]
     begin, count = description["explanation"]
+    aliases = {_number(o, len(outputs)): _number(i, len(inputs)) for o, i in description["aliases"]}
+    if not all(isinstance(name, str) for name in description["callbacks"]):
+        raise ArtifactError("a callback without a name")
     return Artifact(
-        [_spec(*entry) for entry in description["inputs"]],
-        [_spec(*entry) for entry in description["outputs"]],
+        inputs,
+        outputs,
         [_constant(data, *entry) for entry in description["constants"]],
-        description["workspace_bytes"],
-        description["callbacks"],
-        data[begin : begin + count],
-        dict(description["aliases"]),
+        _number(description["workspace_bytes"], 1 << 62),
+        [*description["callbacks"]],
+        data[_number(begin, len(data)) :][: _number(count, len(data))],
+        aliases,
     )
 
 
@@ -119,11 +132,21 @@ def _described(spec: ArraySpec) -> tuple[str, tuple[int, ...]]:
     return spec.dtype.name, spec.shape
 
 
+def _number(given: object, limit: int) -> int:
+    """An integer from 0 up to the limit. Raises `ArtifactError` for anything else."""
+    if type(given) is not int or not 0 <= given < limit:
+        raise ArtifactError(f"{given!r} is no number below {limit}")
+    return given
+
+
 def _spec(dtype: str, shape: list[int]) -> ArraySpec:
-    return ArraySpec(np.dtype(dtype), tuple(shape))
+    made = np.dtype(dtype)
+    if made.name != dtype or made.hasobject or not made.itemsize:
+        raise ArtifactError(f"{dtype!r} is no element type")
+    return ArraySpec(made, tuple(_number(size, 1 << 62) for size in shape))
 
 
 def _constant(data: bytes, dtype: str, shape: list[int], offset: int) -> np.ndarray:
     spec = _spec(dtype, shape)
-    flat = np.frombuffer(data, np.uint8, spec.nbytes, offset)
+    flat = np.frombuffer(data, np.uint8, spec.nbytes, _number(offset, len(data)))
     return flat.view(spec.dtype).reshape(spec.shape)

@@ -26,6 +26,10 @@ _LEAST, _MOST = 256 << 10, 1 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+MOST_THREADS = 1024
+"""More threads may be more than the system can start, which would end the process."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """A processor: code compiled for one is only run on an equal one.
@@ -96,14 +100,20 @@ def _listed_caches(folder: Path) -> list[Path]:
 def thread_count() -> int:
     """How many threads compiled code uses.
 
-    ``TVM_NUM_THREADS``, else ``OMP_NUM_THREADS``, where the user has set one to a positive number;
-    else `usable_cores`.
+    ``TVM_NUM_THREADS``, else ``OMP_NUM_THREADS``, where the user has set one to a positive number,
+    at most `MOST_THREADS`; else `usable_cores`.
     """
     for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
-        wanted = os.environ.get(name, "").partition(",")[0].strip()
-        if wanted.isdigit() and int(wanted) > 0:
-            return int(wanted)
+        wanted = natural_number(os.environ.get(name, "").partition(",")[0])
+        if wanted:
+            return min(wanted, MOST_THREADS)
     return usable_cores()
+
+
+def natural_number(text: str) -> int | None:
+    """The number that a user wrote in digits; None for anything else."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
 
 
 def usable_cores() -> int:
@@ -145,6 +155,5 @@ def _quota(folder: Path) -> int | None:
             period = (folder / "cpu.cfs_period_us").read_text(encoding="utf-8").strip()
     except OSError:
         return None
-    if not quota.isdigit() or not period.isdigit() or int(period) == 0:
-        return None
-    return max(1, -(-int(quota) // int(period)))
+    parts, whole = natural_number(quota), natural_number(period)
+    return None if parts is None or not whole else max(1, -(-parts // whole))

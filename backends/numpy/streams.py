@@ -14,6 +14,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tracejit.sources import warn
+
 _MASK = (1 << 64) - 1
 
 
@@ -57,7 +59,19 @@ class _Running(threading.local):
 
 
 _running = _Running()
-_process = Stream(int(os.environ.get("TRACEJIT_SEED", "0")))
+
+
+def _seed() -> int:
+    """``TRACEJIT_SEED``, or 0, with a warning where it is no integer."""
+    chosen = os.environ.get("TRACEJIT_SEED", "0")
+    try:
+        return int(chosen)
+    except ValueError:
+        warn(f"TRACEJIT_SEED must be an integer, not {chosen[:40]!r}; it is 0", RuntimeWarning)
+        return 0
+
+
+_process = Stream(_seed())
 
 
 def current_stream() -> Stream:

@@ -37,7 +37,7 @@ from tracejit.backends.tvm.in_process import (
     warn_of_missing_linker,
     warn_of_missing_room,
 )
-from tracejit.backends.tvm.linker import find_linker, linked
+from tracejit.backends.tvm.linker import can_link, linked
 from tracejit.backends.tvm.mathematics.procedures import group_of
 from tracejit.backends.tvm.program import Kernel, Program
 from tracejit.backends.tvm.routines import Part, parts
@@ -58,26 +58,38 @@ def build(
 ) -> bytes | InProcess:
     """The artifact of a program; without a linker, or room for files, code for this process alone.
 
-    Raises `CompilationError` if the program contradicts itself, if TVM refuses a kernel, or if the
-    linker fails. Warns, once, of a missing linker and of missing room.
+    Raises `CompilationError` if the program contradicts itself, or if TVM refuses a kernel. Warns,
+    once, of a missing linker and of missing room, and of a linker that fails.
     """
     program.check()
     program = without_twins(program)
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     artifact = describe(program, held, target)
-    linker = find_linker()
     room = next(roomy_folders(), None)
-    if linker is None or room is None:
-        (warn_of_missing_linker if linker is None else warn_of_missing_room)()
-        jobs = _kernel_jobs(program.kernels, held, target, packed_function)
-        modules = _on_threads(jobs, target.threads, progress)
-        return InProcess(entry_of(program, modules, target), artifact)
-    with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
-        sources = _sources(program.kernels, held, target)
-        jobs = _kernel_jobs(sources.others, held, target, c_function)
-        texts = program_texts(program, target, sources.written, max(target.threads - len(jobs), 1))
-        objects = _objects(sources, jobs, texts, target, Path(name), progress)
-        return pack(linked(linker, objects), artifact)
+    if can_link() and room is not None:
+        with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
+            library = linked(_program_objects(program, held, target, Path(name), progress))
+        if library is not None:
+            return pack(library, artifact)
+    else:
+        (warn_of_missing_room if room is None else warn_of_missing_linker)()
+    jobs = _kernel_jobs(program.kernels, held, target, packed_function)
+    modules = _on_threads(jobs, target.threads, progress)
+    return InProcess(entry_of(program, modules, target), artifact)
+
+
+def _program_objects(
+    program: Program,
+    held: Mapping[str, Contents],
+    target: CpuTarget,
+    folder: Path,
+    progress: Progress | None,
+) -> list[Path]:
+    """Object files in ``folder`` of a checked program."""
+    sources = _sources(program.kernels, held, target)
+    jobs = _kernel_jobs(sources.others, held, target, c_function)
+    texts = program_texts(program, target, sources.written, max(target.threads - len(jobs), 1))
+    return _objects(sources, jobs, texts, target, folder, progress)
 
 
 def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
@@ -113,8 +125,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
     Their code is that which `build` makes of them. The others are refused by TVM. Raises
     `CompilationError` if there is no linker, or it fails.
     """
-    linker = find_linker()
-    if linker is None:
+    if not can_link():
         raise CompilationError("kernels cannot be compiled on their own without a linker")
     held = {kernel.name: contents(kernel.body) for kernel in kernels}
     refused: set[str] = set()
@@ -131,8 +142,11 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
         jobs = [partial(compiled, kernel) for kernel in sources.others]
         texts = kernel_texts(kernels, sources.written, target, target.threads)
         objects = _objects(sources, jobs, texts, target, Path(name), None)
-        if objects:
-            library.write_bytes(linked(linker, objects))
+        made = linked(objects) if objects else b""
+        if made is None:
+            raise CompilationError("kernels cannot be compiled on their own: no linker links them")
+        if made:
+            library.write_bytes(made)
     return [kernel for kernel in kernels if kernel.name not in refused]
 
 

@@ -10,6 +10,7 @@ none defines is looked for when the library is loaded.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,9 +59,12 @@ class _UnknownError(Exception):
     """Something that only a linker understands."""
 
 
-def shared_library(objects: Sequence[bytes]) -> bytes | None:
-    """The bytes of a shared library; None for objects that only a linker understands."""
-    if sum(map(len, objects)) > MOST_BYTES:
+def shared_library(objects: Sequence[bytes], most: float = math.inf) -> bytes | None:
+    """The bytes of a shared library; None for objects that only a linker understands.
+
+    None as well for objects of more than ``most`` bytes together.
+    """
+    if sum(map(len, objects)) > most:
         return None
     try:
         return _Library([_Object(data) for data in objects]).linked()

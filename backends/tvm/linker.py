@@ -1,4 +1,8 @@
-"""The linker: object files to a shared library."""
+"""The linker: object files to a shared library.
+
+can_link()         # whether any linker is at hand; ours knows ELF for x86-64
+linked(objects)    # the library, or None where every linker failed
+"""
 
 from __future__ import annotations
 
@@ -6,48 +10,80 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tracejit.backends.tvm.elf import shared_library
+from tracejit import system
+from tracejit.backends.tvm.elf import MOST_BYTES, shared_library
 from tracejit.errors import CompilationError
+from tracejit.sources import warn
+
+
+def chosen_compiler() -> list[str]:
+    """The words of ``CC``; none where the user has not set it.
+
+    Raises `CompilationError` where it is no command, such as one with an open quotation mark.
+    """
+    try:
+        return shlex.split(os.environ.get("CC", ""))
+    except ValueError as error:
+        raise CompilationError(
+            f"CC is {os.environ['CC']!r}, which is no command: {str(error).lower()}"
+        ) from None
 
 
 def find_linker() -> list[str] | None:
-    """A command that makes a shared library of objects, up to its last option; None without one.
+    """A command that makes a shared library of objects, up to its last option; None without one."""
+    return next((command for command in (_chosen(), *_found()) if command), None)
 
-    ``CC``, where the user has set it; else the linker itself, which is three times quicker than
-    through a compiler; else a C compiler.
+
+def can_link() -> bool:
+    """Whether a linker is at hand, which may be ours."""
+    return system.LINKS_HERE or find_linker() is not None
+
+
+def _chosen() -> list[str]:
+    """The command that ``CC`` is, where the user has set it to one."""
+    try:
+        words = chosen_compiler()
+    except CompilationError as error:
+        warn(f"{error.message}; it is not asked to link", RuntimeWarning)
+        return []
+    return [*words, *system.COMPILER_OPTIONS] if words and shutil.which(words[0]) else []
+
+
+def _found() -> Iterator[list[str]]:
+    """The linker, which is quicker by itself; then C compilers."""
+    if system.LINKER and shutil.which(system.LINKER[0]):
+        yield system.LINKER
+    for compiler in filter(shutil.which, ("cc", "gcc", "clang")):
+        yield [compiler, *system.COMPILER_OPTIONS]
+
+
+def linked(objects: Sequence[Path]) -> bytes | None:
+    """A shared library of objects; None, with a warning, where every linker failed.
+
+    It is made in this process where that is possible and the user has not set ``CC``.
     """
-    chosen = shlex.split(os.environ.get("CC", ""))
-    if chosen and shutil.which(chosen[0]):
-        return [*chosen, *_COMPILER_OPTIONS]
-    if sys.platform.startswith("linux") and shutil.which("ld"):
-        return _LINKER
-    compiler = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
-    return None if compiler is None else [compiler, *_COMPILER_OPTIONS]
-
-
-_LINKER = ["ld", "-shared", "-s", "-Bsymbolic"]
-
-# What kernels call of the C library lies in the process already, with the runtime; and a kernel
-# must find its neighbours, not a stranger's function of the same name.
-_COMPILER_OPTIONS = (
-    ["-shared", "-nostdlib", "-undefined", "dynamic_lookup"]
-    if sys.platform == "darwin"
-    else ["-shared", "-nostdlib", "-s", "-Wl,-Bsymbolic"]
-)
-
-
-def linked(linker: Sequence[str], objects: Sequence[Path]) -> bytes:
-    """A shared library of objects, made in this process where that is possible."""
-    own = shared_library([file.read_bytes() for file in objects]) if linker == _LINKER else None
-    if own is not None:
-        return own
-    library = objects[0].with_suffix(".so")
-    command = [*linker, "-o", str(library), *map(str, objects)]
-    done = subprocess.run(command, capture_output=True, text=True, close_fds=False)
-    if done.returncode != 0:
-        raise CompilationError(f"{command[0]} failed: {done.stderr.strip() or done.stdout.strip()}")
-    return library.read_bytes()
+    chosen = _chosen()
+    if system.LINKS_HERE and not chosen:
+        made = shared_library([file.read_bytes() for file in objects], MOST_BYTES)
+        if made is not None:
+            return made
+    library = objects[0].with_suffix(".library")
+    for command in [chosen, *_found()] if chosen else _found():
+        try:
+            done = subprocess.run(
+                [*command, "-o", str(library), *map(str, objects)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                close_fds=False,
+            )
+            if done.returncode == 0:
+                return library.read_bytes()
+            reason = done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}"
+        except OSError as error:  # no program, or nothing was written
+            reason = str(error)
+        warn(f"{command[0]} failed to link a program: {reason[:500]}", RuntimeWarning)
+    return shared_library([file.read_bytes() for file in objects]) if system.LINKS_HERE else None

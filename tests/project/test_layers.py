@@ -20,7 +20,7 @@ from tests.project import checkout
 
 # Lowest first; every unit stands in exactly one layer.
 LAYERS = (
-    {"errors", "loading", "sources", "tracebacks"},
+    {"errors", "loading", "sources", "system", "tracebacks"},
     {"layouts"},
     {"shapes"},
     {"attributes", "graph"},

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.runtime.processes import finished, python, start
-from tests.runtime.programs import addition, built
-from tracejit import errors
+from tests.runtime.programs import addition, built, elementwise, of_one_kernel, spec
+from tracejit import errors, system
 from tracejit.backends import abi, machine, scratch
 from tracejit.backends.artifact import InProcess, pack, unpack
 from tracejit.errors import CompilationError
@@ -29,6 +33,7 @@ with importing_tvm():
     from tracejit.backends.tvm.cpu import host_target
 
 X = np.ones(10, np.float32)
+F32 = spec("float32", 10)
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +203,7 @@ def test_every_bit_of_a_note_counts(cache: DiskCache) -> None:
 def test_an_interrupted_write_leaves_nothing(
     cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", interrupted)
@@ -233,7 +238,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, program: bytes) -> None:
 def test_a_disk_that_is_full(
     cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "replace", full)
@@ -253,8 +258,11 @@ def test_a_temporary_folder_that_is_full(
         made = build(addition(), host_target())
     assert isinstance(made, InProcess)
     assert works(cache.add("a", made))
-    with pytest.raises(CompilationError, match="no temporary folder"):
-        DiskCache(None).add("a", program)
+    with monkeypatch.context() as patch:
+        assert works(DiskCache(None).add("a", program))  # from memory
+        patch.setattr(system, "OPEN_FILES", Path("/nowhere"))
+        with pytest.raises(CompilationError, match="no temporary folder"):
+            DiskCache(None).add("a", program)
     assert works(cache.add("a", program))  # an entry needs no other file
     in_process.warn_of_missing_room.cache_clear()
 
@@ -333,24 +341,173 @@ def test_an_entry_removed_after_it_was_read(
     """Another process makes room just before this one loads the file."""
     path = entry(cache, program)
 
-    def gone(path: Path, artifact: object) -> None:
+    def gone(descriptor: int, path: Path, artifact: object) -> None:
         path.unlink()
         raise OSError("cannot open shared object file")
 
-    monkeypatch.setattr(caching, "load", gone)
+    monkeypatch.setattr(caching, "load_open", gone)
     assert cache.find("a") is None
     assert not path.exists()
 
 
-def test_a_folder_that_others_can_write_is_not_trusted(cache: DiskCache, program: bytes) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_can_write_is_not_trusted(
+    cache: DiskCache, program: bytes, mode: int
+) -> None:
     """Whoever can put a file there can run code as us."""
     entry(cache, program)
-    folder(cache).chmod(0o777)
+    folder(cache).chmod(mode)
     with pytest.warns(RuntimeWarning, match="other users"):
         assert cache.find("a") is None
+    assert cache.recall("a") is None
     with pytest.warns(RuntimeWarning, match="other users"):
         assert works(cache.add("b", program))
     assert [path.name for path in folder(cache).iterdir()] == ["a.so"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_entries_of_other_users_are_made_anew(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their owner, and by who may write to them; notes as well."""
+    path = entry(cache, program)
+    cache.remember("a", 1)
+    path.chmod(0o664)
+    assert cache.find("a") is None
+    assert not path.exists()
+    path.write_bytes(program)
+    folder_status, real = folder(cache).stat(), os.fstat
+
+    def of_another(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        return os.stat_result((*status[:4], folder_status.st_uid + 1, *status[5:]))
+
+    monkeypatch.setattr(os, "fstat", of_another)
+    assert cache.find("a") is None
+    assert cache.recall("a") is None
+    monkeypatch.undo()
+    assert list(folder(cache).iterdir()) == []
+    assert works(cache.add("a", program))
+
+
+@pytest.mark.parametrize("moment", ["unpack", "load_open", "_contents"])
+def test_a_folder_replaced_between_check_and_load(
+    cache: DiskCache, program: bytes, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was checked is what is loaded: another's code under the same name is not."""
+    entry(cache, program)
+    real = getattr(caching, moment)
+    planted = bytearray(program)
+    planted[: len(b"\x7fELF")] = b"evil"
+
+    def replaced(*arguments: Any) -> Any:
+        folder(cache).rename(folder(cache).with_name("moved"))
+        entry(cache, bytes(planted))
+        monkeypatch.undo()
+        return real(*arguments)
+
+    monkeypatch.setattr(caching, moment, replaced)
+    assert works(cache.find("a"))
+    assert cache.find("a") is None  # what lies there now
+
+
+def test_programs_kept_while_the_folder_is_replaced(
+    cache: DiskCache, program: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither written to, nor emptied, is a folder that was not checked."""
+    folder(cache).mkdir(mode=0o700)
+    real = system.belongs_to_others
+
+    def replaced(status: os.stat_result) -> bool:
+        if not folder(cache).with_name("moved").exists():
+            folder(cache).rename(folder(cache).with_name("moved"))
+            folder(cache).mkdir(mode=0o700)
+            (folder(cache) / "precious.so").write_bytes(program)
+        return real(status)
+
+    monkeypatch.setattr("tracejit.runtime.cache.belongs_to_others", replaced)
+    cache.limit = len(program)
+    assert works(cache.add("a", program))
+    assert [path.name for path in folder(cache).iterdir()] == ["precious.so"]
+    assert [path.name for path in folder(cache).with_name("moved").iterdir()] == ["a.so"]
+
+
+def test_the_loader_takes_no_program_for_another(tmp_path: Path, program: bytes) -> None:
+    """Descriptors are used again, and the loader knows libraries by their paths."""
+    other = built(of_one_kernel(elementwise("times", lambda x, y: x * y, 10), [F32] * 2, F32))
+    cache = DiskCache(tmp_path / "cache")
+    kept = [cache.add(name, data) for name, data in (("a", program), ("b", other)) * 3]
+    two = np.full(10, 3, np.float32)
+    assert [run([two, two])[0][0] for run in kept] == [6, 9] * 3
+    assert len({system.loadable_path(0) for _ in range(40)} - {None}) in (0, 40)
+
+
+@pytest.mark.parametrize("missing", ["open files", "files in memory", "folders"])
+def test_systems_that_can_do_less(
+    cache: DiskCache, program: bytes, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths are loaded, temporary files are written, and files are reached by their paths."""
+    if missing == "open files":
+        monkeypatch.setattr(system, "OPEN_FILES", Path("/nowhere"))
+    elif missing == "files in memory":
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    else:
+        monkeypatch.setattr(os, "supports_dir_fd", set())
+    assert works(cache.add("a", program))
+    assert works(cache.find("a"))
+    cache.remember("a", 1)
+    assert cache.recall("a") == 1
+    cache.limit = len(program)
+    assert works(cache.add("b", program))
+    assert [path.name for path in folder(cache).iterdir()] == ["b.so"]
+    assert works(DiskCache(None).add("a", program))
+
+
+STRANGE: list[Any] = [
+    [],
+    3,
+    None,
+    {},
+    {"inputs": [["object", [2]]]},
+    {"inputs": [["float32", [-2]]]},
+    {"inputs": [["float32", 3]]},
+    {"inputs": [["no type", [2]]]},
+    {"inputs": [["S0", [2]]]},
+    {"workspace_bytes": "many"},
+    {"workspace_bytes": -1},
+    {"workspace_bytes": 1e300},
+    {"callbacks": [3]},
+    {"callbacks": 3},
+    {"aliases": [[0, 99]]},
+    {"aliases": [[0]]},
+    {"constants": [["float32", [1 << 40], 0]]},
+    {"constants": [["float32", [2], 1 << 60]]},
+    {"constants": [["float32", [2], -8]]},
+    {"explanation": [0, -1]},
+    {"explanation": None},
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("strange", STRANGE)
+def test_an_entry_of_a_strange_description_is_removed(
+    cache: DiskCache, program: bytes, strange: Any
+) -> None:
+    """The checksum is right, and what is described is no program."""
+    size = int.from_bytes(program[-48:-40], "little")
+    described = json.loads(program[-48 - size : -48])
+    text = json.dumps({**described, **strange} if strange and strange != 3 else strange).encode()
+    body = program[: -48 - size] + text + len(text).to_bytes(8, "little") + b"tracejit"
+    path = entry(cache, body + hashlib.sha256(body).digest())
+    assert cache.find("a") is None
+    assert not path.exists()
+    assert works(cache.add("a", program))
+
+
+def test_an_entry_that_calls_what_nobody_knows_is_removed(cache: DiskCache, program: bytes) -> None:
+    path = entry(cache, pack(program, replace(unpack(program), callbacks=["tests.unknown"])))
+    assert cache.find("a") is None
+    assert not path.exists()
 
 
 def test_no_folder_no_cache(program: bytes) -> None:
@@ -399,7 +556,7 @@ def test_a_program_above_the_limit_is_not_kept(tmp_path: Path, program: bytes) -
     for limit in (0, len(program) - 1):
         cache = DiskCache(tmp_path / "cache", limit)
         assert works(cache.add("a", program))
-        assert cache.keep("a", program) is None
+        assert not cache.keep("a", program)
         cache.remember("a", list(range(limit)))
         assert not folder(cache).exists()
 

@@ -67,7 +67,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[int], Executable]:
         if request.param == "library":
             return executable(program)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(building, "find_linker", lambda: None)
+            patch.setattr(building, "can_link", lambda: False)
             patch.setattr(building, "warn_of_missing_linker", lambda: None)
             return loaded(building.build(program, host_target()))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.runtime.processes import finished, start
 from tracejit.backends import machine
 
 
@@ -89,6 +90,9 @@ def test_threads_are_the_usable_cores(cores: int) -> None:
         ({"TVM_NUM_THREADS": "many"}, 12),
         ({"TVM_NUM_THREADS": "-1"}, 12),
         ({"TVM_NUM_THREADS": ""}, 12),
+        ({"TVM_NUM_THREADS": "²"}, 12),
+        ({"TVM_NUM_THREADS": "9" * 5000}, 12),
+        ({"TVM_NUM_THREADS": "99999999"}, machine.MOST_THREADS),
     ],
 )
 def test_the_users_choice_comes_first(
@@ -134,3 +138,35 @@ def test_the_smallest_quota_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert machine.usable_cores() == 7
     folders.append(tmp_path / "inner")
     assert machine.usable_cores() == 2
+
+
+HOSTILE = """
+import numpy as np
+import tracejit as tj
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(*tj.jit(lambda x: tj.numpy.sort(x) + tj.random.normal(tj.random.key(0)) * 0)(np.ones(2)))
+print(*sorted({str(each.message).split()[0] for each in caught}))
+"""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"TVM_NUM_THREADS": "²", "TRACEJIT_CACHE_LIMIT": "³"},
+        {"CC": "gcc 'x", "OMP_NUM_THREADS": "٣" * 5000},
+        {"CC": "false", "TRACEJIT_RESULTS_LIMIT": "9" * 5000},
+        {"TRACEJIT_SEED": "²", "TRACEJIT_PROGRESS": "²", "TVM_BIND_THREADS": "²"},
+        {"TRACEJIT_CACHE": "²", "TRACEJIT_CACHE_DIR": "~²²/" + "x" * 300},
+        {"XDG_CACHE_HOME": "/proc/self/²", "HOME": "²", "PATH": "²"},
+    ],
+    ids=lambda variables: " ".join(variables),
+)
+def test_no_value_of_the_environment_ends_a_program(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
+    """Warnings name the variables, and answers are right."""
+    chosen = {"TRACEJIT_CACHE_DIR": str(tmp_path), **variables}
+    said = finished(start(HOSTILE, **chosen)).splitlines()
+    assert said[0] == "1.0 1.0"

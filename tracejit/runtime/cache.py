@@ -13,13 +13,15 @@ is damaged is removed and built anew; a folder that cannot be used is left alone
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import json
 import os
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,18 +31,19 @@ import numpy as np
 from tracejit import errors
 from tracejit.backends import abi
 from tracejit.backends.artifact import ArtifactError, InProcess, unpack
-from tracejit.backends.machine import host, thread_count
+from tracejit.backends.machine import host, natural_number, thread_count
+from tracejit.errors import CompilationError
 from tracejit.loading import load as load_module
-from tracejit.runtime.executable import Executable, load
+from tracejit.runtime.callbacks import require
+from tracejit.runtime.executable import Executable, load_open
 from tracejit.runtime.library import compiler_path, library_paths
 from tracejit.sources import warn
+from tracejit.system import Folder, belongs_to_others
 
 LIMIT_BYTES = 1 << 30
 
 _SUFFIX = ".so"
 _NOTE = ".json"
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
-"""Opens a FIFO that nobody writes to, instead of waiting for a writer."""
 
 
 def cache_key(graph: str, options: str = "") -> str:
@@ -102,19 +105,20 @@ class DiskCache:
         if os.environ.get("TRACEJIT_CACHE", "1").strip().lower() in ("0", "off", "false", "no"):
             return DiskCache(None)
         chosen = os.environ.get("TRACEJIT_CACHE_DIR")
-        limit = os.environ.get("TRACEJIT_CACHE_LIMIT", "").strip()
+        given = os.environ.get("TRACEJIT_CACHE_LIMIT", "").strip()
+        limit = natural_number(given)
         try:
             # Wherever the process goes: a name without a folder is no file to the loader.
             folder = Path(os.path.expanduser(chosen)).absolute() if chosen else _user_folder()
         except OSError as error:  # the current folder is gone
             _warn(f"the compile cache in {chosen} cannot be used", error)
             folder = None
-        if limit and not limit.isdecimal():
+        if given and limit is None:
             _warn_once(
-                f"TRACEJIT_CACHE_LIMIT must be a number of bytes, not {limit!r}; "
+                f"TRACEJIT_CACHE_LIMIT must be a number of bytes, not {given[:40]!r}; "
                 f"the limit is {LIMIT_BYTES}"
             )
-        return DiskCache(folder, int(limit) if limit.isdecimal() else LIMIT_BYTES)
+        return DiskCache(folder, LIMIT_BYTES if limit is None else limit)
 
     def __contains__(self, key: str) -> bool:
         """Whether there is a program of this key, sound or not."""
@@ -128,55 +132,38 @@ class DiskCache:
         """
         if self.folder is None:
             return None
-        path = self.folder / (key + _SUFFIX)
         try:
-            _require_private(self.folder)
-            artifact = unpack(_contents(path))
-            executable = load(path, artifact)
+            with _private(self.folder) as folder:
+                return _found(folder, key + _SUFFIX)
         except FileNotFoundError:
             return None
-        except ArtifactError:
-            with suppress(OSError):
-                path.unlink()
-            return None
         except OSError as error:
-            # Else it was removed after it was read.
-            if os.path.exists(path) or not os.path.isdir(self.folder):
-                _warn(f"the compile cache in {self.folder} cannot be read", error)
+            _warn(f"the compile cache in {self.folder} cannot be read", error)
             return None
-        with suppress(OSError):
-            os.utime(path)  # used last: removed last
-        return executable
 
     def add(self, key: str, built: bytes | InProcess) -> Executable:
         """Load a program that was just built, and keep it if that is possible."""
         if isinstance(built, InProcess):
             return Executable(built.entry, built.artifact)
-        artifact = unpack(built)
-        path = self.keep(key, built)
-        if path is not None:
+        if self.keep(key, built) and self.folder is not None:
             try:
-                return load(path, artifact)
+                with _private(self.folder) as folder:
+                    found = _found(folder, key + _SUFFIX)
+                if found is not None:
+                    return found
+            except FileNotFoundError:  # another process made room
+                pass
             except OSError as error:  # a folder that holds no code, perhaps
-                if os.path.exists(path):  # else another process made room
-                    _warn(f"compiled programs cannot be kept in {self.folder}", error)
-        loaded: Executable = _keeping().load_unkept(built, artifact, _SUFFIX)
+                _warn(f"compiled programs cannot be kept in {self.folder}", error)
+        loaded: Executable = _keeping().load_unkept(built, unpack(built), _SUFFIX)
         return loaded
 
-    def keep(self, key: str, built: bytes) -> Path | None:
-        """Keep a program that was just built; None, with a warning, if that is not possible.
+    def keep(self, key: str, built: bytes) -> bool:
+        """Keep a program that was just built; False, with a warning, if that is not possible.
 
         One that takes more than the limit is not kept either.
         """
-        if self.folder is None or len(built) > self.limit:
-            return None
-        try:
-            path = self._write(self.folder, key + _SUFFIX, built)
-            _keeping().evict(self.folder, path, self.limit, (_SUFFIX, _NOTE))
-        except OSError as error:
-            _warn(f"compiled programs cannot be kept in {self.folder}", error)
-            return None
-        return path
+        return self._keep(key + _SUFFIX, built, "compiled programs")
 
     def recall(self, key: str) -> Any:
         """What was noted under this key, as JSON gives it back; None if nothing is.
@@ -185,43 +172,93 @@ class DiskCache:
         """
         if self.folder is None:
             return None
-        path = self.folder / (key + _NOTE)
         try:
-            _require_private(self.folder)
-            noted = _checked(json.loads(_contents(path)))
-        except (ValueError, RecursionError):
-            with suppress(OSError):
-                path.unlink()
-            return None
+            with _private(self.folder) as folder:
+                return _recalled(folder, key + _NOTE)
         except OSError:
             return None
-        with suppress(OSError):
-            os.utime(path)
-        return noted
 
     def remember(self, key: str, facts: Any) -> None:
         """Notes what JSON can express, if that is possible; warns if not."""
         data = json.dumps({"noted": facts, "checksum": _checksum(facts)}).encode()
+        self._keep(key + _NOTE, data, "measurements")
+
+    def _keep(self, name: str, data: bytes, what: str) -> bool:
         if self.folder is None or len(data) > self.limit:
-            return
+            return False
         try:
-            path = self._write(self.folder, key + _NOTE, data)
-            _keeping().evict(self.folder, path, self.limit, (_SUFFIX, _NOTE))
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _private(self.folder) as folder:
+                _keeping().write(folder, name, data)
+                _keeping().evict(folder, name, self.limit, (_SUFFIX, _NOTE))
         except OSError as error:
-            _warn(f"measurements cannot be kept in {self.folder}", error)
-
-    def _write(self, folder: Path, name: str, data: bytes) -> Path:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_private(folder)
-        path: Path = _keeping().write(folder, name, data)
-        return path
+            _warn(f"{what} cannot be kept in {self.folder}", error)
+            return False
+        return True
 
 
-def _contents(path: Path) -> bytes:
-    """The bytes of a file. Raises `ArtifactError` for a pipe or a device, and `OSError`."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ArtifactError("no file")
+@contextmanager
+def _private(path: Path) -> Iterator[Folder]:
+    """The folder, opened. Raises `PermissionError` if others could put code there for us to run."""
+    with Folder(path) as folder:
+        if belongs_to_others(folder.status()):
+            raise PermissionError(f"{path} belongs to, or can be written by, other users")
+        yield folder
+
+
+def _found(folder: Folder, name: str) -> Executable | None:
+    """The program in an entry; None, and the entry is removed, for one that is damaged.
+
+    The bytes that are checked and the code that is loaded are of one open file. Raises `OSError`.
+    """
+    descriptor = folder.open(name)
+    try:
+        artifact = unpack(_contents(descriptor))
+        require(artifact.callbacks)
+        executable = load_open(descriptor, folder.path / name, artifact)
+    except (ArtifactError, CompilationError):
+        with suppress(OSError):
+            folder.remove(name)
+        return None
+    except OSError as error:
+        if not folder.has(name):  # removed after it was read
+            raise FileNotFoundError(name) from error
+        raise
+    finally:
+        os.close(descriptor)
+    with suppress(OSError):
+        folder.touch(name)  # used last: removed last
+    return executable
+
+
+def _recalled(folder: Folder, name: str) -> Any:
+    """A note; None, and it is removed, where it is damaged. Raises `OSError`."""
+    descriptor = folder.open(name)
+    try:
+        noted = _checked(json.loads(_contents(descriptor)))
+    except (ValueError, RecursionError):
+        with suppress(OSError):
+            folder.remove(name)
+        return None
+    finally:
+        os.close(descriptor)
+    with suppress(OSError):
+        folder.touch(name)
+    return noted
+
+
+def _contents(descriptor: int) -> bytes:
+    """The bytes of an open file.
+
+    Raises `ArtifactError` for a pipe, a device, and a file that another user could have written,
+    and `OSError`.
+    """
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode) or belongs_to_others(status):
+        raise ArtifactError("no file of this user's")
+    with open(descriptor, "rb", closefd=False) as file:
         return file.read()
 
 
@@ -254,15 +291,6 @@ def _user_folder() -> Path | None:
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "tracejit"
     return home / ".cache" / "tracejit"
-
-
-def _require_private(folder: Path) -> None:
-    """Raise `PermissionError` if others could put code there for us to run."""
-    if not hasattr(os, "getuid"):
-        return
-    status = folder.stat()
-    if status.st_uid not in (os.getuid(), 0) or status.st_mode & stat.S_IWOTH:
-        raise PermissionError(f"{folder} belongs to, or can be written by, other users")
 
 
 def _warn(what: str, error: OSError) -> None:

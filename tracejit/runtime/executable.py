@@ -22,6 +22,7 @@ from tracejit.runtime import results, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
+from tracejit.system import loadable_path
 
 if TYPE_CHECKING:
     from tracejit.runtime.tuning_notes import Tuning
@@ -94,6 +95,16 @@ def load(path: Path, artifact: Artifact | None = None) -> Executable:
     described = unpack(path.read_bytes()) if artifact is None else artifact
     entry, library = runtime().load(path)
     return Executable(entry, described, library)
+
+
+def load_open(descriptor: int, path: Path, artifact: Artifact) -> Executable:
+    """The program in a file that is open, whatever has become of its ``path``.
+
+    Only where the system cannot load open files the path is asked. Raises `OSError` for a file that
+    cannot be loaded.
+    """
+    entry, library = runtime().load(loadable_path(descriptor) or path)
+    return Executable(entry, artifact, library)
 
 
 def _runner(entry: Entry, artifact: Artifact) -> Run:

@@ -13,7 +13,8 @@ from pathlib import Path
 from tracejit.backends.artifact import Artifact
 from tracejit.backends.scratch import roomy_folders
 from tracejit.errors import CompilationError
-from tracejit.runtime.executable import Executable, load
+from tracejit.runtime.executable import Executable, load, load_open
+from tracejit.system import Folder, loadable_path, memory_file
 
 _UNFINISHED = ".tmp"
 _ABANDONED_SECONDS = 3600.0
@@ -21,21 +22,20 @@ _SKEW_SECONDS = 600.0
 """So far the clocks of computers that share a folder may be apart."""
 
 
-def write(folder: Path, name: str, data: bytes) -> Path:
+def write(folder: Folder, name: str, data: bytes) -> None:
     """Aside first, then into place: nobody sees half an entry. Raises `OSError`."""
-    path = folder / name
-    descriptor, unfinished = tempfile.mkstemp(_UNFINISHED, dir=folder)
+    unfinished = f"{name[:16]}-{os.getpid()}-{os.urandom(8).hex()}{_UNFINISHED}"
+    descriptor = folder.create(unfinished)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
-        os.replace(unfinished, path)
+        folder.replace(unfinished, name)
     finally:  # also where it is interrupted
         with suppress(OSError):
-            os.unlink(unfinished)
-    return path
+            folder.remove(unfinished)
 
 
-def evict(folder: Path, newest: Path, limit: int, suffixes: Collection[str]) -> None:
+def evict(folder: Folder, newest: str, limit: int, suffixes: Collection[str]) -> None:
     """Remove what was used longest ago until the rest fits, and what crashes left behind.
 
     Entries have one of the ``suffixes``. Those of the future, by a clock that went wrong, go first:
@@ -44,37 +44,40 @@ def evict(folder: Path, newest: Path, limit: int, suffixes: Collection[str]) -> 
     entries = []
     total = 0
     now = time.time()
-    with os.scandir(folder) as found:
-        for entry in found:
-            try:
-                status = entry.stat()
-            except FileNotFoundError:  # another process removed it
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                continue
-            if entry.name.endswith(tuple(suffixes)):
-                total += status.st_size
-                if entry.name != newest.name:
-                    used = status.st_mtime if status.st_mtime < now + _SKEW_SECONDS else 0.0
-                    entries.append((used, status.st_size, entry.path))
-            elif entry.name.endswith(_UNFINISHED):
-                if abs(now - status.st_mtime) > _ABANDONED_SECONDS:
-                    Path(entry.path).unlink(missing_ok=True)
+    for name, status in folder.entries():
+        if stat.S_ISDIR(status.st_mode):
+            continue
+        if name.endswith(tuple(suffixes)):
+            total += status.st_size
+            if name != newest:
+                used = status.st_mtime if status.st_mtime < now + _SKEW_SECONDS else 0.0
+                entries.append((used, status.st_size, name))
+        elif name.endswith(_UNFINISHED):
+            if abs(now - status.st_mtime) > _ABANDONED_SECONDS:
+                folder.remove(name)
     if total <= limit:
         return
-    for _, size, path in sorted(entries):
-        Path(path).unlink(missing_ok=True)
+    for _, size, name in sorted(entries):
+        folder.remove(name)
         total -= size
         if total <= limit:
             return
 
 
 def load_unkept(data: bytes, artifact: Artifact, suffix: str) -> Executable:
-    """Through a file that is gone once it is loaded.
+    """From memory, or through a file that is gone once it is loaded.
 
     Raises `CompilationError` where no folder has room, and `OSError` if none of those that have
     can hold code, or the system cannot load it.
     """
+    descriptor = memory_file(data)
+    if descriptor is not None:
+        try:
+            if loadable_path(descriptor) is not None:
+                with suppress(OSError):  # a system whose memory holds no code
+                    return load_open(descriptor, Path(), artifact)
+        finally:
+            os.close(descriptor)
     failure: OSError | None = None
     for room in roomy_folders():
         with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as folder:

@@ -60,14 +60,16 @@ class Runtime:
     """The loaded libraries; `runtime` makes the only one."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("TVM_NUM_THREADS", str(thread_count()))
+        # As we understand what the user chose; TVM reads a word that is no number as zero.
+        os.environ["TVM_NUM_THREADS"] = str(thread_count())
         # Otherwise TVM pins its threads, and the thread that calls it, to the first cores of the
         # machine, whichever the process was given.
         os.environ.setdefault("TVM_BIND_THREADS", "0")
         self.ffi, self.backend = (
             ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL) for path in library_paths()
         )
-        self._load = self.function("ffi.ModuleLoadFromFile")
+        # Not by the end of the name: a path by which an open file is loaded has none.
+        self._load = self.function("ffi.Module.load_from_file.so")
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._run_serially)
 
@@ -93,28 +95,34 @@ class Runtime:
         self.ffi.TVMFFIObjectDecRef(error)
         return f"{kind.decode()}: {text.decode(errors='replace')}"
 
-    def load(self, path: Path) -> tuple[Entry, ctypes.CDLL]:
+    def load(self, path: Path | str) -> tuple[Entry, ctypes.CDLL]:
         """The entry and the library of an artifact on disk, loaded as long as either is held.
 
-        Raises `OSError` if the system cannot load the file.
+        Raises `OSError` if the system cannot load the file, or finds no entry in it.
         """
         library = self.load_library(path)
-        function = library[ENTRY]
+        try:
+            function = library[ENTRY]
+        except AttributeError as error:
+            raise OSError(str(error)) from None
         function.restype = ctypes.c_int
         function.argtypes = [ctypes.c_void_p]
         return function, library
 
-    def load_library(self, path: Path) -> ctypes.CDLL:
+    def load_library(self, path: Path | str) -> ctypes.CDLL:
         """A library of kernels, loaded as long as it or a function of it is held.
 
         Raises `OSError` if the system cannot load the file.
         """
         library = ctypes.CDLL(str(path))  # first, to bind every symbol now and not at its first use
         name = ctypes.create_string_buffer(os.fsencode(path))
-        argument = AnyValue(RAW_STRING, 0, ctypes.addressof(name))
+        kind = ctypes.create_string_buffer(b"so")
+        given = (AnyValue * 2)(
+            *(AnyValue(RAW_STRING, 0, ctypes.addressof(w)) for w in (name, kind))
+        )
         result = AnyValue()  # a reference to the module
         call = self.ffi.TVMFFIFunctionCall
-        self.check(call(self._load, ctypes.byref(argument), 1, ctypes.byref(result)))
+        self.check(call(self._load, given, 2, ctypes.byref(result)))
         # Functions hold their library, and whoever runs one holds it.
         unloading = weakref.finalize(library, self._unload, library._handle, result.bits)
         unloading.atexit = False

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tracejit.backends.abi import ALIGNMENT, ArraySpec
+from tracejit.backends.machine import natural_number
 
 FROM_BYTES = 1 << 16
 """Smaller results own their memory: the C library keeps as much for the next ones."""
@@ -52,8 +53,8 @@ _watched: list[threading.Thread] = []
 
 def limit() -> int:
     """How many bytes are remembered at most, in blocks that are free and others."""
-    given = os.environ.get("TRACEJIT_RESULTS_LIMIT", "").strip()
-    return int(given) if given.isdecimal() else 256 << 20
+    given = natural_number(os.environ.get("TRACEJIT_RESULTS_LIMIT", ""))
+    return 256 << 20 if given is None else given
 
 
 def is_shared(spec: ArraySpec) -> bool:

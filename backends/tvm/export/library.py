@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from tracejit.backends.tvm.build import write_kernels
 from tracejit.backends.tvm.cpu import CpuTarget
 from tracejit.backends.tvm.export.entries import Entry
 from tracejit.backends.tvm.export.source import constants_of, source
+from tracejit.backends.tvm.linker import chosen_compiler
 from tracejit.errors import CompilationError
 
 # Features as the system lists them, and as GCC and Clang ask for them.
@@ -39,7 +39,7 @@ def find_compiler() -> list[str]:
 
     Raises `CompilationError` where there is none.
     """
-    chosen = shlex.split(os.environ.get("CC", ""))
+    chosen = chosen_compiler()
     if chosen:
         if found := shutil.which(chosen[0]):
             return [os.path.abspath(found), *chosen[1:]]
@@ -79,9 +79,20 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
         command = [*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared"]
         command += ["-o", "made", "source.c", *map(str, objects), *_options(exported, folder)]
         # The folder's own name may hold what means something to a compiler, such as a comma.
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, close_fds=False)
-        if done.returncode != 0:
-            raise CompilationError(f"export: {compiler[0]} failed: {done.stderr.strip()}")
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                close_fds=False,
+            )
+        except OSError as error:
+            raise CompilationError(f"export: {compiler[0]} cannot be run: {error}") from error
+        if done.returncode != 0 or not (folder / "made").exists():
+            reason = done.stderr.strip() or f"status {done.returncode}, and no library"
+            raise CompilationError(f"export: {compiler[0]} failed: {reason}")
         return (folder / "made").read_bytes()
 
 
