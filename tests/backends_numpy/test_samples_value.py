@@ -10,25 +10,11 @@ import pytest
 from tests.judge import run_xla
 from tests.samples.base import Sample
 from tests.samples.cases import draw_joint, every_sample, joint_module
-from tests.samples.values import element_types, takes_special
-from tests.tolerances import differences, same_bits
+from tests.samples.comparing import SINGLE, compare, special
+from tests.samples.values import element_types
 from tracejit.backends.numpy import evaluate
 from tracejit.graph import OPS
 from tracejit.shapes import ElementType, element_type_of
-
-# Families whose results are sums: errors are proportional to the terms, not to the result.
-SUMMING = {"contraction", "convolution", "normalisation", "reduction", "windows", "indexing"}
-# Families of one right answer at infinities, NaN and extremes; and those that combine several
-# elements, in any order, so that an overflow on the way may or may not happen.
-SINGLE = {
-    "comparison",
-    "constants",
-    "element_types",
-    "elementwise",
-    "elementwise_unary",
-    "layout",
-}
-COMBINING = {"indexing", "reduction", "windows"}
 
 
 def check(sample: Sample, types: Sequence[ElementType], special: bool) -> None:
@@ -48,26 +34,9 @@ def check(sample: Sample, types: Sequence[ElementType], special: bool) -> None:
     assert not problems, "\n".join(problems)
 
 
-def compare(sample: Sample, actual: np.ndarray, expected: np.ndarray) -> str:
-    if sample.exact:
-        return same_bits(actual, expected)
-    element_type = element_type_of(expected.dtype)
-    given = sample.tolerance
-    relative = given.get(element_type) if isinstance(given, dict) else given
-    scale = 0.0
-    if OPS[sample.op].family in SUMMING and element_type.is_inexact and expected.size:
-        sizes = np.abs(expected.astype(np.complex128 if element_type.is_complex else np.float64))
-        scale = float(np.max(sizes, initial=0, where=np.isfinite(sizes)))
-    return differences(actual, expected, relative, scale)
-
-
 @pytest.mark.parametrize("sample", every_sample())
 def test_value_of_sample(sample: Sample) -> None:
     check(sample, element_types(sample), special=False)
-
-
-def special(sample: Sample) -> bool:
-    return OPS[sample.op].family in SINGLE | COMBINING and takes_special(sample)
 
 
 @pytest.mark.parametrize("sample", every_sample(special))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.backends_numpy.test_samples_value import SINGLE, compare
-from tests.backends_numpy.test_samples_value import special as takes_special
 from tests.samples.base import Sample
 from tests.samples.cases import draw_joint, every_sample, joint_module
+from tests.samples.comparing import SINGLE, compare
+from tests.samples.comparing import special as takes_special
 from tests.samples.values import element_types
 from tracejit.api import executable
 from tracejit.backends.numpy import evaluate

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from jaxlib import _hlo, _jax, xla_client
 
-from tests.backends_numpy.test_samples_value import compare
 from tests.samples.base import Sample
 from tests.samples.cases import draw_joint, every_sample, joint_module
+from tests.samples.comparing import compare
 from tests.samples.values import element_types
 from tracejit import tree
 from tracejit.backends.numpy import evaluate

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.backends_numpy.test_samples_value import compare
 from tests.building import computation
 from tests.evaluation import given
 from tests.hlo.mlir import hlo_of_stablehlo, verify_stablehlo
 from tests.judge import run_xla
 from tests.samples.base import Sample
 from tests.samples.cases import draw_joint, every_sample, joint_module
+from tests.samples.comparing import compare
 from tests.samples.values import element_types
 from tracejit import ops, tree
 from tracejit.backends.numpy import evaluate

@@ -1,0 +1,1 @@
+"""The product on processors that this machine has not."""
