@@ -38,7 +38,8 @@ class Artifact:
 
     ``callbacks`` are the names of the Python functions that its kernels call; ``explanation`` is an
     `tracejit.backends.explanation.Explanation` in JSON, which is only read on demand. ``aliases``
-    has, by the numbers of outputs, the inputs whose memory they are written to.
+    has, by the numbers of outputs, the inputs whose memory they are written to. ``lacking`` names
+    what the code may use of its ``processor`` that the machine it was compiled on has not.
     """
 
     inputs: Sequence[ArraySpec]
@@ -48,6 +49,8 @@ class Artifact:
     callbacks: Sequence[str]
     explanation: bytes = b""
     aliases: Mapping[int, int] = field(default_factory=dict)
+    processor: str = ""
+    lacking: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
             "callbacks": [*artifact.callbacks],
             "explanation": [length, len(artifact.explanation)],
             "aliases": [*artifact.aliases.items()],
+            "processor": artifact.processor,
+            "lacking": [*artifact.lacking],
         }
     ).encode()
     body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
@@ -115,17 +120,23 @@ def _read(data: bytes, description: Mapping[str, Any]) -> Artifact:
     outputs = [_spec(*entry) for entry in description["outputs"]]
     begin, count = description["explanation"]
     aliases = {_number(o, len(outputs)): _number(i, len(inputs)) for o, i in description["aliases"]}
-    if not all(isinstance(name, str) for name in description["callbacks"]):
-        raise ArtifactError("a callback without a name")
     return Artifact(
         inputs,
         outputs,
         [_constant(data, *entry) for entry in description["constants"]],
         _number(description["workspace_bytes"], 1 << 62),
-        [*description["callbacks"]],
+        [*map(_text, description["callbacks"])],
         data[_number(begin, len(data)) :][: _number(count, len(data))],
         aliases,
+        _text(description["processor"]),
+        [*map(_text, description["lacking"])],
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ArtifactError(f"{value!r} where a name is expected")
+    return value
 
 
 def _described(spec: ArraySpec) -> tuple[str, tuple[int, ...]]:

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.transforms.checked import Checked
 from tracejit.transforms.compiler import Compiler, Executable, use_compiler
 from tracejit.transforms.interpreted import Interpreted
 
 
-def by_interpreter(module: Module, target: str, check: bool) -> Executable:
+def by_interpreter(module: Module, target: Target, check: bool) -> Executable:
     """The interpreter in the compiler's place."""
     return Checked(module) if check else Interpreted(module)
 

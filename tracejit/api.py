@@ -9,7 +9,8 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
+from tracejit.backends.target import CPU, Target
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.tuned import TunedPrograms
     from tracejit.transforms.export import Function
-
-TARGETS = ("cpu", compiler.FAST_CPU)
 
 _compiling = ProcessLock()
 
@@ -75,7 +74,7 @@ class Compiled(CompiledProgram):
     def __init__(
         self,
         module: Module,
-        target: str,
+        target: Target,
         stream: Stream,
         donate: bool,
         has_lost_derivatives: bool = False,
@@ -153,18 +152,25 @@ class Compiled(CompiledProgram):
 
 @api_boundary
 def compile(
-    module: Module | Computation, target: str = "cpu", *, seed: int = 0, donate: bool = False
+    module: Module | Computation,
+    target: str = "cpu",
+    *,
+    seed: int = 0,
+    donate: bool = False,
+    fast_math: bool = False,
 ) -> Compiled:
     """Machine code for a module or a computation, to be called with one array per parameter.
 
     What RngUniform and RngNormal draw begins at ``seed`` and goes on from call to call. With
     ``donate`` the module's ``input_output_alias`` is followed: the arguments that it names are
-    written over and become results; otherwise arguments are never written.
+    written over and become results; otherwise arguments are never written. ``target`` names the
+    processor, and ``fast_math`` is what `jit` says: see `jit`.
 
     Raises `AttributeValueError` for an unknown target, `CompilationError` for an op that cannot be
     compiled.
     """
-    return Compiled(_program("compile", module), target, _stream(seed), donate)
+    made = Target(target, fast_math).resolved()
+    return Compiled(_program("compile", module), made, _stream(seed), donate)
 
 
 def _stream(seed: int) -> Stream:
@@ -199,22 +205,22 @@ def _program(function: str, given: Module | Computation) -> Module:
 class Place(NamedTuple):
     """Where a module's machine code is kept: ``key`` names the entry of ``cache``.
 
-    ``kernels`` is the text of users' kernels that it is made of, which are known in this process
-    alone.
+    ``target`` is the one asked for, with its processor named. ``kernels`` is the text of users'
+    kernels that it is made of, which are known in this process alone.
     """
 
     kernels: str
     cache: DiskCache
     key: str
+    target: Target
 
 
-def place_of(module: Module, target: str) -> Place:
+def place_of(module: Module, target: Target = CPU) -> Place:
     """Where the code of a module is found once it is compiled.
 
     Raises `AttributeValueError` for an unknown target, `UnsupportedError` for what needs devices.
     """
-    if target not in TARGETS:
-        raise AttributeValueError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
+    target = target.resolved()
     if (module.replica_count, module.num_partitions) != (1, 1):
         raise UnsupportedError(
             f"compile: the module runs on {module.replica_count} replicas and "
@@ -225,21 +231,20 @@ def place_of(module: Module, target: str) -> Place:
     text = fingerprint(module) + kernels
     # What names a function of this process is of no use to another one.
     cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
-    return Place(kernels, cache, cache_key(text, target))
+    return Place(kernels, cache, cache_key(text, repr(target)), target)
 
 
-def executable(module: Module, target: str = "cpu") -> Executable:
+def executable(module: Module, target: Target = CPU) -> Executable:
     """Machine code for a module, from the disk cache if it was compiled before, else by TVM."""
     place = place_of(module, target)
-    return place.cache.find(place.key) or _compiled(module, target, place)
+    return place.cache.find(place.key) or _compiled(module, place)
 
 
-def _compiled(module: Module, target: str, place: Place) -> Executable:
+def _compiled(module: Module, place: Place) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling, collecting_garbage_later(), reported(module.name) as progress:
-        compile_for_host = code_generator().compile_for_host
-        fast_math = target == compiler.FAST_CPU
-        return place.cache.add(place.key, compile_for_host(module, progress, fast_math))
+        compile_for = code_generator().compile_for
+        return place.cache.add(place.key, compile_for(module, place.target, progress))
 
 
 def code_generator() -> ModuleType:
@@ -248,22 +253,22 @@ def code_generator() -> ModuleType:
         return importlib.import_module("tracejit.backends.tvm.compiler")
 
 
-def _compiler(module: Module, target: str, check: bool) -> compiler.Executable:
+def _compiler(module: Module, target: Target, check: bool) -> compiler.Executable:
     if not check:
         return executable(module, target)
     checked: compiler.Executable = load("tracejit.transforms.checked").Checked(module)
     return checked
 
 
-def _beginner(module: Module, target: str) -> compiler.Pending:
+def _beginner(module: Module, target: Target) -> compiler.Pending:
     place = place_of(module, target)
     begun: compiler.Pending = load("tracejit.runtime.pending").Pending(
         module.name,
         None if place.kernels else to_text(module),
-        target,
+        place.target,
         place.key,
         place.cache,
-        partial(_compiled, module, target, place),
+        partial(_compiled, module, place),
     )
     return begun
 
@@ -271,17 +276,17 @@ def _beginner(module: Module, target: str) -> compiler.Pending:
 class _Tuner:
     """What `jit(f, tune=seconds)` asks."""
 
-    def find(self, module: Module, target: str, seconds: float) -> Executable | None:
+    def find(self, module: Module, target: Target, seconds: float) -> Executable | None:
         place = place_of(module, target)
         untuned = partial(executable, module, target)
-        found: Executable | None = self._programs(place, target).find(seconds, untuned)
+        found: Executable | None = self._programs(place).find(seconds, untuned)
         return found
 
     def tune(
         self,
         untuned: Executable,
         module: Module,
-        target: str,
+        target: Target,
         seconds: float,
         arguments: Sequence[object],
     ) -> Executable:
@@ -290,26 +295,24 @@ class _Tuner:
         with _compiling, reported(module.name, tuning=seconds) as progress:
             with importing_tvm():
                 backend = importlib.import_module("tracejit.backends.tvm.candidates")
-            candidates = backend.ProgramCandidates(module, target == compiler.FAST_CPU)
-            made: Executable = self._programs(place, target).tune(
+            candidates = backend.ProgramCandidates(module, place.target)
+            made: Executable = self._programs(place).tune(
                 untuned, candidates, arguments, seconds, progress
             )
         return made
 
-    def _programs(self, place: Place, target: str) -> TunedPrograms:
+    def _programs(self, place: Place) -> TunedPrograms:
         made: TunedPrograms = load("tracejit.runtime.tuned").TunedPrograms(
-            place.cache, place.key, target
+            place.cache, place.key, repr(place.target)
         )
         return made
 
 
-def _planner(module: Module, target: str) -> int:
-    if target not in TARGETS:
-        raise AttributeValueError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
+def _planner(module: Module, target: Target) -> int:
     with _compiling:
         with importing_tvm():
             backend = importlib.import_module("tracejit.backends.tvm.footprint")
-        planned: int = backend.planned_bytes(module)
+        planned: int = backend.planned_bytes(module, target)
     return planned
 
 

@@ -17,10 +17,10 @@ from types import ModuleType
 from tracejit import hlo
 from tracejit.api import code_generator, place_of
 from tracejit.backends.artifact import InProcess
+from tracejit.backends.target import Target
 from tracejit.errors import TracejitError
 from tracejit.runtime import DiskCache
 from tracejit.runtime.jobs import LEFT, Answer, Job, give, take
-from tracejit.transforms.compiler import FAST_CPU
 
 IDLE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01
@@ -53,11 +53,12 @@ def compiled(job: Job, compiler: ModuleType) -> Answer:
     cache = DiskCache(None if job.cache is None else Path(job.cache), job.limit)
     try:
         module = hlo.parse(job.graph)
-        if place_of(module, job.target).key != job.key:
+        target = Target(job.target, job.fast_math)
+        if place_of(module, target).key != job.key:
             return LEFT
         if job.key in cache:  # another process was quicker
             return Answer("kept")
-        built = compiler.compile_for_host(module, fast_math=job.target == FAST_CPU)
+        built = compiler.compile_for(module, target)
     except TracejitError:
         return LEFT
     if isinstance(built, InProcess):

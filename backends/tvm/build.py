@@ -1,6 +1,6 @@
 """Compile a program to one shared library: chunks of kernels on threads, then a linker.
 
-build(program, host_target())    # an artifact's bytes, to keep and to load in any process
+build(program, cpu_target())    # an artifact's bytes, to keep and to load in any process
 """
 
 from __future__ import annotations
@@ -58,14 +58,19 @@ def build(
 ) -> bytes | InProcess:
     """The artifact of a program; without a linker, or room for files, code for this process alone.
 
-    Raises `CompilationError` if the program contradicts itself, or if TVM refuses a kernel. Warns,
-    once, of a missing linker and of missing room, and of a linker that fails.
+    Code that this machine cannot run is not linked: the artifact has the object files one after the
+    other. Raises `CompilationError` if the program contradicts itself, or if TVM refuses a kernel.
+    Warns, once, of a missing linker and of missing room, and of a linker that fails.
     """
     program.check()
     program = without_twins(program)
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     artifact = describe(program, held, target)
     room = next(roomy_folders(), None)
+    if target.lacking:
+        with tempfile.TemporaryDirectory(prefix="tracejit-") as name:
+            objects = _program_objects(program, held, target, Path(name), progress)
+            return pack(b"".join(file.read_bytes() for file in objects), artifact)
     if can_link() and room is not None:
         with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
             library = linked(_program_objects(program, held, target, Path(name), progress))
@@ -103,6 +108,8 @@ def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) 
         [*called],
         explanation(program, held, target.threads).to_json(),
         program.aliases,
+        target.cpu,
+        target.lacking,
     )
 
 

@@ -1,6 +1,6 @@
 """A program's kernels written in other ways, and compiled to be measured.
 
-found = ProgramCandidates(module, fast_math=False)
+found = ProgramCandidates(module, Target("cpu"))
 found.library("k3_dot_general", [{"tile": "6x2"}, {"tile": "4x3"}], folder)
 found.build(find)
 """
@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracejit.backends.artifact import InProcess
+from tracejit.backends.target import CPU, Target
 from tracejit.backends.tunable import Find, Library, Taken, Tunable, Variant
 from tracejit.backends.tvm.aliases import aliases_of
 from tracejit.backends.tvm.build import Progress, build, build_kernels
 from tracejit.backends.tvm.choices import Answers
 from tracejit.backends.tvm.codegen import REFUSALS, contents
-from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.decisions import Measurements, Written
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.program import Kernel, Program
@@ -33,9 +34,9 @@ class ProgramCandidates:
     Raises `CompilationError` for an op without a rule.
     """
 
-    def __init__(self, module: Module, fast_math: bool = False) -> None:
+    def __init__(self, module: Module, target: Target = CPU) -> None:
         self._module = module
-        self._target = replace(host_target(), fast_math=fast_math)
+        self._target = cpu_target(target)
         program, self._written = self._lowered(lambda text: None)
         kernels = [kernel.name for kernel in without_twins(program).kernels]
         self.kernels = [

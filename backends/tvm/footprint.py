@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.target import CPU, Target
+from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.lower import lower
 from tracejit.graph import Module
 
 
-def planned_bytes(module: Module) -> int:
+def planned_bytes(module: Module, target: Target = CPU) -> int:
     """The bytes of arguments, constants, results and workspace of a module's program.
 
     Raises `CompilationError` for an op without a rule.
     """
-    target = host_target()
-    program = lower(module.entry, target.machine)
+    program = lower(module.entry, cpu_target(target).machine)
     specs = (*program.inputs, *program.outputs)
     constants = sum(constant.nbytes for constant in program.constants)
     return program.workspace_bytes + constants + sum(spec.nbytes for spec in specs)

@@ -12,7 +12,7 @@ import numpy as np
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import CpuTarget, host_target
+from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
 from tracejit.backends.tvm.kernels.sharing import on_workers
 from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
 from tracejit.backends.tvm.tir import (
@@ -40,7 +40,7 @@ def arithmetic(dtype: str, turns: int) -> tuple[bytes | InProcess, int]:
 
     It takes one array of 2 numbers, x and y, and computes z = z * x + y again and again.
     """
-    target = host_target()
+    target = cpu_target()
     lanes = target.vector_bytes // np.dtype(dtype).itemsize
     width = CHAINS * lanes
     given, made = (buffer(name, (n,), dtype) for name, n in (("given", 2), ("made", width)))
@@ -65,7 +65,7 @@ def reading(nbytes: int, times: int, threads: int) -> bytes | InProcess:
 
     It takes the array and returns the sums, which depend on all of it.
     """
-    target = host_target()
+    target = cpu_target()
     lanes = target.vector_bytes // 4
     width = SUMS * lanes
     blocks = max(nbytes // 4 // (threads * width), 1)

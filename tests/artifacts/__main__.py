@@ -33,7 +33,7 @@ from tests.artifacts.corpus import modules
 from tracejit.backends.artifact import InProcess, unpack
 from tracejit.backends.tvm.aliases import aliases_of
 from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import CpuTarget, host_target
+from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.program import Branch, Call, Loop, Node, Program
 from tracejit.errors import TracejitError
@@ -66,7 +66,7 @@ def main() -> None:
     if options.show:
         for name, make in modules(options.whole):
             if options.only in name:
-                print(f"== {name}\n{text_of(_program(make(), host_target(), WIDTHS[0]))}")
+                print(f"== {name}\n{text_of(_program(make(), cpu_target(), WIDTHS[0]))}")
         return
     every = 1 if options.whole else options.artifacts
     start = time.process_time()
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _records(whole: bool, only: str, every: int) -> dict[str, Record]:
-    target = host_target()
+    target = cpu_target()
     records = {}
     for name, make in modules(whole):
         if only not in name:

@@ -21,6 +21,7 @@ from tests.notebooks import scripts
 from tests.samples.base import Sample
 from tests.samples.cases import all_samples, joint_module, sample_module
 from tests.samples.values import element_types
+from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.transforms import compiler
 
@@ -94,7 +95,7 @@ class _CompiledError(Exception):
 def _script(name: str, options: dict[str, Any]) -> Module:
     """The first module that a script compiles."""
 
-    def compiled(module: Module, _target: str, _check: bool) -> NoReturn:
+    def compiled(module: Module, _target: Target, _check: bool) -> NoReturn:
         raise _CompiledError(module)
 
     before = compiler.use_compiler(compiled)

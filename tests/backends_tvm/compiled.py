@@ -17,12 +17,12 @@ from tracejit.shapes import Shape
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.compiler import compile_for_host
+    from tracejit.backends.tvm.compiler import compile_for
 
 
 def compiled(entry: Computation) -> Executable:
     """The machine code of a computation, kept nowhere."""
-    return loaded(compile_for_host(Module("test", entry)))
+    return loaded(compile_for(Module("test", entry)))
 
 
 def computation(build: Callable[..., Instruction], *shapes: Shape) -> Computation:

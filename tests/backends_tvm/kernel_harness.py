@@ -21,7 +21,8 @@ import numpy as np
 import tvm
 from tvm.ir import GlobalVar, PrimType
 
-from tracejit.backends.tvm.cpu import CpuTarget, host_target
+from tracejit.backends.target import Target
+from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.kernels.work import Work
 from tracejit.backends.tvm.linker import find_linker
@@ -41,8 +42,8 @@ from tracejit.backends.tvm.tir import (
 )
 from tracejit.shapes import ElementType
 
-HOST = host_target()
-MACHINE = Machine(vector_bytes=HOST.vector_bytes, threads=HOST.threads)
+HOST = cpu_target()
+MACHINE = HOST.machine
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PROT_NONE = 0
@@ -50,9 +51,8 @@ _PROT_NONE = 0
 
 def without_avx512() -> tuple[CpuTarget, Machine]:
     """This processor as one with AVX2 at most, which it also runs."""
-    off = tuple(f"-{a[1:]}" for a in HOST.attributes if a.startswith("+avx512"))
-    target = CpuTarget(HOST.triple, "x86-64-v3", off, HOST.threads, 32)
-    return target, Machine(vector_bytes=32, threads=HOST.threads)
+    target = cpu_target(Target("cpu:x86-64-v3")) if HOST.vector_bytes == 64 else HOST
+    return target, target.machine
 
 
 class Compiled:

@@ -37,7 +37,7 @@ with importing_tvm():
         STACK_LIMIT,
         contents,
     )
-    from tracejit.backends.tvm.cpu import host_target
+    from tracejit.backends.tvm.cpu import cpu_target
     from tracejit.backends.tvm.facts import NOTHING, Counted
     from tracejit.backends.tvm.linker import can_link, find_linker
     from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Node, Program
@@ -226,8 +226,8 @@ def test_functions_of_the_mathematics_library_are_found() -> None:
 @pytest.mark.parametrize("by_instruction", [False, True])
 def test_halves_are_converted_with_and_without_an_instruction(by_instruction: bool) -> None:
     """Where there is one, modules have no functions for it; kernels of both kinds are right."""
-    host = host_target()
-    target = replace(host, converts_halves=by_instruction and host.converts_halves)
+    host = cpu_target()
+    target = host if by_instruction else replace(host, features=host.features - {"f16c", "neon"})
     size = 9
     source, made = buffer("x", (size,), "float16"), buffer("y", (size,), "float16")
 
@@ -412,7 +412,7 @@ def test_what_tvm_refuses_names_the_kernel() -> None:
 
 def test_many_kernels_in_chunks() -> None:
     """More kernels than one chunk for each thread holds; progress counts every module."""
-    threads = host_target().threads
+    threads = cpu_target().threads
     length = 12 * threads
     seen: list[tuple[int, int]] = []
     data = built(chain(length, 4, 64), progress=lambda done, of: seen.append((done, of)))
@@ -463,7 +463,7 @@ def test_a_linker_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(system, "LINKS_HERE", False)
     with pytest.warns(RuntimeWarning, match="out of order"):
-        made = building.build(addition(), host_target())
+        made = building.build(addition(), cpu_target())
     assert isinstance(made, InProcess)
     x = random(10)
     np.testing.assert_array_equal(loaded(made)([x, x])[0], x + x)
@@ -487,7 +487,7 @@ def test_without_a_linker_programs_run_in_this_process(monkeypatch: pytest.Monke
     in_process.warn_of_missing_linker.cache_clear()
     program = chain(3, 5000, 20000)
     with pytest.warns(RuntimeWarning, match="Install a C compiler"):
-        made = building.build(program, host_target())
+        made = building.build(program, cpu_target())
     assert isinstance(made, InProcess)
     run = loaded(made)
     x = random(5000)
@@ -495,7 +495,7 @@ def test_without_a_linker_programs_run_in_this_process(monkeypatch: pytest.Monke
     assert run.run([x.astype(np.float64)]) is None
     kernel = elementwise("add", lambda x, y: x + y, 5000, parallel=True)
     array = spec("float32", 5000)
-    other = building.build(of_one_kernel(kernel, [array] * 2, array), host_target())  # no warning
+    other = building.build(of_one_kernel(kernel, [array] * 2, array), cpu_target())  # no warning
     np.testing.assert_array_equal(loaded(other)([x, x])[0], x + x)
 
 

@@ -16,7 +16,7 @@ from tracejit.runtime import DiskCache, importing_tvm
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 with importing_tvm():
-    from tracejit.backends.tvm.compiler import compile_for_host
+    from tracejit.backends.tvm.compiler import compile_for
     from tracejit.backends.tvm.emit.linalg import LARGEST_COMPLEX_FACTOR
 
 # The factors of large complex matrices are LAPACK's.
@@ -129,7 +129,7 @@ print(executable([a])[0].tolist())
 
 
 def test_from_the_disk_cache_in_a_new_process(tmp_path: Path) -> None:
-    built = compile_for_host(Module("test", computation(factor, MATRIX)))
+    built = compile_for(Module("test", computation(factor, MATRIX)))
     expected = DiskCache(tmp_path).add("program", built)([A])[0]
     np.save(tmp_path / "a.npy", A)
     assert python(FROM_CACHE, str(tmp_path), str(tmp_path / "a.npy")) == str(expected.tolist())

@@ -10,7 +10,7 @@ import pytest
 from tests.backends_tvm.compiled import computation
 from tests.backends_tvm.test_sorting import compiled_for
 from tracejit import ops
-from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.mathematics.procedures import (
@@ -27,7 +27,7 @@ from tracejit.shapes import ElementType, Shape
 S32 = ElementType.S32
 
 compresses = pytest.mark.skipif(
-    host_target().vector_bytes != 64, reason="this processor compresses no vectors"
+    cpu_target().vector_bytes != 64, reason="this processor compresses no vectors"
 )
 
 
@@ -69,10 +69,10 @@ def test_groups_are_modules_of_their_own() -> None:
     assert len(groups) == 2
     assert None not in groups
     assert without_shared(kernels) == (kernels, {})
-    parts = shared_parts(shared, host_target())
+    parts = shared_parts(shared, cpu_target())
     assert len(parts) == 2
     alone = {n: text for n, text in shared.items() if group_of(text) == min(map(str, groups))}
-    assert len(shared_parts(alone, host_target())) == 1
+    assert len(shared_parts(alone, cpu_target())) == 1
 
 
 def test_texts_of_procedures() -> None:

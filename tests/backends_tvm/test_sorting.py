@@ -15,7 +15,7 @@ from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.schedule.sort_keys import order_of
@@ -55,7 +55,7 @@ def sort_bitwise(build: Callable[..., Instruction], array: np.ndarray, kind: Ele
 
 def compiled_for(entry: Computation, threads: int) -> Executable:
     """The machine code for a processor like this one with so many threads."""
-    target = host_target()
+    target = cpu_target()
     return loaded(build(lower(entry, Machine(target.vector_bytes, threads)), target))
 
 
@@ -198,7 +198,7 @@ def test_values_alone(kind: ElementType, dimensions: tuple[int, ...]) -> None:
     entry = computation(build_sorts, Shape(kind, dimensions))
     called = lower(entry, Machine(32, 2))
     assert all("sort_values" in str(k.body) for k in called.kernels if "sort" in k.name)
-    actual = loaded(build(called, host_target()))([array])
+    actual = loaded(build(called, cpu_target()))([array])
     expected = leaves(evaluate(entry, [array]))
     assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
 
@@ -223,8 +223,8 @@ def test_places_are_counted(kind: ElementType, vector_bytes: int, length: int) -
     entry = computation(build_sorts, keys, keys)
     arrays = [values(kind, 3, length), values(kind, 3, length)[::-1].copy()]
     # A processor without what the host has is what the host can do as well.
-    program = lower(entry, Machine(min(vector_bytes, host_target().vector_bytes), 2))
-    sort = loaded(build(program, host_target()))
+    program = lower(entry, Machine(min(vector_bytes, cpu_target().vector_bytes), 2))
+    sort = loaded(build(program, cpu_target()))
     for made, expected in zip(sort(arrays), leaves(evaluate(entry, arrays)), strict=True):
         assert made.tobytes() == np.asarray(expected).tobytes()
 

@@ -12,7 +12,7 @@ from tests.backends_tvm.test_sorting import compiled_for, values
 from tests.fuzz.comparing import leaves
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
-from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.schedule.sort_network import Exchange, network
@@ -27,7 +27,7 @@ LENGTHS = [2, 3, 17, 64, 100, 129, 256, 257, 1000]
 SHARED = 40_003
 
 compresses = pytest.mark.skipif(
-    host_target().vector_bytes != 64, reason="this processor has no vectors of 64 bytes to compress"
+    cpu_target().vector_bytes != 64, reason="this processor has no vectors of 64 bytes to compress"
 )
 
 

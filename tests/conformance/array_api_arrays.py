@@ -20,6 +20,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit import tree
+from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.transforms.checked import Checked
 from tracejit.transforms.compiler import Executable, use_compiler
@@ -37,7 +38,7 @@ class Counted:
     prepares = False
 
 
-def choose(module: Module, target: str, check: bool) -> Executable:
+def choose(module: Module, target: Target, check: bool) -> Executable:
     """Machine code for what a test calls, the interpreter for what its helpers call."""
     if Counted.prepares:
         Counted.interpreted += 1

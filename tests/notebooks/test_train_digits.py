@@ -16,6 +16,7 @@ import tracejit as tj
 from tests.judge import parse_xla
 from tests.notebooks import scripts
 from tracejit.backends.numpy.interpreter import interpret
+from tracejit.backends.target import Target
 from tracejit.graph import OPS, Module
 from tracejit.runtime import Executable
 from tracejit.transforms import compiler
@@ -69,7 +70,7 @@ def run(poisoned: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
     script = scripts.load("train_digits")
     executables: list[compiler.Executable] = []
 
-    def watched(module: Module, target: str, check: bool) -> compiler.Executable:
+    def watched(module: Module, target: Target, check: bool) -> compiler.Executable:
         assert installed is not None
         executable = installed(module, target, check)
         executables.append(executable)

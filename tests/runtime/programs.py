@@ -13,7 +13,7 @@ from tracejit.runtime import DiskCache, Executable, importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm.build import build
-    from tracejit.backends.tvm.cpu import host_target
+    from tracejit.backends.tvm.cpu import cpu_target
     from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
     from tracejit.backends.tvm.tir import PARALLEL, SERIAL, Expr, buffer, loop, store
 
@@ -79,7 +79,7 @@ def addition(size: int = 10) -> Program:
 
 
 def built(program: Program, **options: Any) -> bytes:
-    data = build(program, host_target(), **options)
+    data = build(program, cpu_target(), **options)
     assert isinstance(data, bytes)
     return data
 

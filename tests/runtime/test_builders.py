@@ -22,6 +22,7 @@ from tests.runtime.processes import python, start
 from tracejit import background
 from tracejit.api import Place, place_of
 from tracejit.backends.artifact import InProcess
+from tracejit.backends.target import CPU
 from tracejit.errors import CompilationError
 from tracejit.graph import Module
 from tracejit.runtime import DiskCache, Executable, builders, importing_tvm, jobs
@@ -48,7 +49,13 @@ def module() -> Module:
 
 def job(place: Place, **changes: Any) -> Job:
     folder = None if place.cache.folder is None else str(place.cache.folder)
-    given = {"key": place.key, "graph": str(module()), "target": "cpu", "threads": 2}
+    given = {
+        "key": place.key,
+        "graph": str(module()),
+        "target": "cpu",
+        "fast_math": False,
+        "threads": 2,
+    }
     return Job(**{**given, "cache": folder, "limit": 1 << 30, **changes})
 
 
@@ -65,7 +72,7 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def test_jobs_are_taken_once_and_in_order(tmp_path: Path) -> None:
-    first, second = (Job(key, "graph", "cpu", 2, None, 1) for key in ("b", "a"))
+    first, second = (Job(key, "graph", "cpu", False, 2, None, 1) for key in ("b", "a"))
     assert jobs.take(tmp_path) is None
     for number, one in enumerate((first, second)):
         jobs.put(tmp_path, one)
@@ -106,18 +113,18 @@ def own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_programs_are_kept_or_handed_over(
     cache: DiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = job(place_of(module(), "cpu"))
+    asked = job(place_of(module()))
     answer = background.compiled(asked, compiler)
     assert answer == Answer("kept")
     executable = cache.find(asked.key)
     assert executable is not None
     np.testing.assert_array_equal(executable([X])[0], X + X)
 
-    monkeypatch.setattr(compiler, "compile_for_host", refuse)
+    monkeypatch.setattr(compiler, "compile_for", refuse)
     assert background.compiled(asked, compiler) == answer
 
     monkeypatch.undo()
-    answer = background.compiled(job(place_of(module(), "cpu"), cache=None), compiler)
+    answer = background.compiled(job(place_of(module()), cache=None), compiler)
     assert answer.kind == "built"
     np.testing.assert_array_equal(DiskCache(None).add("a", answer.program)([X])[0], X + X)
 
@@ -126,19 +133,17 @@ def test_programs_are_kept_or_handed_over(
 def test_what_another_process_must_not_compile_is_left(
     cache: DiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = place_of(module(), "cpu")
+    place = place_of(module())
     for asked in (
         job(place, key="0" * 64),
         job(place, graph="no module"),
-        job(place, target="cpu,fast-math"),
+        job(place, fast_math=True),
         job(place, threads=3),
     ):
         assert background.compiled(asked, compiler) == LEFT
-    monkeypatch.setattr(compiler, "compile_for_host", refuse)
+    monkeypatch.setattr(compiler, "compile_for", refuse)
     assert background.compiled(job(place), compiler) == LEFT
-    monkeypatch.setattr(
-        compiler, "compile_for_host", lambda *_, **options: InProcess.__new__(InProcess)
-    )
+    monkeypatch.setattr(compiler, "compile_for", lambda *_, **options: InProcess.__new__(InProcess))
     assert background.compiled(job(place), compiler) == LEFT
 
 
@@ -164,7 +169,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Builder
 
 
 def some_job(key: str) -> Job:
-    return Job(key, "graph", "cpu", 2, None, 1)
+    return Job(key, "graph", "cpu", False, 2, None, 1)
 
 
 def end(made: Builders, number: int) -> None:
@@ -282,7 +287,7 @@ class Compile:
 
 
 def promised(compile: Callable[[], Any], graph: str | None = "graph") -> Any:
-    return Pending("f", graph, "cpu", "a", DiskCache(None), compile)
+    return Pending("f", graph, CPU, "a", DiskCache(None), compile)
 
 
 def test_a_crash_is_reported(started: Builders, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.backends_tvm.compiled import computation
 from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import host_target
+from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.runtime import sorting
@@ -41,7 +41,7 @@ def sorter(x: np.ndarray, axis: int = -1) -> Callable[[np.ndarray], np.ndarray]:
     entry = computation(
         lambda operand: ops.sort(operand, order, axis % x.ndim, True), Shape(kind, x.shape)
     )
-    executable = loaded(build(lower(entry, Machine(32, 2)), host_target()))
+    executable = loaded(build(lower(entry, Machine(32, 2)), cpu_target()))
 
     def sort(x: np.ndarray) -> np.ndarray:
         (made,) = executable([x])

@@ -13,6 +13,7 @@ from tests.numpy_api.compare import same
 from tests.transforms.test_arguments import odd_arrays, plain
 from tests.transforms.test_grad import W, X, loss, loss_gradient
 from tracejit import nn
+from tracejit.backends.target import CPU
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.transforms.compiler import planned_bytes
 
@@ -128,7 +129,7 @@ def test_a_network_trains() -> None:
 def test_memory_that_was_planned_is_what_a_program_takes() -> None:
     lowered = tj.jit(tj.grad(loss)).lower(W, X)
     found = lowered.compile().memory_analysis()
-    assert found.total_size_in_bytes == planned_bytes(lowered.module, "cpu")
+    assert found.total_size_in_bytes == planned_bytes(lowered.module, CPU)
     assert found.argument_size_in_bytes == W.nbytes + X.nbytes
     assert found.output_size_in_bytes == W.nbytes
     assert found.alias_size_in_bytes == 0

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.target import CPU
 from tracejit.errors import MemoryBudgetError
 from tracejit.transforms.compiler import planned_bytes
 
@@ -27,7 +28,7 @@ GRADIENT = tj.grad(loss)
 
 def taken(lowered: Any) -> int:
     """The bytes that the compiled program will take."""
-    return planned_bytes(lowered.module, "cpu")
+    return planned_bytes(lowered.module, CPU)
 
 
 def test_a_deep_network() -> None:

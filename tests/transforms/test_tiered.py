@@ -15,6 +15,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
+from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError, CompilationError, ReadOnlyError
 from tracejit.graph import Module
 from tracejit.transforms.compiler import Compiler, Executable, use_beginner
@@ -35,7 +36,7 @@ class Held:
         self.modules: list[str] = []
         self.compile: Callable[[Module], Executable] = Compiled
 
-    def begin(self, module: Module, target: str) -> Promise:
+    def begin(self, module: Module, target: Target) -> Promise:
         self.modules.append(module.name)
         return Promise(self, module)
 
@@ -249,7 +250,7 @@ def test_errors_of_the_compiler_are_raised_by_the_next_call(held: Held) -> None:
 
 
 def test_errors_before_that_are_raised_at_once() -> None:
-    with pytest.raises(tj.errors.AttributeValueError, match="target must be one of"):
+    with pytest.raises(tj.errors.AttributeValueError, match="target must be 'cpu' or"):
         tiered(lambda x: x + 1, target="tpu")(X)
     with pytest.raises(ArgumentError, match="tiered=True does not go with memory_budget="):
         tiered(lambda x: x, memory_budget=1000)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from tracejit import api
+from tracejit.backends.target import Target
 from tracejit.commandline.files import (
     Commands,
     arguments_for,
@@ -67,6 +68,7 @@ def add_export(commands: Commands) -> None:
     made.add_argument("-o", "--output", metavar="FILE", required=True, help="where")
     made.add_argument("--header", metavar="FILE", help="write the library's header for C")
     made.add_argument("--python", metavar="FILE", help="write a Python module for the library")
+    made.add_argument("--target", help="what the library is compiled for (default: cpu)")
     made.add_argument("--name", help="of the library's function (default: the file's)")
     made.add_argument(
         "--gradients",
@@ -85,11 +87,12 @@ def _export(arguments: argparse.Namespace) -> None:
         form = "library"
     given = {name: getattr(arguments, name) for name in ("header", "python", "name", "threads")}
     if form == "library":
-        options = {"gradients": arguments.gradients, **given}
+        target = Target() if arguments.target is None else Target(arguments.target)
+        options = {"gradients": arguments.gradients, "target": target, **given}
         export(of_module(module), arguments.output, **options)
         return
     if form is None:
         raise ArgumentError(f"export: say what to write to {arguments.output} with --to")
-    if arguments.gradients or any(value is not None for value in given.values()):
+    if arguments.gradients or any(v is not None for v in (*given.values(), arguments.target)):
         raise ArgumentError(f"export: --to {form} is text, which takes only --output")
     write(FORMS[form](module), arguments.output)

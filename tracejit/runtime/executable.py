@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.backends.abi import STACK_BYTES, ArraySpec, address_of, table
 from tracejit.backends.artifact import Artifact, unpack
-from tracejit.errors import ArgumentError, CompilationError
+from tracejit.errors import ArgumentError, CompilationError, UnsupportedError
 from tracejit.runtime import results, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
@@ -90,11 +90,10 @@ def load(path: Path, artifact: Artifact | None = None) -> Executable:
     """The program in a file that `pack` made.
 
     Raises `ArtifactError` for a damaged file, before any of its code is loaded, and `OSError` for
-    one that cannot be read or loaded.
+    one that cannot be read or loaded. Code that this processor cannot run is not loaded: calls
+    raise `UnsupportedError`.
     """
-    described = unpack(path.read_bytes()) if artifact is None else artifact
-    entry, library = runtime().load(path)
-    return Executable(entry, described, library)
+    return _loaded(path, unpack(path.read_bytes()) if artifact is None else artifact)
 
 
 def load_open(descriptor: int, path: Path, artifact: Artifact) -> Executable:
@@ -103,8 +102,26 @@ def load_open(descriptor: int, path: Path, artifact: Artifact) -> Executable:
     Only where the system cannot load open files the path is asked. Raises `OSError` for a file that
     cannot be loaded.
     """
-    entry, library = runtime().load(loadable_path(descriptor) or path)
+    return _loaded(loadable_path(descriptor) or path, artifact)
+
+
+def _loaded(path: str | Path, artifact: Artifact) -> Executable:
+    if artifact.lacking:
+        return Executable(_refusal(artifact), artifact)
+    entry, library = runtime().load(path)
     return Executable(entry, artifact, library)
+
+
+def _refusal(artifact: Artifact) -> Entry:
+    """The entry of a program that this processor cannot run."""
+
+    def refuse(address: int) -> int:
+        raise UnsupportedError(
+            f"call: this machine lacks {', '.join(artifact.lacking)}, for which the program is "
+            f"compiled (target 'cpu:{artifact.processor}'); export it, or compile it for 'cpu'"
+        )
+
+    return refuse
 
 
 def _runner(entry: Entry, artifact: Artifact) -> Run:

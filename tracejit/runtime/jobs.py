@@ -35,6 +35,7 @@ class Job:
     key: str
     graph: str
     target: str
+    fast_math: bool
     threads: int
     cache: str | None
     limit: int

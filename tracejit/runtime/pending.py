@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracejit.backends.artifact import ArtifactError
 from tracejit.backends.machine import thread_count
+from tracejit.backends.target import Target
 from tracejit.errors import CompilationError
 from tracejit.loading import load
 from tracejit.runtime.cache import DiskCache
@@ -33,7 +34,7 @@ class Pending:
         self,
         title: str,
         graph: str | None,
-        target: str,
+        target: Target,
         key: str,
         cache: DiskCache,
         compile: Callable[[], Executable],
@@ -53,7 +54,9 @@ class Pending:
             self._answer = LEFT
         elif self._made is None and graph is not None:
             folder = None if cache.folder is None else str(cache.folder.absolute())
-            self._job = Job(key, graph, target, thread_count(), folder, cache.limit)
+            self._job = Job(
+                key, graph, target.name, target.fast_math, thread_count(), folder, cache.limit
+            )
             self._ask(self._job)
 
     def is_built(self) -> bool:

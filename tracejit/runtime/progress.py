@@ -1,7 +1,7 @@
 """A line on the screen while a long compilation runs, for those who sit before it.
 
     with reported("train_step") as progress:
-        compile_for_host(module, progress)
+        compile_for(module, target, progress)
     with reported("train_step", tuning=10) as progress:
         programs.tune(…, progress)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.machine import thread_count
+from tracejit.backends.target import CPU
 from tracejit.loading import load
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.executable import Executable
@@ -91,7 +92,7 @@ def limits_measured_again(known: Limits) -> Limits:
 
 def _place() -> tuple[DiskCache, str]:
     """Where limits are kept."""
-    return DiskCache.default(), f"limits-{cache_key('limits')}"
+    return DiskCache.default(), f"limits-{cache_key('limits', repr(CPU.resolved()))}"
 
 
 def _read(noted: Any) -> Limits | None:

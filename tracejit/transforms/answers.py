@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.backends.target import CPU
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Module
 from tracejit.loading import load
@@ -67,8 +68,10 @@ class Answer:
             if self._left <= 0:
                 self._left = math.inf
                 with suppress(TracejitError):  # What cannot be compiled goes on as it was.
-                    self._program = compile_module(self._module(), "cpu", check=False)
-                    return self._program(arguments)
+                    program = compile_module(self._module(), CPU, check=False)
+                    results = program(arguments)
+                    self._program = program
+                    return results
         return [np.array(value) for value in self._plan(arguments)]
 
     def _module(self) -> Module:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load
@@ -42,7 +44,7 @@ class Counted(ABC):
 class CompiledProgram(Counted):
     """A graph and the ``program`` that it was compiled to, for ``target``."""
 
-    def __init__(self, module: Module, program: Executable, target: str) -> None:
+    def __init__(self, module: Module, program: Executable, target: Target) -> None:
         self._module = module
         self._target = target
         self.program = program
@@ -93,12 +95,14 @@ class CompiledProgram(Counted):
         name: str | None = None,
         gradients: bool = False,
         threads: int | None = None,
+        target: str | None = None,
     ) -> None:
         """Writes a shared library that needs neither Python nor TVM: see `docs/ahead_of_time.md`.
 
         ``header`` is a header for C, ``python`` a module for Python without this package, ``name``
         the function's, by default that of the file. With ``gradients`` a second function,
         ``name_value_and_grad``, returns the gradients too. Donated arguments are not written over.
+        ``target`` is another processor than the function is compiled for.
 
         Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only
         Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without
@@ -112,5 +116,5 @@ class CompiledProgram(Counted):
             name=name,
             gradients=gradients,
             threads=threads,
-            target=self._target,
+            target=self._target if target is None else replace(self._target, name=target),
         )

@@ -7,10 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tracejit.backends.target import Target
 from tracejit.graph import Module
-
-FAST_CPU = "cpu,fast-math"
-"""The target that reorders arithmetic and takes quicker functions."""
 
 
 class Executable(Protocol):
@@ -38,25 +36,25 @@ class Pending(Protocol):
         """The program; None as long as somebody is at it. Raises what compiling raises."""
 
 
-Compiler = Callable[[Module, str, bool], Executable]
+Compiler = Callable[[Module, Target, bool], Executable]
 """``compiler(module, target, check)``."""
-Beginner = Callable[[Module, str], Pending]
+Beginner = Callable[[Module, Target], Pending]
 """``beginner(module, target)``."""
-Planner = Callable[[Module, str], int]
+Planner = Callable[[Module, Target], int]
 """``planner(module, target)``: bytes of memory that the compiled module takes, all together."""
 
 
 class Tuner(Protocol):
     """Measures ways to write a program's kernels, and remembers what it found on disk."""
 
-    def find(self, module: Module, target: str, seconds: float, /) -> Executable | None:
+    def find(self, module: Module, target: Target, seconds: float, /) -> Executable | None:
         """What was found before, unless so many seconds may find something better."""
 
     def tune(
         self,
         untuned: Any,
         module: Module,
-        target: str,
+        target: Target,
         seconds: float,
         arguments: Sequence[object],
         /,
@@ -78,7 +76,7 @@ def use_compiler(compiler: Compiler) -> Compiler | None:
     return before
 
 
-def compile_module(module: Module, target: str, check: bool) -> Executable:
+def compile_module(module: Module, target: Target, check: bool) -> Executable:
     """An executable for ``module``. Raises `CompilationError` when there is none for the target."""
     assert _Installed.compiler is not None, "no compiler is installed"
     return _Installed.compiler(module, target, check)
@@ -91,7 +89,7 @@ def use_beginner(beginner: Beginner) -> Beginner | None:
     return before
 
 
-def begin_compiling(module: Module, target: str) -> Pending:
+def begin_compiling(module: Module, target: Target) -> Pending:
     """The promise of an executable for ``module``, which may be at hand already.
 
     Raises `CompilationError` for a target without a compiler.
@@ -116,7 +114,7 @@ def use_planner(planner: Planner) -> None:
     _Installed.planner = staticmethod(planner)
 
 
-def planned_bytes(module: Module, target: str) -> int:
+def planned_bytes(module: Module, target: Target) -> int:
     """The bytes that the compiled module takes: arguments, constants, results and workspace."""
     assert _Installed.planner is not None, "no planner is installed"
     return _Installed.planner(module, target)

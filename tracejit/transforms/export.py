@@ -13,12 +13,12 @@ from pathlib import Path
 
 from tracejit.autodiff.reverse import is_differentiable
 from tracejit.backends.machine import thread_count
+from tracejit.backends.target import CPU, Target
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.loading import load
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import AnyShape, TupleShape
-from tracejit.transforms.compiler import FAST_CPU
 from tracejit.transforms.of_module import gradient_of
 
 PathLike = str | os.PathLike[str]
@@ -46,7 +46,7 @@ def export(
     name: str | None = None,
     gradients: bool = False,
     threads: int | None = None,
-    target: str = "cpu",
+    target: Target = CPU,
 ) -> None:
     """Writes a shared library with one function for C, which needs nothing of Python or TVM.
 
@@ -86,13 +86,8 @@ def export(
         functions[f"{called}_value_and_grad"] = _with_gradient(function)
     with importing_tvm():
         made = load("tracejit.backends.tvm.export")
-        processor = replace(
-            load("tracejit.backends.tvm.cpu").host_target(),
-            threads=count,
-            fast_math=target == FAST_CPU,
-        )
-        machine = load("tracejit.backends.tvm.kernels.machine").Machine
-    there = machine(processor.vector_bytes, count, python=False)
+        processor = replace(load("tracejit.backends.tvm.cpu").cpu_target(target), threads=count)
+    there = replace(processor.machine, python=False)
     entries = [
         made.entry_of(title, f.module, f.arguments, f.results, there)
         for title, f in functions.items()
@@ -101,7 +96,10 @@ def export(
     if header is not None:
         _write(Path(header), made.header(entries, called, library.name, count).encode())
     if python is not None:
-        _write(Path(python), made.loader(entries, called, library.name).encode())
+        _write(
+            Path(python),
+            made.loader(entries, called, library.name, processor.architecture).encode(),
+        )
 
 
 def of_module(module: Module) -> Function:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.compiler import FAST_CPU
 from tracejit.transforms.jitted import JitFunction
 from tracejit.transforms.mutation import Mutated, MutatingFunction
 from tracejit.transforms.signature import Names, Numbers
@@ -140,7 +139,10 @@ def jit(
     other ways to write the kernels that take most time; what is clearly quicker is taken, and kept
     on disk for other processes that tune. Sums may be added in another order then. ``mutates``
     names the arguments, NumPy arrays, that the function writes to: their new values are written
-    back. Also a decorator, with and without arguments.
+    back. ``target`` is "cpu", this machine or what the environment variable ``TRACEJIT_CPU`` names,
+    or "cpu:" and LLVM's name of a processor, such as "cpu:x86-64-v3" or "cpu:neoverse-v1"; calls
+    raise `UnsupportedError` where this machine cannot run the code. Also a decorator, with and
+    without arguments.
 
     Raises `ArgumentError`, naming the argument, for what is no array of numbers, and for a donated
     array that shares memory with another argument, `ReadOnlyError` for one that is read-only,
@@ -160,8 +162,9 @@ def jit(
             static_argnames,
             donate_argnums,
             donate_argnames,
-            FAST_CPU if fast_math and target == "cpu" else target,
+            target,
             check,
+            fast_math,
             record_numpy,
             memory_budget,
             autograph and mutates is None,

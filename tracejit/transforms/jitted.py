@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.loading import load
 from tracejit.runtime.locks import ProcessLock
@@ -80,6 +81,7 @@ class JitFunction(Generic[P, R]):
         donate_argnames: Names,
         target: str,
         check: bool,
+        fast_math: bool,
         record_numpy: bool,
         memory_budget: int | None,
         autograph: bool,
@@ -112,7 +114,7 @@ class JitFunction(Generic[P, R]):
         self._tune: Tune | None = None
         if tune is not None:
             self._tune = load("tracejit.transforms.tuned").Tune(tune, self._title)
-        self._target = target
+        self._target = Target(target, fast_math)
         self._check = check
         self._record_numpy = record_numpy
         self._memory_budget = memory_budget
@@ -132,6 +134,7 @@ class JitFunction(Generic[P, R]):
             "donate_argnames": donate_argnames,
             "target": target,
             "check": check,
+            "fast_math": fast_math,
             "record_numpy": record_numpy,
             "memory_budget": memory_budget,
             "autograph": autograph,

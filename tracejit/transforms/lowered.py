@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracejit import hlo
+from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load
@@ -37,7 +39,7 @@ class Compiled(CompiledProgram):
         executable: Executable,
         flatten: Flatten,
         names: Sequence[str],
-        target: str,
+        target: Target,
         again: Callable[[], Compiled],
     ) -> None:
         super().__init__(staged.module, executable, target)
@@ -87,7 +89,7 @@ class Lowered(Counted):
     def __init__(
         self,
         staged: Staged,
-        target: str,
+        target: Target,
         check: bool,
         flatten: Flatten,
         names: Sequence[str],
@@ -135,8 +137,14 @@ class Lowered(Counted):
         return self
 
     @api_boundary
-    def compile(self) -> Compiled:
-        """The compiled function, tuned if `jit` was told to."""
+    def compile(self, target: str | None = None) -> Compiled:
+        """The compiled function, tuned if `jit` was told to.
+
+        ``target`` is another processor than `jit` was told; the function is not tuned for it.
+        Raises `AttributeValueError` for one that LLVM does not know.
+        """
+        if target is not None:
+            return self._for(target)._compiled_again()
         if self._tune is None:
             return self._compiled_again()
         untuned = self._tune.compiled(self.module, self._target)
@@ -160,6 +168,11 @@ class Lowered(Counted):
             self._target,
             lowered._compiled_again,
         )
+
+    def _for(self, name: str) -> Lowered:
+        """The same for another processor, untuned."""
+        target = replace(self._target, name=name)
+        return Lowered(self._staged, target, self._check, self._flatten, self._names)
 
     def _without_arguments(self) -> Lowered:
         """Itself, without what tuning measures on."""

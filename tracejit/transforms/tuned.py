@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.runtime.executable import Executable as Program
@@ -40,13 +41,13 @@ class Tune:
         self._seconds = float(seconds)  # type: ignore[arg-type]
         self._title = title
 
-    def compiled(self, module: Module, target: str) -> Executable:
+    def compiled(self, module: Module, target: Target) -> Executable:
         """The tuned program, where another call or process has tuned it; else the untuned one."""
         found = the_tuner().find(module, target, self._seconds)
         return compile_module(module, target, False) if found is None else found
 
     def improved(
-        self, executable: Executable, module: Module, target: str, arguments: Sequence[object]
+        self, executable: Executable, module: Module, target: Target, arguments: Sequence[object]
     ) -> Executable:
         """The program with the quickest kernels found, which may be ``executable`` itself.
 

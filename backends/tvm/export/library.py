@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracejit.backends.machine import host
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.build import write_kernels
 from tracejit.backends.tvm.cpu import CpuTarget
@@ -19,31 +18,44 @@ from tracejit.backends.tvm.export.source import constants_of, source
 from tracejit.backends.tvm.linker import chosen_compiler
 from tracejit.errors import CompilationError
 
-# Features as the system lists them, and as GCC and Clang ask for them.
-_FEATURES = {
-    "sse4_2": "sse4.2",
-    "avx": "avx",
-    "avx2": "avx2",
-    "fma": "fma",
-    "bmi1": "bmi",
-    "bmi2": "bmi2",
-    "avx512f": "avx512f",
-    "avx512bw": "avx512bw",
-    "avx512dq": "avx512dq",
-    "avx512vl": "avx512vl",
-}
+# The features that GCC and Clang can ask a processor for at run time, by LLVM's names.
+_FEATURES = (
+    "sse3",
+    "ssse3",
+    "sse4.1",
+    "sse4.2",
+    "popcnt",
+    "avx",
+    "avx2",
+    "fma",
+    "bmi",
+    "bmi2",
+    "avx512f",
+    "avx512bw",
+    "avx512cd",
+    "avx512dq",
+    "avx512vl",
+)
 
 
-def find_compiler() -> list[str]:
+def find_compiler(target: CpuTarget) -> list[str]:
     """The C compiler: ``CC``, where the user has set it, else cc, gcc or clang.
 
-    Raises `CompilationError` where there is none.
+    For another architecture than this machine's it is a cross compiler, such as
+    aarch64-linux-gnu-gcc. Raises `CompilationError` where there is none.
     """
     chosen = chosen_compiler()
     if chosen:
         if found := shutil.which(chosen[0]):
             return [os.path.abspath(found), *chosen[1:]]
         raise CompilationError(f"export: CC is {chosen[0]!r}, which was not found")
+    if target.architecture in target.lacking:
+        cross = f"{target.architecture}-linux-gnu-gcc"
+        if shutil.which(cross) is None or "apple" in target.triple:
+            raise CompilationError(
+                f"export: a C compiler for {target.triple} is needed; set CC to one"
+            )
+        return [cross]
     found = next(filter(shutil.which, ("cc", "gcc", "clang")), None)
     if found is None:
         raise CompilationError(
@@ -59,7 +71,7 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
     Raises `CompilationError` where there is no C compiler, or where it fails, and where no folder
     has room for its files.
     """
-    compiler = find_compiler()
+    compiler = find_compiler(target)
     room = next(roomy_folders(), None)
     if room is None:
         raise CompilationError("export: no folder for temporary files has room; see TMPDIR")
@@ -72,7 +84,7 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
             written = write_kernels(entry.program, target, own)
             objects += [each.relative_to(folder) for each in written]
         (folder / "constants").write_bytes(constants_of(entries))
-        features = [gcc for system, gcc in _FEATURES.items() if system in host().features]
+        features = [feature for feature in _FEATURES if feature in target.features]
         text = source(entries, name, target.threads, features, "constants")
         (folder / "source.c").write_text(text, encoding="utf-8")
         exported = [*(e.name for e in entries), f"{name}_message", f"{name}_set_threads"]

@@ -11,15 +11,21 @@ from tracejit.backends.tvm.export.entries import Array, Entry
 _PLAIN = "?bBhHiIlLqQefdFD"
 
 
-def loader(entries: Sequence[Entry], name: str, library: str) -> str:
+def loader(entries: Sequence[Entry], name: str, library: str, architecture: str) -> str:
     """The text of a module that needs NumPy alone and finds ``library`` beside itself."""
-    return "\n".join(_lines(entries, name, library)) + "\n"
+    return "\n".join(_lines(entries, name, library, architecture)) + "\n"
 
 
-def _lines(entries: Sequence[Entry], name: str, library: str) -> Iterator[str]:
+def _lines(entries: Sequence[Entry], name: str, library: str, architecture: str) -> Iterator[str]:
     about = f"The functions of {library}, compiled by tracejit; needs NumPy alone."
     yield f'"""{_in_docstring(about)}"""\n'
-    yield "import ctypes as _ctypes\nimport pathlib as _pathlib\n\nimport numpy as _np\n"
+    yield "import ctypes as _ctypes\nimport pathlib as _pathlib\nimport platform as _platform\n"
+    yield "import numpy as _np\n"
+    yield '_machine = {"arm64": "aarch64", "amd64": "x86_64"}.get('
+    yield "    _platform.machine().lower(), _platform.machine().lower()"
+    yield ")"
+    yield f"if _machine != {architecture!r}:"
+    yield f'    raise ImportError(f"{library} is compiled for {architecture}, not {{_machine}}")'
     yield "_folder = _pathlib.Path(__file__).resolve().parent"
     yield f"_library = _ctypes.CDLL(str(_folder / {library!r}))"
     yield f"_library.{name}_message.restype = _ctypes.c_char_p\n\n"

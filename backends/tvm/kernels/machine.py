@@ -11,8 +11,9 @@ from tvm import DataType
 class Machine:
     """One processor: its vector registers, its threads, and its caches in bytes per core.
 
-    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON. Without ``python`` there
-    is no interpreter to call back, where its libraries would be quicker.
+    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON; ``architecture`` is LLVM's
+    name. Without ``python`` there is no interpreter to call back, where its libraries would be
+    quicker.
     """
 
     vector_bytes: int = 32
@@ -20,11 +21,12 @@ class Machine:
     l1: int = 32 << 10
     l2: int = 512 << 10
     python: bool = True
+    architecture: str = "x86_64"
 
     @property
     def registers(self) -> int:
         """How many vector registers there are."""
-        return 32 if self.vector_bytes == 64 else 16
+        return 32 if self.vector_bytes == 64 or self.architecture != "x86_64" else 16
 
     def lanes(self, dtype: str, count: int | None = None) -> int:
         """Elements of ``dtype`` in one vector; fewer, a power of two, where ``count`` is fewer."""
