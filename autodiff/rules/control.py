@@ -32,8 +32,9 @@ from tracejit.ops.control import (
     call,
     conditional,
     conditional_indexed,
+    map_,
 )
-from tracejit.ops.lifting import lift
+from tracejit.ops.lifting import lift, straightened
 from tracejit.shapes import ElementType
 from tracejit.traversal import inline
 
@@ -142,10 +143,25 @@ def optimization_barrier(instruction: Instruction, cotangent: Nested) -> Sequenc
 
 @differentiate.attach(MAP)
 def map_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
-    computation = instruction.attributes["to_apply"]
-    return pullback_through(
-        lambda *operands: [lift(computation, operands)], instruction.operands, [cotangent]
-    )
+    """Through elementwise ops where that is possible, else a Map of the computation's gradient."""
+    computation: Computation = instruction.attributes["to_apply"]
+    if straightened(computation) is not None:
+        return pullback_through(
+            lambda *operands: [lift(computation, operands)], instruction.operands, [cotangent]
+        )
+    arriving = parameter(len(computation.parameters), computation.root.shape)
+    parameters = (*computation.parameters, arriving)
+    found = pullback([computation.root], computation.parameters, [arriving])
+    _require_no_effect(instruction, found)
+    return [
+        None
+        if each is None
+        else map_(
+            [*instruction.operands, cotangent],
+            Computation(f"{computation.name}_gradient_{number}", parameters, each),
+        )
+        for number, each in enumerate(found)
+    ]
 
 
 @differentiate.attach(WHILE)

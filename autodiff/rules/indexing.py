@@ -30,7 +30,7 @@ from tracejit.ops.indexing import (
     scatter,
 )
 from tracejit.ops.layout import full, full_like, pad, reshape, scalar_like
-from tracejit.ops.lifting import lift
+from tracejit.ops.lifting import applied_to_elements
 from tracejit.ops.reduction import sort
 from tracejit.shapes import Shape
 
@@ -184,7 +184,7 @@ def _combined(
     # What is dropped computes with ones, so that it makes no infinities or NaN on the way.
     present = [_where(inside, windows.gather(x), 1) for x in inputs]
     given = [_where(inside, u, 1) for u in updates]
-    made = elements_of(lift(computation, [*present, *given]))
+    made = applied_to_elements(computation, [*present, *given])
     return [windows.scatter(x, new, _replace(x)) for x, new in zip(inputs, made, strict=True)]
 
 

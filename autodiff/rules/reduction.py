@@ -11,7 +11,7 @@ from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.reverse import Cotangent, Cotangents, differentiate
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.comparison import eq
-from tracejit.ops.computations import binary_op, identity_value, scalar_computation
+from tracejit.ops.computations import MONOIDS, binary_op, identity_value, scalar_computation
 from tracejit.ops.constants import (
     CONSTANT,
     constant,
@@ -22,6 +22,7 @@ from tracejit.ops.constants import (
 )
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import ADD, MAX, MIN, div, select
+from tracejit.ops.folds import fold
 from tracejit.ops.indexing import ScatterDimensionNumbers, scatter
 from tracejit.ops.layout import (
     broadcast_in_dim,
@@ -33,7 +34,7 @@ from tracejit.ops.layout import (
     transpose,
 )
 from tracejit.ops.lifting import lift
-from tracejit.ops.reduction import REDUCE, SORT, TOP_K, reduce, reduce_sum, sort
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K, extreme, reduce, reduce_sum, sort
 from tracejit.shapes import ElementType, Shape
 
 
@@ -52,12 +53,24 @@ def reduce_rule(instruction: Instruction, cotangent: Instruction | Cotangents) -
         )
         share = _along(div(cotangent, ties), operand, dimensions)
         return select(chosen, share, full_like(operand, 0)), None
-    function = (
-        extremum_with_init(op, lambda x, start: reduce(x, start, computation, dimensions))
-        if op in (MAX, MIN)
-        else _pairwise(computation, dimensions)
-    )
+    if op in (MAX, MIN):
+        function = extremum_with_init(
+            op, lambda x, start: reduce(x, start, computation, dimensions)
+        )
+    elif is_associative(computation):
+        function = _pairwise(computation, dimensions)
+    else:
+        count = len(instruction.operands) // 2
+
+        def function(*arrays: Instruction) -> Sequence[Instruction]:
+            return fold(arrays[:count], arrays[count:], computation, dimensions)
+
     return pullback_through(function, instruction.operands, listed(cotangent))
+
+
+def is_associative(computation: Computation) -> bool:
+    """Whether a computation is known to be associative, so that pairs may be combined first."""
+    return binary_op(computation) in MONOIDS or extreme(computation) is not None
 
 
 def listed(cotangent: Instruction | Cotangents) -> Sequence[Cotangent]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tracejit.attributes import PaddingDimension, Window, WindowDimension
+from tracejit.attributes import Window, WindowDimension
 from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.reverse import Cotangents, differentiate
-from tracejit.autodiff.rules.reduction import extremum_with_init, index_type, is_identity, listed
+from tracejit.autodiff.rules.reduction import (
+    extremum_with_init,
+    index_type,
+    is_associative,
+    is_identity,
+    listed,
+)
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
@@ -17,6 +22,7 @@ from tracejit.ops.comparison import ge, lt
 from tracejit.ops.computations import binary_op, scalar_computation
 from tracejit.ops.constants import constant, elements_of, iota, parameter, tuple_
 from tracejit.ops.elementwise import ADD, MAX, MIN, MUL, SUB, and_, or_, select
+from tracejit.ops.folds import reduce_window_as_loop
 from tracejit.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -26,15 +32,12 @@ from tracejit.ops.indexing import (
 from tracejit.ops.layout import (
     broadcast_in_dim,
     concatenate,
-    full,
     full_like,
-    pad,
     reshape,
     scalar_like,
-    slice_,
     slice_in_dim,
 )
-from tracejit.ops.lifting import lift
+from tracejit.ops.lifting import applied_to_elements
 from tracejit.ops.reduction import reduce_sum
 from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 from tracejit.shapes import ElementType, Shape
@@ -50,7 +53,7 @@ def reduce_window_rule(instruction: Instruction, cotangent: Instruction | Cotang
     plain = all(w.base_dilation == w.window_dilation == 1 for w in window)
     if op is ADD and isinstance(cotangent, Instruction):
         return _sum_transposed(cotangent, operand.array_shape, window), reduce_sum(cotangent)
-    if axis is not None:
+    if axis is not None and is_associative(computation):
         function = _running(computation, axis, window[axis].padding_high > 0)
     elif op in (MAX, MIN) and plain and is_identity(init, op):
         assert isinstance(cotangent, Instruction)
@@ -61,7 +64,11 @@ def reduce_window_rule(instruction: Instruction, cotangent: Instruction | Cotang
             lambda x, start: make(REDUCE_WINDOW, x, start, window=window, to_apply=computation),
         )
     else:
-        function = _unrolled(computation, window)
+
+        def function(*arrays: Instruction) -> Sequence[Instruction]:
+            same = make(REDUCE_WINDOW, *arrays, window=window, to_apply=computation)
+            return elements_of(reduce_window_as_loop(same))
+
     return pullback_through(function, instruction.operands, listed(cotangent))
 
 
@@ -131,7 +138,7 @@ def _running(
         while step < size:
             earlier = [slice_in_dim(x, 0, size - step, 1, axis) for x in seen]
             later = [slice_in_dim(x, step, size, 1, axis) for x in seen]
-            combined = elements_of(lift(computation, [*earlier, *later]))
+            combined = applied_to_elements(computation, [*earlier, *later])
             # The first elements, or the last, have seen everything already.
             start = size - step if backwards else 0
             settled = [slice_in_dim(x, start, start + step, 1, axis) for x in seen]
@@ -141,37 +148,7 @@ def _running(
             ]
             step *= 2
         starts = [broadcast_in_dim(init, sizes, ()) for init in inits]
-        return elements_of(lift(computation, [*starts, *seen]))
-
-    return function
-
-
-def _unrolled(computation: Computation, window: Window) -> Callable[..., Sequence[Instruction]]:
-    """Any ReduceWindow, one window element after the other, each for all positions at once."""
-    around = [PaddingDimension(w.padding_low, w.padding_high, w.base_dilation - 1) for w in window]
-
-    def function(*arrays: Instruction) -> Sequence[Instruction]:
-        operands, inits = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
-        sizes = operands[0].array_shape.dimensions
-        positions = [w.positions(size) for w, size in zip(window, sizes, strict=True)]
-        results = [broadcast_in_dim(init, positions, ()) for init in inits]
-        if not all(positions):
-            return results
-        bases = [pad(x, init, around) for x, init in zip(operands, inits, strict=True)]
-        there = full(Shape(ElementType.PRED, sizes), 1)
-        exists = pad(there, constant(False), around)
-        for offset in itertools.product(*[range(w.size) for w in window]):
-            first = [o * w.window_dilation for o, w in zip(offset, window, strict=True)]
-            end = [
-                f + (count - 1) * w.stride + 1
-                for f, count, w in zip(first, positions, window, strict=True)
-            ]
-            view = (first, end, [w.stride for w in window])
-            pieces = [slice_(base, *view) for base in bases]
-            combined = elements_of(lift(computation, [*results, *pieces]))
-            inside = slice_(exists, *view)
-            results = [select(inside, new, old) for new, old in zip(combined, results, strict=True)]
-        return results
+        return applied_to_elements(computation, [*starts, *seen])
 
     return function
 

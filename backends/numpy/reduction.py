@@ -13,7 +13,7 @@ from tracejit.backends.numpy.precision import widened
 from tracejit.backends.numpy.scalars import evaluate_elementwise
 from tracejit.backends.numpy.ufuncs import reducing_ufunc
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.reduction import REDUCE, SORT, TOP_K, sort_order
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K, extreme, sort_order
 from tracejit.shapes import ElementType, element_type_of
 
 
@@ -27,25 +27,37 @@ def reduce(instruction: Instruction, *arrays: np.ndarray) -> Value:
         wide, start = widened(operands[0]), widened(inits[0])
         reduced = ufunc.reduce(wide, dimensions, wide.dtype, initial=start[()])
         return np.asarray(reduced).astype(operands[0].dtype)
-    kept = [d for d in range(operands[0].ndim) if d not in dimensions]
+    over = sorted(dimensions)
+    kept = [d for d in range(operands[0].ndim) if d not in over]
     sizes = [operands[0].shape[d] for d in kept]
-    count = math.prod(operands[0].shape[d] for d in dimensions)
-    rows = [a.transpose([*dimensions, *kept]).reshape([count, *sizes]) for a in operands]
-    starts = [np.broadcast_to(init, [1, *sizes]) for init in inits]
-    results = _fold(computation, starts, rows)
+    count = math.prod(operands[0].shape[d] for d in over)
+    rows = [a.transpose([*over, *kept]).reshape([count, *sizes]) for a in operands]
+    starts = [np.broadcast_to(init, sizes) for init in inits]
+    fold = _pairwise if extreme(computation) is not None else _from_the_left
+    results = fold(computation, starts, rows)
     return results if len(operands) > 1 else results[0]
 
 
-def _fold(
+def _from_the_left(
     computation: Computation, starts: Sequence[np.ndarray], rows: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, ...]:
-    """``starts``, then all rows, combined pairwise: neighbours first, their order kept."""
-    parts = [np.concatenate(pair) for pair in zip(starts, rows, strict=True)]
+    """The definition, as XLA has it for what is no monoid: ``starts``, then row after row."""
+    results = tuple(starts)
+    for row in zip(*rows, strict=True):
+        combined = evaluate_elementwise(computation, [*results, *row])
+        results = combined if len(rows) > 1 else (combined,)
+    return results
+
+
+def _pairwise(
+    computation: Computation, starts: Sequence[np.ndarray], rows: Sequence[np.ndarray]
+) -> tuple[np.ndarray, ...]:
+    """The same for an associative computation, in fewer steps: neighbours first."""
+    parts = [np.concatenate([s[None], r]) for s, r in zip(starts, rows, strict=True)]
     while len(parts[0]) > 1:
         even = len(parts[0]) // 2 * 2
         pairs = [p[i:even:2] for i in range(2) for p in parts]
         combined = evaluate_elementwise(computation, pairs)
-        combined = combined if len(parts) > 1 else (combined,)
         parts = [
             np.concatenate([new, old[even:]]) for new, old in zip(combined, parts, strict=True)
         ]

@@ -110,8 +110,9 @@ def select_and_scatter(
         best = np.where(takes, base[view], best)
         chosen = np.where(takes, number, chosen)
 
+    # Windows come in order of their positions, so that the last element of a window is first.
     target = np.full(base.shape, init, operand.dtype)
-    for number, view in enumerate(views(window, source.shape)):
+    for number, view in reversed([*enumerate(views(window, source.shape))]):
         arrived = evaluate_elementwise(scatter, [target[view], source])
         target[view] = np.where(chosen == number, arrived, target[view])
     return _gather_back(target, operand.shape, window, init)

@@ -9,31 +9,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tracejit.equality import same_graph
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import eq, ge, le
 from tracejit.ops.computations import highest, lowest
 from tracejit.ops.constants import CONSTANT, IOTA, parameter, tuple_
 from tracejit.ops.elementwise import and_, select
 from tracejit.ops.elementwise_unary import not_
-from tracejit.ops.reduction import arg_computation
 from tracejit.shapes import ElementType, Shape
-
-
-@functools.lru_cache(maxsize=256)
-def extreme(computation: Computation) -> str | None:
-    """ "argmax" or "argmin" for a computation that is that, whoever wrote it."""
-    shapes = [p.shape for p in computation.parameters if isinstance(p.shape, Shape)]
-    types = [shape.element_type for shape in shapes]
-    if len(types) != 4 or types[:2] != types[2:]:
-        return None
-    value, index = types[:2]
-    if value.is_complex or not index.is_integral:
-        return None
-    for name in ("argmax", "argmin"):
-        if same_graph(computation, arg_computation(name, value, index)):
-            return name
-    return None
 
 
 def worst(name: str, value: ElementType) -> Any:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from tracejit.backends.explanation import Change
 from tracejit.backends.tvm.cost import cost_of
-from tracejit.backends.tvm.extremes import extreme
 from tracejit.backends.tvm.known import (
     BOUNDED_DOT,
     FOURIER,
@@ -37,7 +36,7 @@ from tracejit.ops.layout import (
     TRANSPOSE,
 )
 from tracejit.ops.linalg import CHOLESKY
-from tracejit.ops.reduction import REDUCE, TOP_K
+from tracejit.ops.reduction import REDUCE, TOP_K, extreme
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.targets import LINEAR_ALGEBRA

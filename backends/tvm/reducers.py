@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.backends.tvm.extremes import extreme, worst
+from tracejit.backends.tvm.extremes import worst
 from tracejit.graph import Computation, Op
 from tracejit.ops import elementwise as binary
-from tracejit.ops.computations import binary_op, highest, identity_value
+from tracejit.ops.computations import MONOIDS, binary_op, highest, identity_value
+from tracejit.ops.reduction import extreme
 
-_MONOIDS = frozenset(
-    {binary.ADD, binary.MUL, binary.MAX, binary.MIN, binary.AND, binary.OR, binary.XOR}
-)
 _REPEATED = frozenset({binary.MAX, binary.MIN, binary.AND, binary.OR})
 
 
 def monoid(computation: Computation) -> Op | None:
     """The op of a computation that is one associative op with a known identity, else None."""
     op = binary_op(computation)
-    return op if op in _MONOIDS else None
+    return op if op in MONOIDS else None
 
 
 def may_repeat(computation: Computation) -> bool:

@@ -6,6 +6,7 @@ partition. An op that names another device raises `UnsupportedError`.
 
 from __future__ import annotations
 
+from tracejit.backends.tvm.called_computations import with_straight_calls
 from tracejit.backends.tvm.plain import (
     Made,
     Operands,
@@ -57,7 +58,7 @@ _ALONE = ((), ((0,),))
 
 def for_one_device(computation: Computation) -> Computation:
     """`plain`, with the rules that are here for ops between devices."""
-    return plain(computation)
+    return with_straight_calls(plain(computation))
 
 
 def _require_alone(instruction: Instruction, shape: AnyShape) -> None:

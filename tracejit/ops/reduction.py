@@ -10,6 +10,7 @@ import functools
 from collections.abc import Sequence
 
 from tracejit.attributes import Attribute, Kind
+from tracejit.equality import same_graph
 from tracejit.errors import AttributeValueError, DimensionError, ElementTypeError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import (
@@ -61,8 +62,10 @@ def reduce(
 ) -> Instruction:
     """The elements along ``dimensions_to_reduce`` combined into one (XLA: Reduce).
 
-    ``computation`` takes N accumulators, then N elements, all scalars, and returns N scalars; it
-    must be associative, since the order of combination is free. ``init_values`` are its identity;
+    ``computation`` takes N accumulators, then N elements, all scalars, and returns N scalars. The
+    usual monoids (add, mul, max, min, and, or, xor) and argmax and argmin combine in any order; any
+    other computation is applied from the left, to ``init_values`` and the first element in
+    row-major order, then to that and the second. ``init_values`` are its identity;
     others take part once, though XLA drops them where one element, or none, is reduced.
     Minima and maxima of NaN are NaN; XLA's CPU backend loses it in arrays of 4,096 elements.
     The result is an array, or a tuple of N > 1 arrays. Negative dimensions count from the back.
@@ -140,6 +143,22 @@ def arg_computation(name: str, element_type: ElementType, index_type: ElementTyp
     take = or_(better, and_(equal, lt(index, best_index)))
     root = tuple_([select(take, value, best), select(take, index, best_index)])
     return Computation(f"{name}_{element_type}_{index_type}", parameters, root)
+
+
+@functools.lru_cache(maxsize=256)
+def extreme(computation: Computation) -> str | None:
+    """ "argmax" or "argmin" for a computation that is that, whoever wrote it."""
+    shapes = [p.shape for p in computation.parameters if isinstance(p.shape, Shape)]
+    types = [shape.element_type for shape in shapes]
+    if len(types) != 4 or types[:2] != types[2:]:
+        return None
+    value, index = types[:2]
+    if value.is_complex or not index.is_integral:
+        return None
+    for name in ("argmax", "argmin"):
+        if same_graph(computation, arg_computation(name, value, index)):
+            return name
+    return None
 
 
 def _arg_reduce(

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.affine import Index
-from tracejit.backends.tvm.extremes import counted, extreme, in_order
+from tracejit.backends.tvm.extremes import counted, in_order
 from tracejit.backends.tvm.known import FIRST_SORTED
 from tracejit.backends.tvm.roots import Results, rooted
 from tracejit.backends.tvm.schedule.combining import Reduced
@@ -19,7 +19,7 @@ from tracejit.backends.tvm.tir import Stmt
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, constant, get_tuple_element, iota, parameter
-from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation, extreme
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 

@@ -13,7 +13,6 @@ from tvm.ir import TensorLoad
 
 from tracejit.backends.tvm import mathematics
 from tracejit.backends.tvm.emitter import Emitter, literal
-from tracejit.backends.tvm.extremes import extreme
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.reducers import identities, monoid
 from tracejit.backends.tvm.scope import Value
@@ -22,6 +21,7 @@ from tracejit.backends.tvm.types import register_dtype
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD, MAX, MIN
+from tracejit.ops.reduction import extreme
 from tracejit.shapes import ElementType
 
 # Maxima of fewer elements are found without ranks.

@@ -17,6 +17,7 @@ from tracejit.batching.batch import (
 )
 from tracejit.batching.derivative import BatchedDerivative
 from tracejit.batching.passing import passed_on
+from tracejit.batching.predication import may_run_on, predicated
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
@@ -31,9 +32,10 @@ from tracejit.ops.control import (
     call,
     while_,
 )
-from tracejit.ops.elementwise import select
-from tracejit.ops.layout import broadcast_in_dim
-from tracejit.ops.lifting import lift
+from tracejit.ops.elementwise import and_, select
+from tracejit.ops.elementwise_unary import not_
+from tracejit.ops.layout import broadcast_in_dim, full
+from tracejit.ops.lifting import applied_to_elements
 from tracejit.ops.reduction import reduce_or
 from tracejit.shapes import ElementType, TupleShape
 
@@ -54,7 +56,8 @@ def call_rule(instruction: Instruction, operands: Sequence[Batched], size: int) 
 @batching.attach(MAP)
 def map_rule(instruction: Instruction, operands: Sequence[Batched], size: int) -> Instruction:
     values = [operand.stretched(size) for operand in operands]
-    return lift(instruction.attributes["to_apply"], values)
+    (made,) = applied_to_elements(instruction.attributes["to_apply"], values)
+    return made
 
 
 @batching.attach(CONDITIONAL)
@@ -88,18 +91,39 @@ def _chosen(instruction: Instruction, operands: Sequence[Batched], size: int) ->
     """Every branch runs, and each element of the batch takes the result of its own."""
     selector, *arguments = operands
     require_no_effect(instruction)
+    masks = _masks(selector.value, len(arguments))
     results = []
-    for branch, argument in zip(instruction.computations, arguments, strict=True):
-        (root,) = batch([branch.root], {branch.parameters[0]: argument}, size)
-        results.append(root.stretched(size))
-    if selector.value.array_shape.element_type is ElementType.PRED:
-        return select_rows(selector.value, results[0], results[1])
-    # An index out of range takes the last branch.
+    for branch, argument, mask in zip(instruction.computations, arguments, masks, strict=True):
+        results.append(_run_under(mask, branch, argument, size).stretched(size))
     *others, chosen = results
-    for number, result in enumerate(others):
-        here = broadcast_in_dim(constant(number, ElementType.S32), (size,), ())
-        chosen = select_rows(eq(selector.value, here), result, chosen)
+    for mask, result in zip(masks, others, strict=False):
+        chosen = select_rows(mask, result, chosen)
     return chosen
+
+
+def _masks(selector: Instruction, count: int) -> list[Instruction]:
+    """For each branch the elements of the batch that take it, the last of those out of range."""
+    if selector.array_shape.element_type is ElementType.PRED:
+        return [selector, not_(selector)]
+    size = selector.array_shape.dimensions
+    numbers = [constant(number, ElementType.S32) for number in range(count - 1)]
+    masks = [eq(selector, broadcast_in_dim(number, size, ())) for number in numbers]
+    rest = full(selector.array_shape.with_element_type(ElementType.PRED), True)
+    for mask in masks:
+        rest = and_(rest, not_(mask))
+    return [*masks, rest]
+
+
+def _run_under(
+    mask: Instruction, computation: Computation, argument: Batched, size: int
+) -> Batched:
+    """A computation for the whole batch, its loops for the elements of ``mask`` only."""
+    known = {computation.parameters[0]: argument}
+    if may_run_on(computation):
+        computation = predicated(computation)
+        known[computation.parameters[1]] = Batched(mask, True)
+    (made,) = batch([computation.root], known, size)
+    return made
 
 
 def require_no_effect(instruction: Instruction) -> None:
@@ -148,7 +172,7 @@ def while_rule(instruction: Instruction, operands: Sequence[Batched], size: int)
     given = Batched(state, flag)
     running = Computation(f"{condition.name}_any", test.parameters, reduce_or(test.root))
     (going,) = batch([condition.root], {condition.parameters[0]: given}, size)
-    (moved,) = batch([body.root], {body.parameters[0]: given}, size)
+    moved = _run_under(going.stretched(size), body, given, size)
     following = select_rows(going.value, moved.stretched(size), state)
     step = Computation(f"{body.name}_batched", (state,), following)
     return Batched(while_(running, step, start), flag)
