@@ -14,7 +14,8 @@ import zlib
 
 # Two thread pools in one process stall each other, and pytest-xdist's workers are parallel already.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Set before tracejit is imported, once per worker; processes that a test starts inherit it.
+# Set before tracejit is imported, once per worker; processes that a test starts inherit them.
+os.environ["TRACEJIT_VERIFY"] = "1"
 CACHE_DIR = os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-tests-")
 
 import pytest

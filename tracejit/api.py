@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
     from tracejit.runtime.tuned import TunedPrograms
     from tracejit.transforms.export import Function
+
+PASS_SETTINGS = ("TRACEJIT_DUMP", "TRACEJIT_PASSES")
+"""What changes or shows the compiler's passes, in the environment."""
 
 _compiling = ProcessLock()
 
@@ -229,8 +233,10 @@ def place_of(module: Module, target: Target = CPU) -> Place:
         )
     kernels = kernel_texts(called_computations(module))
     text = fingerprint(module) + kernels
-    # What names a function of this process is of no use to another one.
-    cache = DiskCache(None) if CALLBACK in text else DiskCache.default()
+    # What names a function of this process is of no use to another one, and a program that was
+    # compiled to look at its passes, or without some of them, is of no use afterwards.
+    is_own = CALLBACK in text or any(map(os.environ.get, PASS_SETTINGS))
+    cache = DiskCache(None) if is_own else DiskCache.default()
     return Place(kernels, cache, cache_key(text, repr(target)), target)
 
 

@@ -156,3 +156,7 @@ class Module:
 
 OPS: dict[str, Op] = {}
 """The op table: every op by name, in the order of definition."""
+
+
+INTERNAL_OPS: dict[str, Op] = {}
+"""Ops of a compiler's own, by name: its passes make them, and no module from outside holds them."""

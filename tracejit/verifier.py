@@ -6,7 +6,7 @@ verify(module)        returns the module, or raises VerificationError
 from __future__ import annotations
 
 from tracejit.errors import TracejitError, VerificationError
-from tracejit.graph import OPS, Computation, Instruction, Module
+from tracejit.graph import INTERNAL_OPS, OPS, Computation, Instruction, Module
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import PARAMETER
 from tracejit.ops.groups import mode_of, require_devices
@@ -17,12 +17,12 @@ from tracejit.traversal import called_computations, instructions
 def verify(module: Module) -> Module:
     """``module``, after every rule has been checked over all of its computations.
 
-    Each op is of the op table and has exactly its attributes; its shape rule, run again,
-    accepts the operands, the attributes and the called computations and gives the shape the
-    instruction has; operands come before their users; a computation's parameters are numbered from
-    0 in order, and no instruction of it belongs to another computation's parameters; ops between
-    devices name those that the module has, where it has several; what is kept for its effect has
-    one; a result takes over the memory of one parameter of its own shape. Raises
+    Each op is of the op table, or internal to a compiler, and has exactly its attributes; its shape
+    rule, run again, accepts the operands, the attributes and the called computations and gives the
+    shape the instruction has; operands come before their users; a computation's parameters are
+    numbered from 0 in order, and no instruction of it belongs to another computation's parameters;
+    ops between devices name those that the module has, where it has several; what is kept for its
+    effect has one; a result takes over the memory of one parameter of its own shape. Raises
     `VerificationError` that names the instruction and the user's line.
     """
     for computation in called_computations(module):
@@ -65,7 +65,7 @@ def _verify_parameters(computation: Computation) -> None:
 
 def _verify_instruction(instruction: Instruction, computation: Computation) -> None:
     op = instruction.op
-    if OPS.get(op.name) is not op:
+    if op is not OPS.get(op.name) and op is not INTERNAL_OPS.get(op.name):
         raise _error(instruction, computation, "is of an op that the op table lacks")
     names = [attribute.name for attribute in op.attributes]
     if sorted(instruction.attributes) != sorted(names):

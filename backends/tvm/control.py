@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.program import Argument, Branch, Kernel, Loop, Node
 from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Place, Scratch
-from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import parameter, tuple_
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.traversal import effects_of, substitute
 
 
 def leaf_shapes(shape: AnyShape) -> list[Shape]:
@@ -19,24 +16,6 @@ def leaf_shapes(shape: AnyShape) -> list[Shape]:
         return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
     assert isinstance(shape, Shape), f"no arrays in {shape}"
     return [shape]
-
-
-def flat(computation: Computation) -> tuple[list[Instruction], Instruction, list[Instruction]]:
-    """The computation with a parameter for each array: new parameters, the root, the effects.
-
-    The effects are all of them, those that the root needs included.
-    """
-    parameters: list[Instruction] = []
-
-    def fresh(shape: AnyShape) -> Instruction:
-        if isinstance(shape, TupleShape):
-            return tuple_([fresh(element) for element in shape.elements])
-        parameters.append(parameter(len(parameters), shape))
-        return parameters[-1]
-
-    replacements = {old: fresh(old.shape) for old in computation.parameters}
-    root, *effects = substitute([computation.root, *effects_of(computation)], replacements)
-    return parameters, root, effects
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from tracejit.backends.tvm.control import BranchStep, ConditionalStep, Turn, WhileStep, flat
+from tracejit.backends.tvm.control import BranchStep, ConditionalStep, Turn, WhileStep
 from tracejit.backends.tvm.counted_loops import steps_of
 from tracejit.backends.tvm.facts import moved
+from tracejit.backends.tvm.fragments import with_one_of_each
+from tracejit.backends.tvm.graphs import Graph, flattened_graph
 from tracejit.backends.tvm.kernel_steps import KernelSteps
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.known import UNDEFINED
-from tracejit.backends.tvm.leaves import arrays_of, flattened
+from tracejit.backends.tvm.leaves import arrays_of
 from tracejit.backends.tvm.places import Places
 from tracejit.backends.tvm.reshapes import stored_as, stripped
 from tracejit.backends.tvm.schedule.frame import Frame
@@ -19,25 +22,22 @@ from tracejit.backends.tvm.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.small_loops import in_registers
 from tracejit.backends.tvm.steps import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.constants import parameter, tuple_
+from tracejit.ops.constants import parameter
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import select
-from tracejit.ops.layout import full_like, reshape
-from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
-from tracejit.traversal import substitute
+from tracejit.ops.layout import full_like
+from tracejit.shapes import ElementType, Shape
 
 # Bytes of a loop's state from which it is not copied back after every step.
 LARGE_STATE = 2 << 10
 
 
 class Lowering(Protocol):
-    """Makes the fragment of a computation inside another, as `lower_fragment` does."""
+    """Makes the fragment of a graph inside another, as `lower_fragment` does."""
 
     def __call__(
         self,
-        parameters: Sequence[Instruction],
-        outputs: Sequence[Instruction],
-        effects: Sequence[Instruction],
+        graph: Graph,
         *,
         prefix: str,
         replaced: Mapping[Instruction, int],
@@ -60,9 +60,11 @@ class ControlSteps:
     ) -> Sequence[Step]:
         """The steps of a While whose state is ``results``."""
         (init,) = instruction.operands
-        condition, _ = self._nested(instruction.attributes["condition"], f"{name}_condition_", {})
+        test = flattened_graph(instruction.attributes["condition"])
+        condition, _ = self._nested(test, f"{name}_condition_", {})
         every = {number: number for number in range(len(results))}
-        body, changed = self._nested(instruction.attributes["body"], f"{name}_body_", every)
+        step = flattened_graph(instruction.attributes["body"])
+        body, changed = self._nested(step, f"{name}_body_", every)
         fresh = [
             results[n] if k in body.in_place else Scratch(results[n].array_shape.nbytes)
             for k, n in enumerate(changed)
@@ -70,7 +72,7 @@ class ControlSteps:
         starts = zip(arrays_of(init), results, strict=True)
         moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
         in_turn = moved >= LARGE_STATE and not instruction.attributes["condition"].has_effect
-        step = WhileStep(
+        loop = WhileStep(
             start=[
                 self._kernels.copy(source, target, f"{name}_start{n}")
                 for n, (source, target) in enumerate(starts)
@@ -93,8 +95,8 @@ class ControlSteps:
             turn=self._turn(f"{name}_turn") if in_turn else None,
             steps=steps_of(instruction),
         )
-        whole = in_registers(step, name, self._places)
-        return [step] if whole is None else whole
+        whole = in_registers(loop, name, self._places)
+        return [loop] if whole is None else whole
 
     def conditional(
         self, instruction: Instruction, results: Sequence[Instruction], name: str
@@ -137,7 +139,8 @@ class ControlSteps:
             for n in sorted({*first})
             if self._places.is_at_home(arrays[n], result)
         }
-        fragment, made = self._nested(_with_one_of_each(computation, first), f"{name}_", places)
+        graph = with_one_of_each(flattened_graph(computation), homes)
+        fragment, made = self._nested(graph, f"{name}_", places)
         arguments: list[Owner] = []
         prepare = []
         for n, array in enumerate(arrays):
@@ -166,21 +169,19 @@ class ControlSteps:
         return source if self._kernels.has_memory(source) else array
 
     def _nested(
-        self, computation: Computation, prefix: str, places: Mapping[int, int]
+        self, graph: Graph, prefix: str, places: Mapping[int, int]
     ) -> tuple[Fragment, list[int]]:
-        """A computation's fragment, and which of its root's arrays the fragment makes.
+        """A graph's fragment, and which of its outputs the fragment makes.
 
         ``places`` has the numbers of parameters whose memory is that of one of those arrays, and
         its number. An array that is such a parameter is left out, others may come to lie there.
         """
-        parameters, root, effects = flat(computation)
-        outputs = flattened(root)
+        parameters, outputs = graph.parameters, graph.outputs
         kept = {k for n, k in places.items() if stripped(outputs[k]) is parameters[n]}
         made = [k for k in range(len(outputs)) if k not in kept]
-        wanted = [outputs[k] for k in made]
+        wanted = replace(graph, outputs=[outputs[k] for k in made])
         replaced = {parameters[n]: made.index(k) for n, k in places.items() if k not in kept}
-        fragment = self._lower_nested(parameters, wanted, effects, prefix=prefix, replaced=replaced)
-        return fragment, made
+        return self._lower_nested(wanted, prefix=prefix, replaced=replaced), made
 
     def _turn(self, name: str) -> Turn:
         """A kernel that makes the number of a branch of a pred: 0 for true, 1 for false."""
@@ -191,28 +192,6 @@ class ControlSteps:
         body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
         parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
         return Turn(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
-
-
-def _with_one_of_each(computation: Computation, first: Sequence[int]) -> Computation:
-    """A computation that takes the array ``first[n]`` in place of array n."""
-    (given,) = computation.parameters
-    if [*first] == [*range(len(first))]:
-        return computation
-    whole = parameter(0, given.shape)
-    arrays = flattened(whole)
-    chosen = iter(
-        reshape(arrays[n], array.array_shape.dimensions)
-        for n, array in zip(first, arrays, strict=True)
-    )
-
-    def joined(shape: AnyShape) -> Instruction:
-        if isinstance(shape, TupleShape):
-            return tuple_([joined(element) for element in shape.elements])
-        return next(chosen)
-
-    instead = {given: joined(given.shape)}
-    root, *effects = substitute([computation.root, *computation.effects], instead)
-    return Computation(computation.name, (whole,), root, tuple(effects))
 
 
 def _branch_number(selector: Instruction) -> Instruction:

@@ -7,7 +7,7 @@ import math
 from tracejit.attributes import Attribute, Kind
 from tracejit.backends.tvm.simplify import splat
 from tracejit.graph import Computation, Instruction, Op
-from tracejit.ops.base import make
+from tracejit.ops.base import define_internal, make
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.elementwise_unary import LOG
 from tracejit.ops.inverse_error import PIECES, erf_inv_computation
@@ -20,7 +20,7 @@ def _like_key(*words: Shape) -> Shape:
     return words[0].with_element_type(ElementType.U64)
 
 
-THREEFRY = Op("ThreeFry", "threefry", "random", "threefry", _like_key)
+THREEFRY = define_internal("ThreeFry", "threefry", "random", _like_key)
 """ThreeFry of four u32 arrays (key, key, counter, counter): u64, the first word low."""
 
 
@@ -32,20 +32,17 @@ def _stated(_operand: Shape, *_tables: Shape, shape: Shape, **_: object) -> Shap
     return shape
 
 
-FOURIER = Op(
+FOURIER = define_internal(
     "Fourier",
     "fourier",
     "spectra",
-    "fourier",
     _stated,
-    (
-        Attribute("count", Kind.INT),
-        Attribute("columns", Kind.INT),
-        Attribute("radices", Kind.INTS),
-        Attribute("more_radices", Kind.INTS),
-        Attribute("inverse", Kind.BOOL),
-        Attribute("shape", Kind.SHAPE),
-    ),
+    Attribute("count", Kind.INT),
+    Attribute("columns", Kind.INT),
+    Attribute("radices", Kind.INTS),
+    Attribute("more_radices", Kind.INTS),
+    Attribute("inverse", Kind.BOOL),
+    Attribute("shape", Kind.SHAPE),
 )
 """The transform that `schedule.fourier_plan` describes, of whatever shape operand and result have.
 
@@ -59,13 +56,8 @@ def _product(
     return shape
 
 
-BOUNDED_DOT = Op(
-    "BoundedDot",
-    "bounded-dot",
-    "contraction",
-    "bounded_dot",
-    _product,
-    DOT_GENERAL.attributes,
+BOUNDED_DOT = define_internal(
+    "BoundedDot", "bounded-dot", "contraction", _product, *DOT_GENERAL.attributes
 )
 """DotGeneral of which only the terms from ``first`` up to, not with, ``end`` count, s32 or s64.
 
@@ -80,13 +72,8 @@ def _side_by_side(*parts: Shape, dimension: int) -> Shape:
     return Shape(parts[0].element_type, tuple(dimensions))
 
 
-INDEX_VECTOR = Op(
-    "IndexVector",
-    "index-vector",
-    "indexing",
-    "index_vector",
-    _side_by_side,
-    (Attribute("dimension", Kind.INT),),
+INDEX_VECTOR = define_internal(
+    "IndexVector", "index-vector", "indexing", _side_by_side, Attribute("dimension", Kind.INT)
 )
 """Arrays of size 1 in ``dimension``, side by side: each number of an index is asked for alone."""
 
@@ -100,33 +87,33 @@ def _first(*operands: Shape, dimensions: tuple[int, ...], kept: int, **_: object
     return made[0] if len(made) == 1 else TupleShape(tuple(made))
 
 
-FIRST_SORTED = Op(
+FIRST_SORTED = define_internal(
     "FirstSorted",
     "first-sorted",
     "reduction",
-    "first_sorted",
     _first,
-    (*SORT.attributes, Attribute("kept", Kind.INT)),
+    *SORT.attributes,
+    Attribute("kept", Kind.INT),
 )
 """Sort of which only the first ``kept`` along the dimension are made."""
 
 
-FOURIER_HALVES = Op(
+FOURIER_HALVES = define_internal(
     "FourierHalves",
     "fourier-halves",
     "spectra",
-    "fourier_halves",
     _stated,
-    (Attribute("inverse", Kind.BOOL), Attribute("shape", Kind.SHAPE)),
+    Attribute("inverse", Kind.BOOL),
+    Attribute("shape", Kind.SHAPE),
 )
 """The spectrum of real numbers from that of pairs, or with ``inverse`` the other way; the second
 operand is `schedule.fourier_halves.halves_factors`."""
 
 
-ERF_INV = Op("ErfInv", "erf-inv", "elementwise_unary", "erf_inv", _same)
-EXP2 = Op("Exp2", "exp2", "elementwise_unary", "exp2", _same)
-LOG10 = Op("Log10", "log10", "elementwise_unary", "log10", _same)
-LOG2 = Op("Log2", "log2", "elementwise_unary", "log2", _same)
+ERF_INV = define_internal("ErfInv", "erf-inv", "elementwise_unary", _same)
+EXP2 = define_internal("Exp2", "exp2", "elementwise_unary", _same)
+LOG10 = define_internal("Log10", "log10", "elementwise_unary", _same)
+LOG2 = define_internal("Log2", "log2", "elementwise_unary", _same)
 
 TRANSCENDENTALS = frozenset({ERF_INV, EXP2, LOG10, LOG2})
 """Functions of floats, which are what users have written of other ops."""
@@ -176,13 +163,8 @@ def as_known(instruction: Instruction) -> Instruction | None:
     return Instruction(op, instruction.operands, instruction.shape, {}, instruction.source)
 
 
-UNDEFINED = Op(
-    "Undefined",
-    "undefined",
-    "constants",
-    "undefined",
-    lambda *, shape: shape,
-    (Attribute("shape", Kind.SHAPE),),
+UNDEFINED = define_internal(
+    "Undefined", "undefined", "constants", lambda *, shape: shape, Attribute("shape", Kind.SHAPE)
 )
 """Memory that holds anything, of which a loop writes every element."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tracejit.backends.tvm.control import flat
 from tracejit.backends.tvm.fused import Kernel, is_given
+from tracejit.backends.tvm.graphs import flattened_graph
 from tracejit.backends.tvm.in_place import State, TakenOver
-from tracejit.backends.tvm.leaves import Leaves, arrays_of, flattened
+from tracejit.backends.tvm.leaves import Leaves, arrays_of
 from tracejit.backends.tvm.memory import Lifetime, pack
 from tracejit.backends.tvm.origins import origins
 from tracejit.backends.tvm.program import Argument
@@ -91,13 +91,12 @@ class Places:
                 if replaced:
                     found.add_results(number, kernel)
                 continue
-            parameters, root, _ = flat(heart.attributes["body"])
-            following = flattened(root)
+            body = flattened_graph(heart.attributes["body"])
             states = zip(
                 arrays_of(heart.operands[0]),
                 leaves.of(heart),
-                parameters,
-                following,
+                body.parameters,
+                body.outputs,
                 strict=True,
             )
             found.add_loop(number, [State(a, r, p is not f) for a, r, p, f in states])

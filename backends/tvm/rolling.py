@@ -10,20 +10,15 @@ a step that holds one is a step of the loop around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.tvm.adjacent_updates import LEAST_ELEMENTS, with_vector_updates
-from tracejit.backends.tvm.joint_products import LEAST_PRODUCTS, with_joint_products
 from tracejit.backends.tvm.moving_slices import with_moving_slices
 from tracejit.backends.tvm.repeated_steps import Run, Sequenced
 from tracejit.backends.tvm.rolled_steps import Step
-from tracejit.backends.tvm.simplify import simplify
 from tracejit.backends.tvm.widening import with_wide_slices
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import PARAMETER
-from tracejit.ops.contraction import DOT_GENERAL
-from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.traversal import in_order, instructions, rebuild
 
 # Fewer steps, or fewer instructions in all, are left as they are: straight code runs faster.
@@ -40,17 +35,18 @@ WORTH = 8
 PIECES = ((4, 16384), (1, 1 << 62))
 
 
-def rolled(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` in which long runs of equal steps are loops."""
-    used = [instruction.op for instruction in in_order(roots)]
-    size = len(used)
+Prepare = Callable[[Sequence[Instruction]], list[Instruction]]
+
+
+def rolled(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]:
+    """Equal ``roots`` in which long runs of equal steps are loops.
+
+    ``prepared`` gives equal steps equal forms.
+    """
+    size = len(in_order(roots))
     if size < LEAST_INSTRUCTIONS:
         return list(roots)
-    simple = simplify(roots, anew=True)
-    if used.count(DOT_GENERAL) >= LEAST_PRODUCTS:
-        simple = with_joint_products(simple)
-    if used.count(DYNAMIC_UPDATE_SLICE) >= LEAST_ELEMENTS:
-        simple = with_vector_updates(simple)
+    simple = prepared(roots)
     for pieces, most in PIECES:
         if LARGE_GRAPH <= size <= most:
             wide = with_wide_slices(simple, pieces)

@@ -13,7 +13,7 @@ import tracejit as tj
 from tracejit.backends.numpy.interpreter import evaluate
 from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.rolling import rolled
+from tracejit.backends.tvm.pipeline import applied
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import TUPLE, elements_of, tuple_
@@ -270,7 +270,7 @@ def loops(function: Callable[..., Any]) -> tuple[int, list[Instruction]]:
     """How many loops it has, and its results; the interpreter finds the same bits in them."""
     computation = tj.jit(function).lower(X).module.entry
     roots: Sequence[Instruction] = simplify(elements_of(computation.root), anew=True)
-    made = rolled(roots)
+    made = applied("reroll", roots)
     before, after = (
         evaluate(Computation("results", computation.parameters, tuple_(list(results))), [X])
         for results in (roots, made)
@@ -309,7 +309,7 @@ def test_sizes_that_change(function: Callable[..., Any]) -> None:
     """Equal but for the order of sums."""
     computation = tj.jit(function).lower(X).module.entry
     roots = elements_of(computation.root) if computation.root.op is TUPLE else (computation.root,)
-    made = rolled(roots)
+    made = applied("reroll", roots)
     assert len(in_order(made)) < len(in_order(roots)) / 8
     expected = tj.tree.leaves(function(X))
     results = Computation("results", computation.parameters, tuple_(list(made)))

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.adjacent_updates import with_vector_updates
-from tracejit.backends.tvm.control import flat
+from tracejit.backends.tvm.graphs import flattened_graph
 from tracejit.backends.tvm.joint_products import with_joint_products
-from tracejit.backends.tvm.leaves import flattened
 from tracejit.backends.tvm.simplify import simplify
 from tracejit.graph import Computation, Instruction
 from tracejit.transforms import long_traces
@@ -46,12 +45,12 @@ def rewritten(
         function(*copies)
         return tuple(copies)
 
-    parameters, root, _ = flat(tj.jit(run).lower(*arrays).module.entry)
-    roots = simplify(flattened(root), anew=True)
+    graph = flattened_graph(tj.jit(run).lower(*arrays).module.entry)
+    roots = simplify(graph.outputs, anew=True)
     for each in passes:
         roots = each(roots)
     for expected, made in zip(run(*arrays), roots, strict=True):
-        found = evaluate(Computation("made", tuple(parameters), made), arrays)
+        found = evaluate(Computation("made", tuple(graph.parameters), made), arrays)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     return roots
 

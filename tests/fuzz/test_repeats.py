@@ -15,7 +15,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import called_computations, in_order, instructions
 
 with importing_tvm():
-    from tracejit.backends.tvm.rolling import rolled
+    from tracejit.backends.tvm.pipeline import applied
     from tracejit.backends.tvm.simplify import simplify
 
 SEEDS = range(30)
@@ -27,7 +27,7 @@ def module(seed: int) -> Module:
 
 def loops_of(module: Module, roll: bool) -> int:
     roots = elements_of(module.entry.root)
-    found = in_order(rolled(simplify(roots)) if roll else roots)
+    found = in_order(applied("reroll", simplify(roots)) if roll else roots)
     return sum(i.op.name == "While" for i in found)
 
 

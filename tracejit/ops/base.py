@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
-from tracejit.graph import OPS, Instruction, Op
+from tracejit.graph import INTERNAL_OPS, OPS, Instruction, Op
 from tracejit.ops.bounds import with_dynamic_sizes
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.sources import user_source
@@ -56,6 +56,24 @@ def define(
         return op
 
     return enter
+
+
+def define_internal(
+    name: str,
+    opcode: str,
+    family: str,
+    shape_rule: Callable[..., AnyShape],
+    *attributes: Attribute,
+) -> Op:
+    """Enters an op of a compiler's own, which its passes make and no module from outside holds.
+
+    A second definition, or one of an op of the op table, raises.
+    """
+    if name in OPS or name in INTERNAL_OPS:
+        raise ValueError(f"op {name} is defined twice")
+    op = Op(name, opcode, family, function_name(name), shape_rule, attributes)
+    INTERNAL_OPS[name] = op
+    return op
 
 
 def family(name: str) -> list[Op]:

@@ -1,0 +1,294 @@
+"""The pipeline: every pass over the graph, in the order in which they run.
+
+    optimized(computation, machine)     the graph that kernels are written from
+
+`MODULE` runs once, over the whole program. `FRAGMENT` runs over what is left of it, then over each
+loop's body and condition and each branch, outermost first. `REROLL` prepares long graphs for
+`reroll`. What runs after them, on kernels and machine code, is `build`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tracejit.backends.tvm.adjacent_updates import LEAST_ELEMENTS, with_vector_updates
+from tracejit.backends.tvm.bounded import with_bounds
+from tracejit.backends.tvm.boxes import in_boxes
+from tracejit.backends.tvm.dead_state import without_dead_state
+from tracejit.backends.tvm.first_sorted import with_first_alone
+from tracejit.backends.tvm.fragments import with_optimized_computations
+from tracejit.backends.tvm.graphs import Graph, flattened_graph
+from tracejit.backends.tvm.index_vectors import with_index_vectors
+from tracejit.backends.tvm.joint_products import LEAST_PRODUCTS, with_joint_products
+from tracejit.backends.tvm.kernels.machine import Machine
+from tracejit.backends.tvm.known_values import with_known_values
+from tracejit.backends.tvm.legalise import legalise
+from tracejit.backends.tvm.loop_constants import with_loop_constants
+from tracejit.backends.tvm.merge_loops import merge_loops
+from tracejit.backends.tvm.pass_manager import (
+    Context,
+    Options,
+    Pass,
+    Session,
+    on_machine,
+    on_roots,
+    run_passes,
+)
+from tracejit.backends.tvm.rolling import rolled
+from tracejit.backends.tvm.row_blocks import in_row_blocks
+from tracejit.backends.tvm.scalars import in_scalars
+from tracejit.backends.tvm.scan_products import products_of_all_steps
+from tracejit.backends.tvm.scans import merge_scans
+from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
+from tracejit.backends.tvm.simplify import simplify
+from tracejit.backends.tvm.single_device import for_one_device
+from tracejit.backends.tvm.sorted_parts import without_unused_parts
+from tracejit.backends.tvm.stencil_blocks import in_stencil_blocks
+from tracejit.backends.tvm.unused_results import without_unused_results
+from tracejit.backends.tvm.vector_steps import with_vector_steps
+from tracejit.backends.tvm.wide_sorts import with_wide_sorts
+from tracejit.graph import Computation, Instruction, Op
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.control import OPTIMIZATION_BARRIER
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
+from tracejit.traversal import in_order, transform
+
+
+def optimized(computation: Computation, machine: Machine, session: Session | None = None) -> Graph:
+    """The graph of a computation after all passes, a parameter for each of its arrays.
+
+    Raises `UnsupportedError` for an op between devices.
+    """
+    context = Context(machine, computation.name, lists=LISTS, session=session or Session())
+    graph = Graph.of(computation)
+    context.session.dump(graph, context.name, "input")
+    made = _fragment(run_passes(MODULE, graph, context), context)
+    context.session.dump(made, context.name, "optimized")
+    return made
+
+
+def _fragment(graph: Graph, context: Context) -> Graph:
+    made = run_passes(FRAGMENT, graph, context).with_all_effects()
+    return with_optimized_computations(made, context, _fragment)
+
+
+def without_barriers(roots: Sequence[Instruction]) -> list[Instruction]:
+    """The roots without OptimizationBarriers, which only what came before had to respect."""
+    return transform(
+        roots, lambda i, operands: operands[0] if i.op is OPTIMIZATION_BARRIER else None
+    )
+
+
+def _one_device(graph: Graph, context: Context) -> Graph:
+    return Graph.of(for_one_device(graph.computation(context.name)))
+
+
+def _flattened(graph: Graph, context: Context) -> Graph:
+    return flattened_graph(graph.computation(context.name))
+
+
+def _anew(graph: Graph, context: Context) -> Graph:
+    return graph.with_roots(simplify(graph.roots, anew=True))
+
+
+def _reroll(graph: Graph, context: Context) -> Graph:
+    def prepared(roots: Sequence[Instruction]) -> list[Instruction]:
+        return context.run("reroll", graph.with_roots(roots)).roots
+
+    return graph.with_roots(rolled(graph.roots, prepared))
+
+
+def _has_no_effects(graph: Graph, context: Context) -> bool:
+    return not graph.effects
+
+
+def _is_nested(graph: Graph, context: Context) -> bool:
+    return context.is_nested
+
+
+def _has_wide_vectors(graph: Graph, context: Context) -> bool:
+    return context.machine.vector_bytes == VECTOR_BYTES
+
+
+def _has(op: Op, least: int) -> Callable[[Graph, Context], bool]:
+    def answer(graph: Graph, context: Context) -> bool:
+        return [i.op for i in in_order(graph.roots)].count(op) >= least
+
+    return answer
+
+
+MODULE = (
+    Pass(
+        "legalize-devices",
+        _one_device,
+        "first: tokens, async pairs, dynamic shapes and collectives are unknown to what follows",
+        optional=False,
+    ),
+    Pass(
+        "flatten-tuples",
+        _flattened,
+        "every later pass takes one parameter and one output for each array",
+        requires=("legalize-devices",),
+        optional=False,
+    ),
+    Pass(
+        "constant-folding",
+        on_roots(with_known_values),
+        "before loops are vectorised, whose bodies compare what they index with constants",
+        when=_has_no_effects,
+    ),
+    Pass(
+        "vectorize-loops",
+        on_roots(with_vector_steps),
+        "before re-rolling, which would make loops of what this has made straight code",
+        requires=("flatten-tuples",),
+        when=_has_no_effects,
+    ),
+    Pass(
+        "reroll",
+        _reroll,
+        "while steps that Python unrolled still look alike: canonicalisation merges their parts",
+        when=_has_no_effects,
+    ),
+)
+
+REROLL = (
+    Pass("canonicalize-anew", _anew, "equal steps stay apart, and get equal forms"),
+    Pass(
+        "joint-products",
+        on_roots(with_joint_products),
+        "products of the same matrix in many steps become one before steps are compared",
+        when=_has(DOT_GENERAL, LEAST_PRODUCTS),
+    ),
+    Pass(
+        "vector-updates",
+        on_roots(with_vector_updates),
+        "writes of adjacent elements become one write of a slice, which is a shorter step",
+        when=_has(DYNAMIC_UPDATE_SLICE, LEAST_ELEMENTS),
+    ),
+)
+
+FRAGMENT = (
+    Pass("canonicalize", on_roots(simplify), "first: the passes over scans compare instructions"),
+    Pass(
+        "merge-scans",
+        on_roots(merge_scans),
+        "before contractions are hoisted, which then come out of one loop",
+        requires=("canonicalize",),
+    ),
+    Pass(
+        "hoist-scan-contractions",
+        on_roots(products_of_all_steps),
+        "while a Scan still says which inputs are one slice for each step",
+    ),
+    Pass(
+        "tile-and-fuse",
+        on_machine(in_row_blocks),
+        "before composites are expanded: it knows a softmax or a sort by its ops",
+    ),
+    Pass(
+        "legalize",
+        on_roots(legalise),
+        "composite ops have no kernels; Scan becomes While",
+        optional=False,
+    ),
+    Pass(
+        "merge-loops",
+        on_roots(merge_loops),
+        "after legalisation has made loops of Scans",
+        requires=("legalize",),
+    ),
+    Pass(
+        "constant-state",
+        on_roots(with_loop_constants),
+        "state that all steps keep is known inside the body, before the body is optimised",
+        requires=("legalize",),
+    ),
+    Pass(
+        "dead-state",
+        on_roots(without_dead_state),
+        "after constant-state, which leaves state that nobody reads",
+    ),
+    Pass(
+        "canonicalize",
+        on_roots(simplify),
+        "what legalisation and the loop passes have made has common parts",
+    ),
+    Pass(
+        "remove-barriers",
+        on_roots(without_barriers),
+        "all that had to respect an OptimizationBarrier has run; kernels do not know it",
+        optional=False,
+    ),
+    Pass(
+        "dead-results",
+        on_roots(without_unused_results),
+        "after canonicalize, when results that were equal are one",
+    ),
+    Pass(
+        "dead-sort-operands",
+        on_roots(without_unused_parts),
+        "after dead-results; before sorts are cut to their first elements",
+    ),
+    Pass(
+        "sort-to-topk",
+        on_roots(with_first_alone),
+        "after dead-sort-operands, so that a top-k carries only operands that are used",
+    ),
+    Pass(
+        "promote-sort-keys",
+        on_roots(with_wide_sorts),
+        "after sort-to-topk, which has faster kernels for narrow keys",
+        when=_has_wide_vectors,
+    ),
+    Pass(
+        "split-index-vectors",
+        on_roots(with_index_vectors),
+        "a gather's or slice's index that is made number by number needs no memory",
+    ),
+    Pass(
+        "scalarize",
+        on_roots(in_scalars),
+        "in loops and branches, whose short vectors become numbers in registers",
+        when=_is_nested,
+    ),
+    Pass(
+        "canonicalize",
+        on_roots(simplify),
+        "scalars that were elements of short vectors have common parts",
+        when=_is_nested,
+    ),
+    Pass(
+        "mask-to-bounds",
+        on_roots(with_bounds),
+        "a mask that compares a counter with an iota is by now in its canonical form",
+        when=_is_nested,
+    ),
+    Pass(
+        "canonicalize",
+        on_roots(simplify),
+        "masks that have become bounds are used no more",
+        when=_is_nested,
+    ),
+    Pass(
+        "overlapped-stencils",
+        on_machine(in_stencil_blocks),
+        "last but one: it asks fusion what would be stored",
+    ),
+    Pass(
+        "split-concatenations",
+        on_roots(in_boxes),
+        "last: every other pass sees the whole array",
+    ),
+)
+
+LISTS = {"module": MODULE, "reroll": REROLL, "fragment": FRAGMENT}
+
+
+def applied(
+    name: str, roots: Sequence[Instruction], machine: Machine | None = None
+) -> list[Instruction]:
+    """The roots after one pass alone, the first of that name, whatever the environment asks."""
+    (found, *_) = [each for passes in LISTS.values() for each in passes if each.name == name]
+    context = Context(machine or Machine(), lists=LISTS, session=Session(Options()))
+    return found.run(Graph((), roots), context).roots

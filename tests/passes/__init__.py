@@ -1,0 +1,1 @@
+"""The compiler's passes: one by one, and the list of them."""
