@@ -64,7 +64,7 @@ FUNCTIONS = [
     Function("exp2", lambda x: mpmath.power(2, x), (1, 1), POWERS, np.exp2),
     Function("expm1", mpmath.expm1, (2, 2), EXPONENTS, np.expm1),
     Function("logistic", lambda x: 1 / (1 + mpmath.exp(-x)), (2, 2), EXPONENTS, wide_logistic),
-    Function("tanh", mpmath.tanh, (1.5, 1.5), both((-20.0, 20.0), UNIT), np.tanh),
+    Function("tanh", mpmath.tanh, (2, 2), both((-20.0, 20.0), UNIT), np.tanh),
     Function("sinh", mpmath.sinh, (2, 2), HYPERBOLIC, np.sinh),
     Function("cosh", mpmath.cosh, (2, 2), HYPERBOLIC, np.cosh),
     Function("log", mpmath.log, (1, 1), POSITIVE, np.log),

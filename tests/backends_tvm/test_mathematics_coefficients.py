@@ -126,19 +126,6 @@ POLYNOMIALS = [
         ),
     ),
     Polynomial(
-        "tanh",
-        dict(exponential.TANH_TAIL),
-        (29, 60),
-        same(
-            Target(
-                odd(mpmath.tanh, -mpmath.mpf(1) / 3),
-                against(mpmath.tanh),
-                0,
-                mpmath.mpf(exponential.TANH_NEAR) ** 2,
-            )
-        ),
-    ),
-    Polynomial(
         "sinh",
         dict(exponential.SINH_TAIL),
         (31, 61),

@@ -63,26 +63,6 @@ SINH_TAIL = {
     ),
 }
 
-# (tanh(x) / x - 1) / x**2 in powers of x**2, |x| <= 0.55; the error relative to tanh(x) is below
-# 2**-29 and 2**-60.
-TANH_NEAR = 0.55
-TANH_TAIL = {
-    "float32": (-0.33333316, 0.13332555, -0.053849403, 0.021060798, -0.006259982),
-    "float64": (
-        -0.333333333333333,
-        0.13333333333326547,
-        -0.053968253963708454,
-        0.021869488384220703,
-        -0.008863232573304932,
-        0.003592091738058246,
-        -0.001455540930870775,
-        0.0005884365263325233,
-        -0.00023336118729724552,
-        8.328713733022216e-05,
-        -1.9476561139686578e-05,
-    ),
-}
-
 # Within this distance of 0 both 2**n and e**x are normal numbers.
 NORMAL = {"float32": 87.0, "float64": 708.0}
 
@@ -113,6 +93,11 @@ class Exponent:
         """e**x - 1 where 2**n is a normal number."""
         scale = self.power()
         return fma(scale, self.expm1_r, scale - 1.0)
+
+    def half_expm1(self) -> Value:
+        """(e**x - 1) / 2 where 2**(n - 1) is a normal number."""
+        half = self.power(self.n - 1)
+        return fma(half, self.expm1_r, half - 0.5)
 
     def one_plus_exp(self) -> Value:
         """1 + e**x where 2**n is a normal number."""
@@ -200,14 +185,13 @@ def logistic(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """1 - 2 / (e**2x + 1), or a polynomial near 0; within 1.5 ulp."""
-    size = absolute(x)
-    square = size * size
-    near = fma(size * square, polynomial(square, TANH_TAIL[x.kind.name]), size)
-    twice = size + size
-    # Above this the quotient vanishes; the comparison lets NaN through.
-    far = 1.0 - 2.0 / reduced(select(twice > 40.0, 40.0, twice)).one_plus_exp()
-    return copy_sign(select(size < TANH_NEAR, near, far), x)
+    """h / (h + 1) with 2 h = e**2|x| - 1; within 2 ulp."""
+    twice = absolute(x) * 2.0
+    # Above this the quotient is 1; the comparison lets NaN through.
+    h = reduced(select(twice > 40.0, 40.0, twice)).half_expm1()
+    quotient = h / (h + 1.0)
+    # Near 0 the rounding of the quotient counts less in h - h * quotient, which is the same.
+    return copy_sign(select(h < 0.5, fma(-h, quotient, h), quotient), x)
 
 
 def sinh(x: Value) -> Value:
