@@ -87,7 +87,7 @@ def test_the_report_says_so() -> None:
     x = made()
     jitted = tj.jit(both)
     jitted(x, x)
-    assert "y the same array as x" in str(jitted.cache_report())
+    assert "is the same array as x" in str(jitted.cache_report())
 
 
 def test_inside_a_trace() -> None:

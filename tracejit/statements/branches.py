@@ -11,7 +11,7 @@ from tracejit import tree
 from tracejit.graph import Instruction
 from tracejit.lax.control import chosen_body
 from tracejit.ops import elementwise_unary
-from tracejit.statements.lending import with_arrays_lent
+from tracejit.statements.hidden_writes import require_kept, with_hidden_writes
 from tracejit.statements.parts import Action, Get, Put
 from tracejit.statements.sharing import Originals, candidates, note, originals
 from tracejit.statements.values import (
@@ -21,14 +21,12 @@ from tracejit.statements.values import (
     NoValue,
     Place,
     Undefined,
-    containers_of,
     fresh,
     in_branch,
     is_numeric,
     is_same,
     is_unknown,
     leaf_of,
-    require_kept,
     require_one_name,
     seen_through,
     truth,
@@ -49,18 +47,19 @@ def if_(
     put: Put,
     names: tuple[str, ...],
     unbound: tuple[str, ...] = (),
+    parts: Sequence[Action] = (),
 ) -> None:
     """``if test: body() else: orelse()``; both are recorded when ``test`` is unknown.
 
     ``names`` are the variables that they assign or write into, ``unbound`` those among them that
-    are never bound again.
+    are never bound again. ``parts`` are the user's own functions in place of the branches.
     """
     if not is_unknown(test):
         (body if test else orelse)()
         return
     selector = truth(test, "if")
     run = functools.partial(_record_branches, selector, body, orelse)
-    with_arrays_lent(run, get, put, names, unbound, True)
+    with_hidden_writes(run, parts or (body, orelse), get, put, names, unbound, True)
 
 
 def _record_branches(
@@ -175,10 +174,9 @@ class _Branch:
             held = [tree.map(_itself, value) for value in copies]
             self._put(copies)
         versions = [copy.version if isinstance(copy, Tracer) else 0 for copy in copies]
-        containers = containers_of(self._action, self._names)
         with in_branch():
             self._action()
-        require_kept("if", containers)
+        require_kept("if")
         results: list[Any] = []
         ends = zip(copies, versions, held, self._get(), strict=True)
         for copy, version, before, value in ends:

@@ -16,6 +16,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.errors import ConcretizationError, TracejitError
 from tracejit.statements.counting import Counting, current_counting
+from tracejit.statements.hidden_writes import Watch, watching
 from tracejit.statements.lending import with_arrays_lent
 from tracejit.statements.loops import run_loop
 from tracejit.statements.objects import is_loud, seen_by
@@ -122,8 +123,10 @@ def _is_recorded(
     containers = _copies([*values, *get()])
     counting.depth += 1
     try:
-        with with_places_free() if are_places_free else nullcontext():
-            with_arrays_lent(run, get, put, names, unbound)
+        free = with_places_free() if are_places_free else nullcontext()
+        watch = Watch([body], put, [])
+        with free, watching(watch):
+            with_arrays_lent(watch.restored(run), get, put, names, unbound)
     except REFUSALS as error:
         _restore(containers)
         if isinstance(error, ForeignWriteError) and error.array.owner is not current_trace():

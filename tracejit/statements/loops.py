@@ -28,6 +28,7 @@ from tracejit.ops.elementwise_unary import (
 from tracejit.ops.layout import full
 from tracejit.shapes import AnyShape, Shape
 from tracejit.statements.counting import is_inside_counted
+from tracejit.statements.hidden_writes import require_kept
 from tracejit.statements.parts import Action
 from tracejit.statements.ranges import TracedRange
 from tracejit.statements.rotating import Rotation
@@ -35,13 +36,11 @@ from tracejit.statements.values import (
     Detached,
     NoValue,
     Undefined,
-    containers_of,
     fresh,
     in_branch,
     is_numeric,
     is_same,
     is_unknown,
-    require_kept,
     require_one_name,
     truth,
     unchanged,
@@ -114,8 +113,6 @@ class _Loop:
         """One step of the loop."""
         entered = self.enter(state)
         held = [tree.map(_itself, value) for value in entered]
-        carried = [self.names[number] for number in self.carried]
-        containers = containers_of(self.action, carried)
         rotation = self._rotation([held[number] for number in self.carried])
         with in_branch(), self.counting_of(state):
             if self.steps is None:
@@ -124,7 +121,7 @@ class _Loop:
                 self.action(state[COUNTER])
             self._require_small(state)
             self._require_tame()
-        require_kept(self.statement, containers)
+        require_kept(self.statement)
         left = self.get()
         self._require_bound(state, left)
         made = {}
@@ -360,6 +357,7 @@ def run_loop(
         made.enter(state)
         with in_branch(), made.counting_of(state) if is_known else nullcontext():
             going: Any = True if test is None else test()
+            require_kept(statement)
             if is_known:
                 made.require_open(state, going)
         if steps is None:
@@ -433,6 +431,7 @@ def _give_value(made: _Loop, wanted: Sequence[str]) -> None:
         made.enter(state)
         with in_branch(), made.counting_of(state):
             made.action(*([] if made.steps is None else [state[COUNTER]]))
+        require_kept(made.statement)
         left = made.get()
         found.extend(left[n] for n in waiting)
         return [leaf for value in found if _is_carried(value) for leaf in tree.leaves(value)]

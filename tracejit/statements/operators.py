@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.statements.branches import if_
+from tracejit.statements.hidden_writes import without_hidden_writes
 from tracejit.statements.parts import Action
 from tracejit.statements.values import NO_VALUE, dtype_kind, is_unknown, truth
 from tracejit.trace.table import call as numpy_call
@@ -23,7 +24,8 @@ def and_(first: Any, *others: Action) -> Any:
     value = first
     for other in others:
         if is_unknown(value):
-            value = _combined(value, other(), np.logical_and)
+            right = without_hidden_writes("and", other)
+            value = _combined(value, right, np.logical_and)
         elif value:
             value = other()
         else:
@@ -36,7 +38,8 @@ def or_(first: Any, *others: Action) -> Any:
     value = first
     for other in others:
         if is_unknown(value):
-            value = _combined(value, other(), np.logical_or)
+            right = without_hidden_writes("or", other)
+            value = _combined(value, right, np.logical_or)
         elif not value:
             value = other()
         else:
@@ -77,6 +80,7 @@ def either(test: Any, body: Action, orelse: Action) -> Any:
         lambda: (state[0],),
         put,
         ("autograph_value",),
+        parts=(body, orelse),
     )
     return state[0]
 
@@ -101,7 +105,7 @@ def compare(operators: tuple[str, ...], first: Any, *others: Action) -> Any:
     """``first < second() < third()``, each worked out once."""
     left, value = first, True
     for name, other in zip(operators, others, strict=True):
-        right = other()
+        right = without_hidden_writes("and", other) if is_unknown(value) else other()
         compared = _COMPARISONS.get(name) or getattr(operator, name)
         result = compared(left, right)
         value = result if value is True else and_(value, functools.partial(_same, result))

@@ -17,7 +17,7 @@ from tracejit.errors import ConcretizationError
 from tracejit.statements.branches import if_
 from tracejit.statements.calls import call
 from tracejit.statements.counted import recorded_once, rest_recorded_once
-from tracejit.statements.lending import with_arrays_lent
+from tracejit.statements.hidden_writes import with_hidden_writes
 from tracejit.statements.loops import run_loop
 from tracejit.statements.operators import and_, compare, contains, either, not_, or_
 from tracejit.statements.parts import Action, Get, Put
@@ -64,7 +64,7 @@ def while_(
         if is_unknown(condition):
             truth(condition, "while")
             run = functools.partial(run_loop, "while", None, test, body, first=condition)
-            with_arrays_lent(run, get, put, names, unbound)
+            with_hidden_writes(run, (test, body), get, put, names, unbound)
             return
         if not condition:
             return
@@ -89,7 +89,7 @@ def for_(
         return
     if isinstance(iterable, TracedRange):
         run = functools.partial(run_loop, "for", iterable, goes_on, body)
-        with_arrays_lent(run, get, put, names, unbound)
+        with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
         return
     for position, item in enumerate(iterable):
         condition = True if goes_on is None else goes_on()
@@ -97,7 +97,7 @@ def for_(
             if isinstance(iterable, range) and len(iterable) - position > UNROLLED:
                 rest = TracedRange(item, iterable.stop, iterable.step)
                 run = functools.partial(run_loop, "for", rest, goes_on, body, first=condition)
-                with_arrays_lent(run, get, put, names, unbound)
+                with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
                 return
             if_(condition, functools.partial(body, item), _nothing, get, put, names, unbound)
             continue

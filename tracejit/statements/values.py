@@ -248,12 +248,18 @@ def _refilled(before: Any, after: Any, kept: Any) -> Any:
     if type(before) is not type(after) or type(before) not in (list, tuple, dict):
         return written_back(before, after, kept is True)
     if type(before) is dict:
-        keys = list(after)
-        parts = [_refilled(before[k], after[k], None if kept is None else kept[k]) for k in keys]
-        before.update(zip(keys, parts, strict=True))
+        made = {
+            key: _refilled(before[key], value, None if kept is None else kept[key])
+            if key in before
+            else value
+            for key, value in after.items()
+        }
+        before.clear()
+        before.update(made)
         return before
     marks = [None] * len(after) if kept is None else kept
-    parts = [_refilled(*each) for each in zip(before, after, marks, strict=True)]
+    parts = [_refilled(*each) for each in zip(before, after, marks, strict=False)]
+    parts += after[len(parts) :]
     if type(before) is tuple:
         return tuple(parts)
     before[:] = parts

@@ -19,6 +19,7 @@ from tracejit.ops.constants import CONSTANT
 from tracejit.shapes import Shape
 from tracejit.trace.context import Trace
 from tracejit.trace.convert import operand
+from tracejit.trace.object_state import require_still, snapshot
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.traversal import rebuild
@@ -107,7 +108,9 @@ def record_body(
             for parameter, argument in zip(parameters, arguments, strict=True)
         ]
         recorded = recording(function) if trace.record_numpy else function
+        before = snapshot(function, only_moving=True)
         leaves, structure = tree.flatten(recorded(*assemble(tracers)))
+        require_still(before, title)
         try:
             abstract = tuple(Abstract.of(leaf) for leaf in leaves)
         except ArgumentError as error:

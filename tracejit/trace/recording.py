@@ -208,14 +208,14 @@ class RecordingGlobals(dict[str, Any]):
         # Code run by `exec` may have globals without a name.
         name = {key: module_globals[key] for key in ("__name__",) if key in module_globals}
         super().__init__(__builtins__={**vars(builtins), "__import__": _import}, **name)
-        self._module_globals = module_globals
+        self.module_globals = module_globals
         self._own = len(self)
         self._copies: dict[str, tuple[Any, Any]] = {}
 
     def __getitem__(self, name: str) -> Any:
         if len(self) != self._own:
             self.flush()
-        value = self._module_globals[name]
+        value = self.module_globals[name]
         if type(value) is not FunctionType:
             return substitute(value)
         known = self._copies.get(name)
@@ -227,7 +227,7 @@ class RecordingGlobals(dict[str, Any]):
         """Passes on to the module what the copies have written to globals."""
         for name in list(self):
             if name not in ("__builtins__", "__name__"):
-                self._module_globals[name] = self.pop(name)
+                self.module_globals[name] = self.pop(name)
 
 
 def _import(
@@ -239,7 +239,7 @@ def _import(
 ) -> Any:
     """An import statement inside a traced function."""
     if isinstance(globals, RecordingGlobals):
-        globals = globals._module_globals
+        globals = globals.module_globals
     return substitute(builtins.__import__(name, globals, locals, fromlist, level))
 
 

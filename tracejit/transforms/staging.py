@@ -21,6 +21,7 @@ from tracejit.targets import calls_back
 from tracejit.trace.body import Abstract
 from tracejit.trace.context import Bounds, Limit, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
+from tracejit.trace.object_state import snapshot, warn_of_moves
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.traversal import called_computations, instructions, unreached
@@ -189,7 +190,9 @@ def stage(
             )
         args, kwargs = assemble(tracers)
         recorded = recording(function) if record_numpy else function
+        before = snapshot(function, only_moving=True)
         outputs, structure = outputs_of(recorded(*args, **kwargs), title)
+        warn_of_moves(before, title)
         written = [number for number, tracer in enumerate(tracers) if tracer.version]
         if written and not outputs:
             raise ArgumentError(
