@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tracejit.backends.tvm.code_size import too_large
 from tracejit.backends.tvm.cost import (
     AMPLIFIED_COST,
     COLUMNS_COST,
@@ -102,11 +103,25 @@ def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) ->
     Parameters and non-scalar constants have memory already. Tuple-shaped hearts have memory for
     each GetTupleElement of them.
     """
-    return _Fusion(outputs, effects).plan()
+    stored: set[Instruction] = set()
+    while True:
+        fusion = _Fusion(outputs, effects, stored)
+        kernels = fusion.kernels()
+        large = {stripped(i) for k in kernels for i in too_large(k, fusion.memory)}
+        if large <= fusion.memory:
+            return fusion.plan(kernels)
+        stored |= large
 
 
 class _Fusion:
-    def __init__(self, outputs: Sequence[Instruction], effects: Sequence[Instruction]) -> None:
+    """What has memory, among it all that is ``stored``, and which kernels make it."""
+
+    def __init__(
+        self,
+        outputs: Sequence[Instruction],
+        effects: Sequence[Instruction],
+        stored: set[Instruction],
+    ) -> None:
         self.outputs = [stripped(output) for output in outputs]
         self.order = in_order([*self.outputs, *effects])
         self.users = users_of(self.order)
@@ -114,6 +129,7 @@ class _Fusion:
         self.memory = {i for i in self.order if is_given(i)}
         self.memory.update(self.outputs)
         self.memory.update(effects)
+        self.memory.update(stored)
         self.memory.update(early_reads(self.order, self.users, self.writers))
         self.size: dict[Instruction, int] = {}
         self.chain: dict[Instruction, int] = {}
@@ -163,13 +179,9 @@ class _Fusion:
             self.size[instruction], self.chain[instruction] = size, chain
         return cost
 
-    def plan(self) -> Plan:
-        for instruction in reversed(self.order):
-            self._place(instruction)
-        kernels = self._kernels()
-        kernels = merged(kernels, self.memory)
+    def plan(self, kernels: Iterable[Kernel]) -> Plan:
         uses = {i: len(u) + (i in self.outputs) for i, u in self.users.items()}
-        return Plan(kernels, self.memory, uses)
+        return Plan(merged(kernels, self.memory), self.memory, uses)
 
     def _place(self, instruction: Instruction) -> None:
         """Gives memory or a home to an instruction whose users are placed already."""
@@ -369,7 +381,10 @@ class _Fusion:
         size = math.prod(map(growth, seen))
         return sum(map(cost_of, seen)) <= EPILOGUE_COST and size <= EPILOGUE_SIZE
 
-    def _kernels(self) -> list[Kernel]:
+    def kernels(self) -> list[Kernel]:
+        """The kernels, one for each instruction that gets memory, in order."""
+        for instruction in reversed(self.order):
+            self._place(instruction)
         kernels: list[Kernel] = []
         for instruction in self.order:
             if instruction not in self.memory or is_given(instruction):
