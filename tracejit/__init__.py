@@ -6,30 +6,60 @@ from typing import TYPE_CHECKING
 
 from tracejit import errors, hlo, shapes, tree
 from tracejit.api import compile, interpret
-from tracejit.loading import on_first_use
+from tracejit.loading import adds_names, on_first_use
 from tracejit.targets import register_custom_call, unregister_custom_call
 from tracejit.trace.table import implemented_in
 from tracejit.transforms.jit import jit
 
 if TYPE_CHECKING:
-    from tracejit import builder, custom_ops, debug, lax, nn, numpy, optim, random, scipy
+    from tracejit import (
+        builder,
+        custom_ops,
+        debug,
+        flatten_util,
+        lax,
+        nn,
+        numpy,
+        ops,
+        optim,
+        random,
+        scipy,
+        tree_util,
+    )
     from tracejit.callbacks import pure_callback
+    from tracejit.lax.stopping import stop_gradient
     from tracejit.queues import Queue, feeds, infeed, outfeed
     from tracejit.statements import autograph
+    from tracejit.transforms.abstract import eval_shape, make_graph
     from tracejit.transforms.check_grads import check_grads
     from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
     from tracejit.transforms.custom import custom_jvp, custom_vjp
+    from tracejit.transforms.disabling import disable_jit
     from tracejit.transforms.forward import jvp, linear_transpose, linearize
     from tracejit.transforms.gradient import grad, value_and_grad, vjp
     from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
     from tracejit.transforms.of_module import gradient_of
-    from tracejit.transforms.stop_gradient import stop_gradient
+    from tracejit.transforms.porting import (
+        Array,
+        block_until_ready,
+        device_get,
+        device_put,
+        named_call,
+        named_scope,
+    )
+    from tracejit.transforms.shape_structs import ShapeDtypeStruct
     from tracejit.transforms.vmap import vmap
     from tracejit.transforms.why_zero import why_zero
 
+__version__ = "0.1.0"
+
 __all__ = [
+    "Array",
     "Queue",
+    "ShapeDtypeStruct",
+    "__version__",
     "autograph",
+    "block_until_ready",
     "builder",
     "check_grads",
     "checkpoint",
@@ -39,8 +69,13 @@ __all__ = [
     "custom_ops",
     "custom_vjp",
     "debug",
+    "device_get",
+    "device_put",
+    "disable_jit",
     "errors",
+    "eval_shape",
     "feeds",
+    "flatten_util",
     "grad",
     "gradient_of",
     "hessian",
@@ -56,8 +91,12 @@ __all__ = [
     "lax",
     "linear_transpose",
     "linearize",
+    "make_graph",
+    "named_call",
+    "named_scope",
     "nn",
     "numpy",
+    "ops",
     "optim",
     "outfeed",
     "pure_callback",
@@ -68,6 +107,7 @@ __all__ = [
     "shapes",
     "stop_gradient",
     "tree",
+    "tree_util",
     "unregister_custom_call",
     "value_and_grad",
     "vjp",
@@ -112,14 +152,53 @@ _MEMBERS = {
         "jacrev",
     ),
     "tracejit.transforms.of_module": ("gradient_of",),
-    "tracejit.transforms.stop_gradient": ("stop_gradient",),
+    "tracejit.lax.stopping": ("stop_gradient",),
+    "tracejit.transforms.abstract": (
+        "eval_shape",
+        "make_graph",
+    ),
+    "tracejit.transforms.disabling": ("disable_jit",),
+    "tracejit.transforms.porting": (
+        "Array",
+        "block_until_ready",
+        "device_get",
+        "device_put",
+        "named_call",
+        "named_scope",
+    ),
+    "tracejit.transforms.shape_structs": ("ShapeDtypeStruct",),
     "tracejit.transforms.vmap": ("vmap",),
     "tracejit.transforms.why_zero": ("why_zero",),
 }
+_SUBMODULES = (
+    "builder",
+    "custom_ops",
+    "debug",
+    "flatten_util",
+    "lax",
+    "nn",
+    "numpy",
+    "ops",
+    "optim",
+    "random",
+    "scipy",
+    "tree_util",
+)
 __getattr__ = on_first_use(
-    __name__,
-    ("builder", "custom_ops", "debug", "lax", "nn", "numpy", "optim", "random", "scipy"),
-    {name: module for module, names in _MEMBERS.items() for name in names},
+    __name__, _SUBMODULES, {name: module for module, names in _MEMBERS.items() for name in names}
+)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+adds_names(
+    "tracejit.ops",
+    {
+        name: "tracejit.numpy.segments"
+        for name in ("segment_max", "segment_min", "segment_prod", "segment_sum")
+    },
 )
 implemented_in("tracejit.numpy", "numpy")
 implemented_in("tracejit.numpy.fft", "numpy.fft")

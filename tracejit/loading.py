@@ -68,6 +68,14 @@ def members_of(package: str, names: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def adds_names(package: str, members: Mapping[str, str]) -> None:
+    """Gives a package names that modules of higher layers define, each with its module's name.
+
+    The module is imported when a name of it is first used.
+    """
+    vars(load(package))["__getattr__"] = on_first_use(package, members=members)
+
+
 def on_first_use(
     package: str, submodules: Iterable[str] = (), members: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:

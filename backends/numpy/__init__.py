@@ -19,3 +19,7 @@ __getattr__ = on_first_use(
         {"interpreter": "evaluate evaluate_instruction interpret", "prepared": "prepared"},
     ),
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

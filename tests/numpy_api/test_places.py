@@ -11,7 +11,7 @@ import pytest
 import tracejit as tj
 from tests.numpy_api.arrays import CUBE, F64, ROW
 from tests.numpy_api.compare import check_writes
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, DynamicIndexError
 
 Call = Callable[..., Any]
 
@@ -141,3 +141,18 @@ def test_iteration_over_elements() -> None:
             tj.jit(wrong)(F64)
     with pytest.raises(NotImplementedError, match="write to the array itself"):
         tj.jit(lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 0, writeable=True))(F64)
+
+
+def test_bincount_of_unknown_numbers() -> None:
+    """``minlength`` is the length; what is beyond it is an error under check=True."""
+    x, weights = np.array([0, 1, 3, 3]), np.array([0.5, 1.0, 2.0, 4.0])
+    function = tj.jit(lambda x, w: (np.bincount(x, minlength=5), np.bincount(x, w, minlength=5)))
+    counts, sums = function(x, weights)
+    np.testing.assert_array_equal(counts, np.bincount(x, minlength=5))
+    np.testing.assert_array_equal(sums, np.bincount(x, weights, minlength=5))
+    checked = tj.jit(lambda x: np.bincount(x, minlength=4), check=True)
+    np.testing.assert_array_equal(checked(x), [1, 1, 0, 2])
+    with pytest.raises(DynamicIndexError, match="index 4 is out of bounds"):
+        checked(x + 1)
+    with pytest.raises(ConcretizationError, match="pass minlength="):
+        tj.jit(np.bincount)(x)

@@ -32,3 +32,7 @@ __getattr__ = on_first_use(
     __name__,
     members={"parse": "tracejit.hlo.parser", "to_stablehlo": "tracejit.hlo.stablehlo"},
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

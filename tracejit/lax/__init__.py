@@ -21,28 +21,37 @@ NAMES = {
     "elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh bitcast_convert_type bitwise_and "
         "bitwise_not bitwise_or bitwise_xor cbrt ceil clamp clz complex conj convert_element_type "
-        "cos cosh div eq erf exp expm1 floor ge gt imag integer_pow is_finite le log log1p "
-        "logistic lt max min mul ne neg population_count pow real reciprocal reduce_precision rem "
-        "round_nearest_afz round_nearest_even rsqrt select select_n shift_left "
-        "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan tanh"
+        "cos cosh div dtype eq erf exp exp2 expm1 floor ge gt imag integer_pow is_finite le log "
+        "log1p logistic lt max min mul ne neg population_count pow real reciprocal "
+        "reduce_precision rem round round_nearest_afz round_nearest_even RoundingMethod rsqrt "
+        "select select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt "
+        "square sub tan tanh"
     ),
-    "grouped": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
+    "grouped": "ragged_dot ragged_dot_general RaggedDotDimensionNumbers scaled_dot",
+    "logarithms": "cumlogsumexp",
     "reductions": (
-        "argmax argmin batch_norm_grad batch_norm_inference batch_norm_training cummax cummin "
-        "cumprod cumsum reduce reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum "
-        "reduce_window reduce_xor sort top_k"
+        "approx_max_k approx_min_k argmax argmin batch_norm_grad batch_norm_inference "
+        "batch_norm_training cummax cummin cumprod cumsum reduce reduce_and reduce_max reduce_min "
+        "reduce_or reduce_prod reduce_sum reduce_window reduce_xor sort sort_key_val top_k"
     ),
     "replicas": "cross_replica_sum",
     "scanning": "associative_scan map scan",
     "shapes": (
-        "broadcast broadcast_in_dim broadcasted_iota collapse concatenate dynamic_index_in_dim "
-        "dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim dynamic_update_slice "
-        "dynamic_update_slice_in_dim expand_dims full gather iota pad reshape rev scatter "
-        "scatter_add scatter_max scatter_min scatter_mul slice slice_in_dim squeeze transpose"
+        "broadcast broadcast_in_dim broadcast_shapes broadcast_to_rank broadcasted_iota collapse "
+        "concatenate dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
+        "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim empty "
+        "expand_dims full full_like gather index_in_dim iota pad reshape rev scatter scatter_add "
+        "scatter_max scatter_min scatter_mul scatter_sub slice slice_in_dim split squeeze stack "
+        "tile transpose unstack"
     ),
     "spectra": "fft",
+    "stopping": "stop_gradient",
     "tracejit.ops.contraction": "DotDimensionNumbers",
     "tracejit.ops.indexing": "GatherDimensionNumbers ScatterDimensionNumbers",
+    "tracejit.scipy.special.lax_names": (
+        "bessel_i0e bessel_i1e betainc digamma erf_inv erfc igamma igammac lgamma nextafter "
+        "polygamma zeta"
+    ),
 }
 """The public names, by the module that defines each."""
 

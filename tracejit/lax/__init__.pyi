@@ -14,6 +14,7 @@ from tracejit.lax.convolution import conv as conv
 from tracejit.lax.convolution import conv_dimension_numbers as conv_dimension_numbers
 from tracejit.lax.convolution import conv_general_dilated as conv_general_dilated
 from tracejit.lax.convolution import conv_transpose as conv_transpose
+from tracejit.lax.elementwise import RoundingMethod as RoundingMethod
 from tracejit.lax.elementwise import abs as abs
 from tracejit.lax.elementwise import acos as acos
 from tracejit.lax.elementwise import acosh as acosh
@@ -38,9 +39,11 @@ from tracejit.lax.elementwise import convert_element_type as convert_element_typ
 from tracejit.lax.elementwise import cos as cos
 from tracejit.lax.elementwise import cosh as cosh
 from tracejit.lax.elementwise import div as div
+from tracejit.lax.elementwise import dtype as dtype
 from tracejit.lax.elementwise import eq as eq
 from tracejit.lax.elementwise import erf as erf
 from tracejit.lax.elementwise import exp as exp
+from tracejit.lax.elementwise import exp2 as exp2
 from tracejit.lax.elementwise import expm1 as expm1
 from tracejit.lax.elementwise import floor as floor
 from tracejit.lax.elementwise import ge as ge
@@ -64,6 +67,7 @@ from tracejit.lax.elementwise import real as real
 from tracejit.lax.elementwise import reciprocal as reciprocal
 from tracejit.lax.elementwise import reduce_precision as reduce_precision
 from tracejit.lax.elementwise import rem as rem
+from tracejit.lax.elementwise import round as round
 from tracejit.lax.elementwise import round_nearest_afz as round_nearest_afz
 from tracejit.lax.elementwise import round_nearest_even as round_nearest_even
 from tracejit.lax.elementwise import rsqrt as rsqrt
@@ -84,6 +88,9 @@ from tracejit.lax.grouped import RaggedDotDimensionNumbers as RaggedDotDimension
 from tracejit.lax.grouped import ragged_dot as ragged_dot
 from tracejit.lax.grouped import ragged_dot_general as ragged_dot_general
 from tracejit.lax.grouped import scaled_dot as scaled_dot
+from tracejit.lax.logarithms import cumlogsumexp as cumlogsumexp
+from tracejit.lax.reductions import approx_max_k as approx_max_k
+from tracejit.lax.reductions import approx_min_k as approx_min_k
 from tracejit.lax.reductions import argmax as argmax
 from tracejit.lax.reductions import argmin as argmin
 from tracejit.lax.reductions import batch_norm_grad as batch_norm_grad
@@ -103,6 +110,7 @@ from tracejit.lax.reductions import reduce_sum as reduce_sum
 from tracejit.lax.reductions import reduce_window as reduce_window
 from tracejit.lax.reductions import reduce_xor as reduce_xor
 from tracejit.lax.reductions import sort as sort
+from tracejit.lax.reductions import sort_key_val as sort_key_val
 from tracejit.lax.reductions import top_k as top_k
 from tracejit.lax.replicas import cross_replica_sum as cross_replica_sum
 from tracejit.lax.scanning import associative_scan as associative_scan
@@ -110,6 +118,8 @@ from tracejit.lax.scanning import map as map
 from tracejit.lax.scanning import scan as scan
 from tracejit.lax.shapes import broadcast as broadcast
 from tracejit.lax.shapes import broadcast_in_dim as broadcast_in_dim
+from tracejit.lax.shapes import broadcast_shapes as broadcast_shapes
+from tracejit.lax.shapes import broadcast_to_rank as broadcast_to_rank
 from tracejit.lax.shapes import broadcasted_iota as broadcasted_iota
 from tracejit.lax.shapes import collapse as collapse
 from tracejit.lax.shapes import concatenate as concatenate
@@ -119,9 +129,12 @@ from tracejit.lax.shapes import dynamic_slice_in_dim as dynamic_slice_in_dim
 from tracejit.lax.shapes import dynamic_update_index_in_dim as dynamic_update_index_in_dim
 from tracejit.lax.shapes import dynamic_update_slice as dynamic_update_slice
 from tracejit.lax.shapes import dynamic_update_slice_in_dim as dynamic_update_slice_in_dim
+from tracejit.lax.shapes import empty as empty
 from tracejit.lax.shapes import expand_dims as expand_dims
 from tracejit.lax.shapes import full as full
+from tracejit.lax.shapes import full_like as full_like
 from tracejit.lax.shapes import gather as gather
+from tracejit.lax.shapes import index_in_dim as index_in_dim
 from tracejit.lax.shapes import iota as iota
 from tracejit.lax.shapes import pad as pad
 from tracejit.lax.shapes import reshape as reshape
@@ -131,13 +144,31 @@ from tracejit.lax.shapes import scatter_add as scatter_add
 from tracejit.lax.shapes import scatter_max as scatter_max
 from tracejit.lax.shapes import scatter_min as scatter_min
 from tracejit.lax.shapes import scatter_mul as scatter_mul
+from tracejit.lax.shapes import scatter_sub as scatter_sub
 from tracejit.lax.shapes import slice as slice
 from tracejit.lax.shapes import slice_in_dim as slice_in_dim
+from tracejit.lax.shapes import split as split
 from tracejit.lax.shapes import squeeze as squeeze
+from tracejit.lax.shapes import stack as stack
+from tracejit.lax.shapes import tile as tile
 from tracejit.lax.shapes import transpose as transpose
+from tracejit.lax.shapes import unstack as unstack
 from tracejit.lax.spectra import fft as fft
+from tracejit.lax.stopping import stop_gradient as stop_gradient
 from tracejit.ops.contraction import DotDimensionNumbers as DotDimensionNumbers
 from tracejit.ops.indexing import GatherDimensionNumbers as GatherDimensionNumbers
 from tracejit.ops.indexing import ScatterDimensionNumbers as ScatterDimensionNumbers
+from tracejit.scipy.special.lax_names import bessel_i0e as bessel_i0e
+from tracejit.scipy.special.lax_names import bessel_i1e as bessel_i1e
+from tracejit.scipy.special.lax_names import betainc as betainc
+from tracejit.scipy.special.lax_names import digamma as digamma
+from tracejit.scipy.special.lax_names import erf_inv as erf_inv
+from tracejit.scipy.special.lax_names import erfc as erfc
+from tracejit.scipy.special.lax_names import igamma as igamma
+from tracejit.scipy.special.lax_names import igammac as igammac
+from tracejit.scipy.special.lax_names import lgamma as lgamma
+from tracejit.scipy.special.lax_names import nextafter as nextafter
+from tracejit.scipy.special.lax_names import polygamma as polygamma
+from tracejit.scipy.special.lax_names import zeta as zeta
 
 __all__: list[str]

@@ -6,6 +6,7 @@ take the arrays' type.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -136,9 +137,16 @@ def integer_pow(x: Any, y: int) -> Any:
 
 @public
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """``on_true`` where ``pred`` holds, else ``on_false``; a single ``pred`` chooses all."""
+    """``on_true`` where ``pred`` holds, else ``on_false``; a single ``pred`` chooses all.
+
+    An integer ``pred`` holds where it is above zero, as in `jax.lax`. Raises `ElementTypeError` for
+    other predicates, `ShapeError` for other shapes than those of the cases.
+    """
     chosen = operands(on_true, on_false)
-    return lift(elementwise.select(operand(pred).natural, chosen[0], chosen[1]))
+    holds = operand(pred).natural
+    if holds.array_shape.element_type.is_integral:
+        holds = comparison.gt(holds, layout.full_like(holds, 0))
+    return lift(elementwise.select(holds, chosen[0], chosen[1]))
 
 
 @public
@@ -170,3 +178,33 @@ def reduce_precision(operand_: Any, exponent_bits: int, mantissa_bits: int) -> A
     """Rounded to what a floating format of these widths can hold."""
     value = operand(operand_).natural
     return lift(reduce_precision_op(value, exponent_bits, mantissa_bits))
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` takes numbers that lie midway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+@public
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest integers, of the elements' own floating type; midway as ``rounding_method`` says.
+
+    Raises `ElementTypeError` for elements that are not floating.
+    """
+    is_even = RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN
+    nearest = elementwise_unary.round_nearest_even if is_even else None
+    return lift((nearest or elementwise_unary.round_nearest_afz)(operand(x).natural))
+
+
+@public
+def exp2(x: Any) -> Any:
+    """2 ** x, for floating elements."""
+    value = operand(x).natural
+    return lift(elementwise.pow(layout.full_like(value, 2), value))
+
+
+def dtype(x: Any) -> np.dtype:
+    """The NumPy dtype that an array or a number has as an operand."""
+    return operand(x).element_type.dtype

@@ -143,6 +143,42 @@ def sort(operand_: Any, dimension: int = -1, is_stable: bool = True, num_keys: i
 
 
 @public
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> Any:
+    """(keys, values): the keys in rising order along ``dimension``, the values in that of the keys.
+
+    Raises `ShapeError` for arrays of two shapes.
+    """
+    return sort((keys, values), dimension, is_stable)
+
+
+def _approximate(title: str, name: str, is_max: bool) -> Any:
+    def record(
+        operand_: Any,
+        k: int,
+        reduction_dimension: int = -1,
+        recall_target: float = 0.95,
+        reduction_input_size_override: int = -1,
+        aggregate_to_topk: bool = True,
+    ) -> Any:
+        value = lift(operand(operand_).natural, False)
+        moved = value.swapaxes(reduction_dimension, -1)
+        values, indices = top_k(moved if is_max else -moved, k)
+        made = (values if is_max else -values), indices
+        return tuple(one.swapaxes(reduction_dimension, -1) for one in made)
+
+    record.__name__ = record.__qualname__ = title
+    record.__doc__ = (
+        f"(values, indices) of the ``k`` {name} elements along one dimension: exactly these, "
+        "whatever ``recall_target`` allows."
+    )
+    return public(record)
+
+
+approx_max_k = _approximate("approx_max_k", "greatest", True)
+approx_min_k = _approximate("approx_min_k", "least", False)
+
+
+@public
 def top_k(operand_: Any, k: int) -> Any:
     """(values, indices) of the ``k`` greatest along the last dimension."""
     made = reduction.top_k(operand(operand_).natural, k)

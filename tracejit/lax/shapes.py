@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.lax.elementwise import operands
-from tracejit.ops import indexing, layout
+from tracejit.ops import elementwise_unary, indexing, layout
 from tracejit.ops.computations import scalar_computation
 from tracejit.ops.constants import constant
 from tracejit.ops.constants import iota as iota_op
@@ -187,6 +190,85 @@ def dynamic_index_in_dim(operand_: Any, index: Any, axis: int = 0, keepdims: boo
 
 
 @public
+def index_in_dim(operand_: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One slice along ``axis`` at a known place; negative places count from the back.
+
+    Raises `AttributeValueError` for a place outside of the array.
+    """
+    value = operand(operand_).natural
+    sizes = list(value.array_shape.dimensions)
+    axis = canonical_dimension(axis, len(sizes), "index_in_dim")
+    size = sizes[axis]
+    if not -size <= index < size:
+        raise AttributeValueError(
+            f"index_in_dim: index {index} is out of bounds for axis {axis} with size {size}"
+        )
+    start = index % size
+    made = layout.slice_in_dim(value, start, start + 1, 1, axis)
+    return lift(made if keepdims else layout.reshape(made, sizes[:axis] + sizes[axis + 1 :]))
+
+
+@public
+def split(operand_: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """Parts of these ``sizes`` along ``axis``, one after the other.
+
+    Raises `ShapeError` unless the sizes add up to that of the axis.
+    """
+    value = operand(operand_).natural
+    axis = canonical_dimension(axis, value.array_shape.rank, "split")
+    size = value.array_shape.dimensions[axis]
+    if sum(sizes) != size or min(sizes, default=0) < 0:
+        raise ShapeError(
+            f"split: sizes {tuple(sizes)} must add up to {size}, the size of axis {axis} of "
+            f"{value.array_shape}"
+        )
+    ends = np.cumsum(sizes).tolist()
+    starts = [0, *ends[:-1]]
+    return [
+        lift(layout.slice_in_dim(value, *pair, 1, axis)) for pair in zip(starts, ends, strict=True)
+    ]
+
+
+@public
+def tile(operand_: Any, reps: Sequence[int]) -> Any:
+    """The array repeated ``reps[i]`` times along dimension i.
+
+    Raises `ShapeError` unless there is one number for each dimension.
+    """
+    value = operand(operand_).natural
+    sizes = value.array_shape.dimensions
+    if len(reps) != len(sizes):
+        raise ShapeError(f"tile: reps {tuple(reps)} must have a number for each of {sizes}")
+    wide = [n for pair in zip(reps, sizes, strict=True) for n in pair]
+    made = layout.broadcast_in_dim(value, wide, range(1, 2 * len(sizes), 2))
+    flat = [n * size for n, size in zip(reps, sizes, strict=True)]
+    return lift(layout.reshape(made, flat), False)
+
+
+@public
+def stack(xs: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape side by side along a new ``axis``. Raises `ShapeError` for none."""
+    if not xs:
+        raise ShapeError("stack: needs at least one array")
+    values = [operand(x).natural for x in xs]
+    sizes = list(values[0].array_shape.dimensions)
+    axis = canonical_dimension(axis, len(sizes) + 1, "stack")
+    new = [*sizes[:axis], 1, *sizes[axis:]]
+    return lift(layout.concatenate([layout.reshape(value, new) for value in values], axis))
+
+
+@public
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of an array along ``axis``, without that dimension."""
+    value = operand(x).natural
+    axis = canonical_dimension(axis, value.array_shape.rank, "unstack")
+    return tuple(
+        index_in_dim(lift(value, False), n, axis, False)
+        for n in range(value.array_shape.dimensions[axis])
+    )
+
+
+@public
 def dynamic_update_index_in_dim(operand_: Any, update: Any, index: Any, axis: int) -> Any:
     """The array with one slice along ``axis``, whose place may be unknown, written."""
     value, part = operands(operand_, update)
@@ -203,6 +285,47 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     value = operand(fill_value)
     made = value.natural if dtype is None else value.to(element_type_of(dtype))
     return lift(layout.broadcast(made, tuple(shape)), False)
+
+
+@public
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None
+) -> Any:
+    """Filled with one value, of the shape and dtype of ``x`` unless others are given."""
+    like = operand(x)
+    sizes = like.dimensions if shape is None else tuple(shape)
+    made = operand(fill_value).to(like.element_type if dtype is None else element_type_of(dtype))
+    return lift(layout.broadcast(made, sizes), False)
+
+
+@public
+def empty(shape: Sequence[int], dtype: Any) -> Any:
+    """An array whose elements nobody has given a value: zeros here."""
+    return full(shape, 0, dtype)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes are stretched to together.
+
+    Raises `ShapeError` for shapes that do not fit.
+    """
+    try:
+        return np.broadcast_shapes(*map(tuple, shapes))
+    except ValueError:
+        raise ShapeError(f"broadcast_shapes: {shapes} cannot be broadcast together") from None
+
+
+@public
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """The array with as many dimensions of size 1 in front as make its rank ``rank``.
+
+    Raises `ShapeError` for an array of a higher rank.
+    """
+    value = operand(x).natural
+    missing = rank - value.array_shape.rank
+    if missing < 0:
+        raise ShapeError(f"broadcast_to_rank: {value.array_shape} has a rank above {rank}")
+    return lift(layout.reshape(value, [1] * missing + list(value.array_shape.dimensions)))
 
 
 @public
@@ -290,3 +413,25 @@ scatter_add = _scatter("scatter_add", "add", "``updates`` added")
 scatter_mul = _scatter("scatter_mul", "mul", "``updates`` multiplied in")
 scatter_max = _scatter("scatter_max", "max", "The greater of element and update")
 scatter_min = _scatter("scatter_min", "min", "The lesser of element and update")
+
+
+@public
+def scatter_sub(
+    operand_: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """``updates`` subtracted at places that ``scatter_indices`` names; others are dropped."""
+    value, update = operands(operand_, updates)
+    return scatter_add(
+        lift(value, False),
+        scatter_indices,
+        lift(elementwise_unary.neg(update)),
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+    )

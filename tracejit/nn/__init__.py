@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from tracejit.loading import members_of, on_first_use
 
-SUBMODULES = ()
+SUBMODULES = ("initializers",)
 NAMES = {
     "activations": (
         "celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu "
-        "log1mexp log_sigmoid log_softmax logsumexp mish one_hot relu relu6 selu sigmoid silu "
+        "log1mexp log_sigmoid log_softmax logmeanexp logsumexp mish one_hot relu relu6 selu "
+        "sigmoid silu "
         "soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize swish tanh"
     ),
     "attention": "dot_product_attention",
@@ -29,8 +30,8 @@ NAMES = {
 """The public names, by the module that defines each."""
 
 _members = members_of(__name__, NAMES)
-__all__ = sorted(_members)
-__getattr__ = on_first_use(__name__, members=_members)
+__all__ = sorted([*_members, *SUBMODULES])
+__getattr__ = on_first_use(__name__, SUBMODULES, _members)
 
 
 def __dir__() -> list[str]:

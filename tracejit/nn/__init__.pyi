@@ -1,3 +1,4 @@
+from tracejit.nn import initializers as initializers
 from tracejit.nn.activations import celu as celu
 from tracejit.nn.activations import elu as elu
 from tracejit.nn.activations import gelu as gelu
@@ -11,6 +12,7 @@ from tracejit.nn.activations import leaky_relu as leaky_relu
 from tracejit.nn.activations import log1mexp as log1mexp
 from tracejit.nn.activations import log_sigmoid as log_sigmoid
 from tracejit.nn.activations import log_softmax as log_softmax
+from tracejit.nn.activations import logmeanexp as logmeanexp
 from tracejit.nn.activations import logsumexp as logsumexp
 from tracejit.nn.activations import mish as mish
 from tracejit.nn.activations import one_hot as one_hot

@@ -229,8 +229,22 @@ def logsumexp(
 
 
 @public
-def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float32, axis: int = -1) -> Any:
-    """1 at the place that each integer names along a new axis, else 0; all 0 out of range."""
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(e^x)) along ``axis``, of the elements where ``where`` holds, without overflow."""
+    value = floating(x)
+    kept = np.ones((), bool) if where is None else where
+    count = as_array(np.broadcast_to(kept, value.shape)).sum(axis, keepdims=keepdims)
+    total = logsumexp(value, axis, None, keepdims, where)
+    return total - exponential.log(count.astype(value.dtype))
+
+
+@public
+def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1) -> Any:
+    """1 at the place that each integer names along a new axis, else 0; all 0 out of range.
+
+    ``x`` [...] of integers gives [..., num_classes] of ``dtype``, with the classes along ``axis``.
+    Raises `DimensionError` for an axis that the result lacks.
+    """
     labels = as_array(x)
     rank = labels.ndim + 1
     (position,) = axes_of("one_hot", axis, rank)

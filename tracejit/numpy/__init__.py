@@ -28,7 +28,7 @@ NAMES = {
     "covariance": "corrcoef cov",
     "creation": (
         "array asanyarray asarray ascontiguousarray asfortranarray astype copy copyto empty "
-        "empty_like full full_like meshgrid ones ones_like vander zeros zeros_like"
+        "empty_like from_dlpack full full_like meshgrid ones ones_like vander zeros zeros_like"
     ),
     "cumulative": (
         "cumprod cumsum cumulative_prod cumulative_sum diff ediff1d gradient nancumprod nancumsum "
@@ -65,6 +65,10 @@ NAMES = {
         "swapaxes transpose"
     ),
     "means": "average mean nanmean nanstd nanvar std var",
+    "narrow_types": (
+        "bfloat16 float4_e2m1fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
+        "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu int2 int4 uint2 uint4"
+    ),
     "padding": "pad",
     "plain": (
         "False_ ScalarType True_ base_repr binary_repr bool bool_ broadcast_shapes byte can_cast "

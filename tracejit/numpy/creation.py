@@ -88,6 +88,19 @@ def asarray(
 asanyarray = asarray
 
 
+@implements(np.from_dlpack, creates=True)
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """A traced array as it is; the elements of an array of another library that has DLPack.
+
+    ``x`` lies in the CPU's memory; the result has its shape and dtype. Raises
+    `AttributeValueError` for another ``device``, `ArgumentError` for what has no DLPack, and for
+    ``copy=False`` where elements must be copied.
+    """
+    if not isinstance(x, Tracer) and not hasattr(x, "__dlpack__"):
+        raise ArgumentError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
+    return asarray(x, device=device, copy=copy)
+
+
 def _lies_in(x: Tracer, order: str | None) -> bool:
     if order == "C":
         return is_contiguous(x)

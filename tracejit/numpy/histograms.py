@@ -17,15 +17,18 @@ from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer
 
 
-def counted(places: Tracer, weights: Tracer | None, length: int) -> Tracer:
+def counted(
+    places: Tracer, weights: Tracer | None, length: int, *, are_inside: bool = False
+) -> Tracer:
     """How often each of ``length`` places occurs, or the sum of its weights.
 
-    Places out of range do not count.
+    Places out of range do not count; where the caller says that all ``are_inside``, another one
+    raises under ``check=True``.
     """
     inside = (places >= 0) & (places < length)
-    target = np.where(inside, places, length)
+    target = places if are_inside else np.where(inside, places, length)
     dtype = np.dtype(np.int64) if weights is None else weights.dtype
-    made = listed(np.zeros(length + 1, dtype)).copy()
+    made = listed(np.zeros(length + (not are_inside), dtype)).copy()
     np.add.at(made, target, np.ones(places.shape, dtype) if weights is None else weights)
     result: Tracer = made[:length].copy()
     return result
@@ -44,8 +47,13 @@ def _weights(function: str, weights: Any, x: Tracer) -> Tracer | None:
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Any:
     """How often each whole number from 0 on occurs, or the sums of weights in float64.
 
-    The result has ``length`` elements, larger numbers not counted; without it the numbers must be
-    known while tracing, and the result reaches to the greatest, at least to ``minlength``.
+    ``x`` [n] of integers, and ``weights`` [n], give int64 or float64 counts. The result reaches to
+    the greatest number, at least to ``minlength``, where the numbers are known while tracing.
+    Otherwise it has ``length`` elements, by default ``minlength``, which must be positive then:
+    larger numbers are not counted; beyond ``minlength`` they raise `DynamicIndexError` under
+    ``check=True``. Raises
+    `ShapeError` for arrays of other ranks, `AttributeValueError` for known negative numbers, and
+    `ConcretizationError` without a length for unknown ones.
     """
     places = as_array(x)
     if places.ndim != 1:
@@ -53,15 +61,16 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
     values = known_or_none(places)
     if values is not None and values.size and values.min() < 0:
         raise AttributeValueError("bincount: x must not hold negative numbers")
-    if length is None:
-        advice = "pass length= (tracejit.numpy.bincount(x, length=n))"
+    if length is None and (values is not None or not int(minlength)):
+        advice = "pass minlength=, a number above the greatest"
         found = known("bincount", places, advice)
         count = max(int(found.max(initial=-1)) + 1, int(minlength))
     else:
-        count = max(checked_size("bincount", length), int(minlength))
+        count = max(checked_size("bincount", length or 0), int(minlength))
     given = _weights("bincount", weights, places)
     wide = places.astype(np.int64) if places.size else listed(np.zeros(0, np.int64))
-    return counted(wide, None if given is None else given.astype(np.float64), count)
+    sums = None if given is None else given.astype(np.float64)
+    return counted(wide, sums, count, are_inside=length is None)
 
 
 def _edges(function: str, a: Tracer, bins: Any, range: Any) -> tuple[Tracer, bool]:

@@ -12,3 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["special"]
 
 __getattr__ = on_first_use(__name__, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

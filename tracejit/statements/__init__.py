@@ -30,3 +30,7 @@ __getattr__ = on_first_use(
         },
     ),
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

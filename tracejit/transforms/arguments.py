@@ -17,6 +17,7 @@ from tracejit.trace.body import Abstract
 from tracejit.trace.convert import PYTHON_SCALARS, plain_array
 from tracejit.trace.promotion import weak_dtype
 from tracejit.transforms.memory_order import Order, order_of_array
+from tracejit.transforms.shape_structs import ShapeDtypeStruct
 
 COPIED_BYTES = 1 << 16
 """Up to this size it is quicker to make an array row-major than to compile for how it lies."""
@@ -58,6 +59,11 @@ def normalised(leaf: Any, describe: Callable[[], str]) -> Any:
         raise ArgumentError(f"{describe()}: {error.message}") from None
     native = array.astype(element_type_of(array.dtype).dtype, copy=False)
     return native[()] if isinstance(leaf, np.generic) else native
+
+
+def as_shape(leaf: Any) -> Any:
+    """A leaf, or the `Shape` that it says an array has."""
+    return leaf.array_shape if isinstance(leaf, ShapeDtypeStruct) else leaf
 
 
 def abstract_of(leaf: Any) -> Abstract:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from threading import get_ident
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -29,6 +30,7 @@ from tracejit.transforms import long_traces
 from tracejit.transforms.aliasing import Twins, require_apart, twins
 from tracejit.transforms.arguments import (
     abstract_of,
+    as_shape,
     key_of,
     normalised,
     order_of_argument,
@@ -47,6 +49,7 @@ from tracejit.transforms.compiler import (
     compile_module,
     planned_bytes,
 )
+from tracejit.transforms.disabling import PLAIN_THREADS
 from tracejit.transforms.memory_order import in_memory_order
 from tracejit.transforms.shortcut import Shortcut
 from tracejit.transforms.signature import Names, Numbers, Parameters, title_of
@@ -143,6 +146,8 @@ class JitFunction(Generic[P, R]):
         }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if PLAIN_THREADS and get_ident() in PLAIN_THREADS:
+            return self._function(*args, **kwargs)
         shortcut = self._latest
         if shortcut is not None:
             result = shortcut(args, kwargs)
@@ -207,11 +212,11 @@ class JitFunction(Generic[P, R]):
 
     @api_boundary
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """The traced function for arguments like these, which may be `Shape` objects too."""
+        """The traced function for arguments like these; `ShapeDtypeStruct` and `Shape` are, too."""
         call = self._take_apart(args, kwargs)
         leaves = [
             leaf if isinstance(leaf, Shape) else normalised(leaf, self._describe(call, number))
-            for number, leaf in enumerate(call.leaves)
+            for number, leaf in enumerate(map(as_shape, call.leaves))
         ]
         staged = self._stage(call, leaves)
         wanted = [abstract_of(leaf) for leaf in leaves]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import hlo
+from tracejit import hlo, tree
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
@@ -17,6 +17,7 @@ from tracejit.runtime.donation import require_donatable
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.compiled import CompiledProgram, Counted
 from tracejit.transforms.compiler import Executable, compile_module
+from tracejit.transforms.shape_structs import ShapeDtypeStruct
 from tracejit.transforms.staging import Staged
 
 if TYPE_CHECKING:
@@ -108,6 +109,13 @@ class Lowered(Counted):
     def module(self) -> Module:
         """The graph."""
         return self._staged.module
+
+    @property
+    def out_info(self) -> Any:
+        """The tree of results, a `ShapeDtypeStruct` in place of each."""
+        shapes = [output.instruction.array_shape for output in self._staged.outputs]
+        made = [ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
+        return tree.unflatten(self._staged.structure, made)
 
     @api_boundary
     def as_text(self, dialect: str = "hlo") -> str:

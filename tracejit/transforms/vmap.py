@@ -27,6 +27,7 @@ from tracejit.transforms.recorded import Run, run
 from tracejit.transforms.signature import Parameters, title_of
 from tracejit.transforms.staging import Output, outputs_of
 from tracejit.traversal import in_order
+from tracejit.tree_keys import NAMESPACE
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -148,11 +149,11 @@ def _prefix(axes: Axes, structure: tree.Structure, what: str) -> list[int | None
     full = tree.unflatten(structure, range(structure.num_leaves))
     try:
         entries: list[Any] = optree.broadcast_prefix(
-            axes, full, is_leaf=is_entry, none_is_leaf=True, namespace=tree.NAMESPACE
+            axes, full, is_leaf=is_entry, none_is_leaf=True, namespace=NAMESPACE
         )
     except ValueError as error:
         raise ArgumentError(f"vmap: {what} does not fit: {axes!r} for {structure}") from error
-    leaves = optree.tree_leaves(full, none_is_leaf=True, namespace=tree.NAMESPACE)
+    leaves = optree.tree_leaves(full, none_is_leaf=True, namespace=NAMESPACE)
     chosen = [e for e, leaf in zip(entries, leaves, strict=True) if leaf is not None]
     for entry in chosen:
         if not is_entry(entry) or isinstance(entry, bool):
