@@ -302,7 +302,12 @@ def test_shapes_alone() -> None:
 
 def test_plain_python() -> None:
     seen: list[type] = []
-    f = tj.jit(lambda x: seen.append(type(x)) or x * 2)  # type: ignore[func-returns-value]
+
+    def double(x: Any) -> Any:
+        seen.append(type(x))
+        return x * 2
+
+    f = tj.jit(double)
     with tj.disable_jit():
         assert f(3.0) == 6.0
     assert seen == [float]
@@ -315,7 +320,7 @@ def test_plain_python() -> None:
 def test_names_that_do_little() -> None:
     tree = {"a": X}
     assert tj.block_until_ready(tree) is tree
-    assert tj.device_put([1.5, X])[0].dtype == np.float64
+    assert type(tj.device_put([1.5, 2])[0]) is np.ndarray
     assert tj.device_get(tree)["a"] is X
     with pytest.raises(ArgumentError, match="device_put: arrays lie in the CPU's memory"):
         tj.device_put(X, "gpu")  # type: ignore[arg-type]

@@ -5,6 +5,9 @@ The families are imported here, so that the op table is complete.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tracejit.ops.channels import (
     recv,
     recv_done,
@@ -424,3 +427,9 @@ __all__ = [
     "while_",
     "xor",
 ]
+
+# The names of `jax.ops`, which `tracejit.numpy.segments` defines and the package joins to these.
+segment_max: Callable[..., Any]
+segment_min: Callable[..., Any]
+segment_prod: Callable[..., Any]
+segment_sum: Callable[..., Any]
