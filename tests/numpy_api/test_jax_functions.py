@@ -323,7 +323,7 @@ def test_names_that_do_little() -> None:
     assert type(tj.device_put([1.5, 2])[0]) is np.ndarray
     assert tj.device_get(tree)["a"] is X
     with pytest.raises(ArgumentError, match="device_put: arrays lie in the CPU's memory"):
-        tj.device_put(X, "gpu")  # type: ignore[arg-type]
+        tj.device_put(X, "gpu")
     with tj.named_scope("layer"):
         assert isinstance(X, tj.Array)
     assert tj.jit(lambda x: x * isinstance(x, tj.Array))(2.0) == 2
