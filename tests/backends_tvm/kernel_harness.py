@@ -13,6 +13,7 @@ import mmap
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,10 +50,24 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _PROT_NONE = 0
 
 
-def without_avx512() -> tuple[CpuTarget, Machine]:
-    """This processor as one with AVX2 at most, which it also runs."""
-    target = cpu_target(Target("cpu:x86-64-v3")) if HOST.vector_bytes == 64 else HOST
-    return target, target.machine
+def _levels() -> dict[str, tuple[CpuTarget, Machine]]:
+    """Processors that this one can run the code of, and what kernels are scheduled for on each."""
+    narrow = replace(HOST.machine, vector_bytes=16)
+    found = {"16 bytes, 32 registers": (HOST, replace(narrow, architecture="aarch64"))}
+    if HOST.architecture != "x86_64":
+        return found
+    for name, processor in (("SSE2", "x86-64"), ("AVX2", "x86-64-v3"), ("AVX-512", "x86-64-v4")):
+        target = cpu_target(Target(f"cpu:{processor}"))
+        if not target.lacking:
+            found[name] = target, target.machine
+    if "AVX2" in found:
+        target = found["AVX2"][0]
+        found["16 bytes, FMA"] = target, replace(target.machine, vector_bytes=16)
+    return found
+
+
+LEVELS = _levels()
+"""The instruction sets and schedules that kernels are tested with besides this machine's own."""
 
 
 class Compiled:

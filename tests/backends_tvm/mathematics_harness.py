@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 
-from tests.backends_tvm.kernel_harness import HOST, without_avx512
+from tests.backends_tvm.kernel_harness import HOST, LEVELS
 from tracejit.backends.tvm.codegen import (
     compile_kernels,
     contents,
@@ -36,8 +36,7 @@ from tracejit.backends.tvm.types import memory_dtype, words
 from tracejit.backends.tvm.values import Complex
 from tracejit.shapes import element_type_of
 
-AVX2, _ = without_avx512()
-TARGETS = {"host": HOST, "avx2": AVX2}
+TARGETS = {"host": HOST} | {name: LEVELS[name][0] for name in ("SSE2", "AVX2") if name in LEVELS}
 
 FLOATS: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracejit as tj
-from tests.backends_tvm.kernel_harness import Compiled, without_avx512
+from tests.backends_tvm.kernel_harness import LEVELS, Compiled
 from tracejit.backends.tvm.kernels.symmetric import Symmetric, symmetric_eigenvalues
 from tracejit.backends.tvm.tir import buffer, store
 
@@ -204,11 +204,12 @@ def test_what_is_not_finite_gives_nan_as_a_whole(value: float, size: int) -> Non
     np.testing.assert_allclose(np.delete(found, 3, 0), np.delete(expected, 3, 0), atol=1e-12)
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("batch", "size"), [(1, 37), (21, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_narrow_vectors(batch: int, size: int, dtype: str) -> None:
-    """The same on a processor whose vectors are half as long, of scratch full of NaNs."""
-    target, machine = without_avx512()
+def test_narrow_vectors(batch: int, size: int, dtype: str, level: str) -> None:
+    """The same on other processors, of scratch full of NaNs."""
+    target, machine = LEVELS[level]
     a, w = buffer("a", (batch, size, size), dtype), buffer("w", (batch, size), dtype)
     problem = Symmetric(
         batch,

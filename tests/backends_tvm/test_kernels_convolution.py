@@ -15,11 +15,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.backends_tvm.kernel_harness import (
+    LEVELS,
     MACHINE,
     Compiled,
     Operand,
     accumulate_dtype,
-    without_avx512,
 )
 from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
 from tracejit.backends.tvm.kernels.machine import Machine
@@ -203,10 +203,11 @@ def test_element_types(dtype: Any, case: str) -> None:
     close(convolved(CASES[case], dtype), CASES[case])
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", ["same", "wide images", "narrow groups", "a gradient of weights"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex128"])
-def test_narrower_vectors(case: str, dtype: str) -> None:
-    target, machine = without_avx512()
+def test_narrower_vectors(case: str, dtype: str, level: str) -> None:
+    target, machine = LEVELS[level]
     close(convolved(CASES[case], dtype, machine=machine, target=target), CASES[case])
 
 

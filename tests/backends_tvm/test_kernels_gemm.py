@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.backends_tvm.kernel_harness import (
+    LEVELS,
     MACHINE,
     Compiled,
     Operand,
     accumulate_dtype,
-    without_avx512,
 )
 from tracejit.backends.tvm.kernels import tiling
 from tracejit.backends.tvm.kernels.gemm import gemm
@@ -104,10 +104,11 @@ def test_any_product(sizes: Sequence[int], orders: Orders, dtype: Any, threads: 
     close(product(sizes, dtype, orders, machine), sizes[3])
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("sizes", [(1, 61, 67, 71), (1, 50, 1, 99), (1, 1, 50, 99), (3, 7, 40, 9)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
-def test_narrower_vectors(sizes: Sequence[int], dtype: str) -> None:
-    target, machine = without_avx512()
+def test_narrower_vectors(sizes: Sequence[int], dtype: str, level: str) -> None:
+    target, machine = LEVELS[level]
     close(product(sizes, dtype, machine=machine, target=target), sizes[3])
 
 

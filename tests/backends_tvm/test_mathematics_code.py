@@ -37,7 +37,7 @@ def assembly(name: str, dtype: str, target: str, lanes: int = 16) -> str:
 
 
 @pytest.mark.skipif("x86_64" not in HOST.triple, reason="reads x86 assembly")
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [name for name, t in TARGETS.items() if t.has_fma])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_vectors_and_no_calls(name: str, dtype: str, target: str) -> None:
@@ -48,11 +48,11 @@ def test_whole_vectors_and_no_calls(name: str, dtype: str, target: str) -> None:
     assert not re.findall(single, code)
 
 
-@pytest.mark.skipif("x86_64" not in HOST.triple, reason="reads x86 assembly")
+@pytest.mark.skipif("AVX2" not in TARGETS, reason="reads AVX2's assembly")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_fused_multiply_adds_are_instructions(dtype: str) -> None:
     suffix = {"float32": "ps", "float64": "pd"}[dtype]
-    code = assembly("exp", dtype, "avx2")
+    code = assembly("exp", dtype, "AVX2")
     assert len(re.findall(rf"\bvfn?m(?:add|sub)\d+{suffix}\b", code)) >= 8
 
 
@@ -79,7 +79,8 @@ def test_processors_give_the_same_bits() -> None:
             evaluate(lambda *xs, f=function: f(*xs, "float32"), *arguments, target=target)
             for target in TARGETS.values()
         ]
-        np.testing.assert_array_equal(results[0], results[1], err_msg=name)
+        for result in results[1:]:
+            np.testing.assert_array_equal(results[0], result, err_msg=name)
 
 
 def nested(depth: int) -> Callable[[Any], Any]:

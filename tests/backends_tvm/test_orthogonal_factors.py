@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracejit as tj
-from tests.backends_tvm.kernel_harness import MACHINE, Compiled, without_avx512
+from tests.backends_tvm.kernel_harness import LEVELS, MACHINE, Compiled
 from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
 from tracejit.backends.tvm.tir import buffer, store
 from tracejit.backends.tvm.unused_results import without_unused_results
@@ -123,11 +123,12 @@ def test_what_is_not_finite_spoils_later_columns_only(value: float, size: int) -
     assert np.isfinite(q[0]).all()
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("rows", "columns"), [(40, 21), (9, 40), (66, 66)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_narrow_vectors(rows: int, columns: int, dtype: str) -> None:
-    """The same on a processor whose vectors are half as long, of scratch full of NaNs."""
-    target, machine = without_avx512()
+def test_narrow_vectors(rows: int, columns: int, dtype: str, level: str) -> None:
+    """The same on other processors, of scratch full of NaNs."""
+    target, machine = LEVELS[level]
     rank = min(rows, columns)
     a, q, r = (
         buffer(n, s, dtype)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracejit as tj
-from tests.backends_tvm.kernel_harness import Compiled, without_avx512
+from tests.backends_tvm.kernel_harness import LEVELS, Compiled
 from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
 from tracejit.backends.tvm.tir import buffer, store
 
@@ -95,11 +95,12 @@ def test_what_is_not_finite_gives_nan_as_a_whole(value: float) -> None:
     np.testing.assert_allclose(np.delete(found, 3, 0), np.delete(expected, 3, 0), atol=1e-12)
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("rows", "columns"), [(37, 37), (5, 21), (3, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_narrow_vectors(rows: int, columns: int, dtype: str) -> None:
-    """The same on a processor whose vectors are half as long, of scratch full of NaNs."""
-    target, machine = without_avx512()
+def test_narrow_vectors(rows: int, columns: int, dtype: str, level: str) -> None:
+    """The same on other processors, of scratch full of NaNs."""
+    target, machine = LEVELS[level]
     rank = min(rows, columns)
     a, s = buffer("a", (3, rows, columns), dtype), buffer("s", (3, rank), dtype)
     problem = Rectangular(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracejit as tj
-from tests.backends_tvm.kernel_harness import Compiled, without_avx512
+from tests.backends_tvm.kernel_harness import LEVELS, Compiled
 from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
 from tracejit.backends.tvm.tir import buffer, store
 
@@ -100,11 +100,12 @@ def test_what_is_not_finite_gives_nan_as_a_whole(value: float) -> None:
     check([np.delete(part, 3, 0) for part in found], np.delete(a, 3, 0))
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("rows", "columns"), [(37, 37), (5, 21), (21, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_narrow_vectors(rows: int, columns: int, dtype: str) -> None:
-    """The same on a processor whose vectors are half as long, of scratch full of NaNs."""
-    target, machine = without_avx512()
+def test_narrow_vectors(rows: int, columns: int, dtype: str, level: str) -> None:
+    """The same on other processors, of scratch full of NaNs."""
+    target, machine = LEVELS[level]
     rank = min(rows, columns)
     shapes = {"a": (rows, columns), "u": (rows, rank), "s": (rank,), "v": (rank, columns)}
     a, u, s, v = (buffer(name, (3, *shape), dtype) for name, shape in shapes.items())

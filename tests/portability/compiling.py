@@ -112,8 +112,12 @@ def _large() -> Iterator[tuple[str, Callable[[], Module]]]:
     for dtype in ("float16", "float32", "float64"):
         yield f"product {dtype}", of(np.matmul, (dtype, 130, 70), (dtype, 70, 90))
         yield f"softmax {dtype}", of(tj.nn.softmax, (dtype, 60, 500))
-        yield f"functions {dtype}", of(
-            lambda x: np.tanh(x) + np.exp(x) * np.log(x) + np.sin(x) ** x + np.cbrt(x), (dtype, 999)
+        yield (
+            f"functions {dtype}",
+            of(
+                lambda x: np.tanh(x) + np.exp(x) * np.log(x) + np.sin(x) ** x + np.cbrt(x),
+                (dtype, 999),
+            ),
         )
     for dtype in ("float32", "float64"):
         for size in (5, 70):
@@ -148,7 +152,9 @@ def main(processor: str, offset: int, step: int) -> None:
     for name, make in chosen(programs(), offset, step):
         print(STARTED, name, flush=True)
         try:
-            found = {i for text in texts_of(make(), target) for i in foreign_intrinsics(text, target)}
+            found = {
+                i for text in texts_of(make(), target) for i in foreign_intrinsics(text, target)
+            }
         except Exception as error:
             print(FAILED, name, f"{type(error).__name__}: {error}".replace("\n", " ")[:500])
             continue
