@@ -2,7 +2,8 @@
 
 `pytest` runs everything a commit must pass. `--exhaustive=full` runs the sweeps over every case
 instead of a sample, `--benchmark` runs the timings as well, and `--hypothesis-profile=fuzz`
-searches long and at random.
+searches long and at random. `--processor=x86-64-v2` runs a sample of what runs compiled code as if
+on that processor.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 import tempfile
 import zlib
+from pathlib import Path
 
 # Two thread pools in one process stall each other, and pytest-xdist's workers are parallel already.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -21,7 +23,9 @@ CACHE_DIR = os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit
 import pytest
 from hypothesis import settings
 
+from tests import processors
 from tracejit import targets
+from tracejit.backends.target import VARIABLE
 
 # One case of an `exhaustive` sweep in this many runs by default, the same ones in every session.
 SAMPLE_ONE_IN = 16
@@ -41,7 +45,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--benchmark", action="store_true", help="run the timings marked 'benchmark' as well"
     )
+    parser.addoption(
+        "--processor",
+        metavar="NAME",
+        help=f"run one test in {processors.ONE_IN} of those that compile, for this processor; none "
+        "where it is no lesser one than this machine's",
+    )
     parser.addoption("--update-golden", action="store_true", help="write the golden graphs anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    processor = config.getoption("--processor")
+    if processor is not None:
+        os.environ[VARIABLE] = processor
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    processor = config.getoption("--processor")
+    leaves_out = processor is not None and not processors.concerns(collection_path)
+    return True if leaves_out else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(processors.described())
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    is_without = session.config.getoption("--processor") is not None and not session.testscollected
+    if is_without and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,6 +85,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def selected(item: pytest.Item, config: pytest.Config) -> bool:
     """Whether the session's options ask for this test; the choice depends on its name alone."""
+    processor = config.getoption("--processor")
+    if processor is not None and not processors.is_sampled(item.nodeid, processor):
+        return False
     if item.get_closest_marker("benchmark") and not config.getoption("--benchmark"):
         return False
     if item.get_closest_marker("exhaustive") and config.getoption("--exhaustive") == "sampled":

@@ -138,6 +138,39 @@ def rsqrt(operand: np.ndarray) -> Value:
     return np.where(np.isinf(operand), 0, 1 / np.sqrt(operand))
 
 
+def cbrt(operand: np.ndarray) -> Value:
+    """Newton's step after NumPy's root, which is 3 units off on processors without AVX-512.
+
+    y - (y^3 - m) / 3 y^2 for x = m 8^k, m in [1/8, 1): neither powers nor the remainder of y^3,
+    found as y's products in two parts, leave the normal numbers.
+    """
+    mantissa, exponent = np.frexp(operand)
+    thirds = -(-exponent // 3)
+    m = np.ldexp(mantissa, exponent - 3 * thirds)
+    y = np.cbrt(m)
+    square, square_rest = _product(y, y)
+    cube, cube_rest = _product(square, y)
+    remainder = (cube - m) + (cube_rest + square_rest * y)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        root = np.ldexp(y - remainder / (3 * square), thirds)
+    return np.where((operand == 0) | ~np.isfinite(operand), np.cbrt(operand), root)
+
+
+def _product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A product of float64, and what its rounding left out (T. J. Dekker, 1971)."""
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    product = x * y
+    rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return product, rest
+
+
+def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two numbers of at most 26 bits whose sum is x."""
+    moved = 134217729.0 * x
+    high = moved - (moved - x)
+    return high, x - high
+
+
 for _op, _function in _ARITHMETIC.items():
     interpret.attach(_op)(arithmetic(_function))
 
@@ -147,7 +180,7 @@ _WIDE: dict[Op, Callable[..., Value]] = {
     ASIN: np.arcsin,
     ASINH: np.arcsinh,
     ATANH: np.arctanh,
-    CBRT: np.cbrt,
+    CBRT: cbrt,
     COS: np.cos,
     COSH: np.cosh,
     ERF: erf,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -67,6 +71,32 @@ def test_f32_is_rounded_once(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_f64_within_two_units(name: str) -> None:
     assert units_off(name, spread(name, np.float64)) < 2
+
+
+def test_cube_roots_are_as_exact_without_avx512() -> None:
+    """NumPy's own are almost three units off then; also at both ends of the numbers."""
+    code = (
+        "import numpy as np\n"
+        "from tests.backends_numpy.test_interpret_elementwise_unary import units_off, cubes\n"
+        "assert units_off('cbrt', cubes()) < 0.6\n"
+    )
+    known = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
+    newer = [name for name, has in known.items() if has and name in ("X86_V4", "AVX512_SKX")]
+    environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(newer)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def cubes() -> np.ndarray:
+    edges = [5e-324, 2.3e-308, 1.7e308, -1e-320, 8.0, -27.0, 0.999999]
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.uniform(-1e3, 1e3, 3000), 10 ** rng.uniform(-300, 300, 500), edges])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

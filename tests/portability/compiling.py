@@ -53,7 +53,7 @@ def foreign_intrinsics(text: str, target: CpuTarget) -> set[str]:
         f"llvm.{family}.{name}"
         for family, name in _INTRINSIC.findall(text)
         if _ARCHITECTURES.get(family) != target.architecture
-        or (family == "x86" and _FEATURES.get(name, name) not in target.features)
+        or (family != "riscv" and _FEATURES.get(name, name) not in target.features)
     }
 
 
