@@ -11,7 +11,7 @@ import pytest
 import tracejit
 from tracejit.backends.tvm import build as building
 from tracejit.backends.tvm import routines
-from tracejit.backends.tvm.cpu import cpu_target
+from tracejit.backends.tvm.kernels.machine import Machine
 from tracejit.backends.tvm.lower import lower
 from tracejit.backends.tvm.program import Program
 from tracejit.graph import Module
@@ -38,7 +38,7 @@ def transposed(left: Any, right: Any) -> Any:
 
 def lowered(function: Callable[..., Any], *arguments: np.ndarray) -> Program:
     module: Module = tracejit.jit(function).lower(*arguments).module
-    return lower(module.entry, cpu_target().machine)
+    return lower(module.entry, Machine(64, 2))
 
 
 def whole(rng: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:

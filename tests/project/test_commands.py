@@ -29,4 +29,10 @@ def test_the_checks_stand_in_order() -> None:
     test = checkout.commands()["test"].split(" && ")
     assert test[0] == checkout.commands()["train"].split(" && ")[0]
     tools = [part.split()[0].rpartition("/")[2] for part in test]
-    assert tools == ["python3", "pip", "ruff", "ruff", "mypy", "python"]
+    assert tools == ["python3", "pip", "ruff", "ruff", "mypy", "python", "python", "python"]
+
+
+def test_the_tests_run_at_several_instruction_sets() -> None:
+    """Samples for lesser processors first; pytest's last line is that of the whole run."""
+    *samples, whole = checkout.commands()["test"].split(" && ")[-3:]
+    assert samples == [f"{whole} --processor {name}" for name in ("x86-64-v2", "x86-64-v3")]
