@@ -16,9 +16,11 @@ from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
+from tracejit.ops.inlining import inlined
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.locks import ProcessLock
+from tracejit.runtime.memory_limit import require_memory
 from tracejit.runtime.progress import reported
 from tracejit.runtime.structure import assembled, flattened, value_of
 from tracejit.shapes import AnyShape, TupleShape
@@ -29,7 +31,7 @@ from tracejit.transforms import compiler
 from tracejit.transforms.compiled import CompiledProgram
 from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
 from tracejit.transforms.staging import collecting_garbage_later, has_own_derivatives
-from tracejit.traversal import called_computations
+from tracejit.traversal import called_computations, instructions
 
 if TYPE_CHECKING:
     from tracejit.backends.numpy.streams import Stream
@@ -61,12 +63,17 @@ def interpret(
 
     What RngUniform and RngNormal draw depends on ``seed`` alone.
 
-    Raises `ArgumentError` for arguments that do not fit, `DeadlockError` where devices wait for
+    Raises `ArgumentError` for arguments that do not fit, `MemoryLimitError` for a value that this
+    machine has no memory for, `DeadlockError` where devices wait for
     each other for ever.
     """
     devices = load("tracejit.runtime.per_device")
     with _stream(seed).running():
-        return devices.interpret(_program("interpret", module), arrays, replicas, partitions)
+        given = _program("interpret", module)
+        written = replace(given, entry=inlined(given.entry))
+        for computation in called_computations(written):
+            require_memory("interpret", instructions(computation))
+        return devices.interpret(written, arrays, replicas, partitions)
 
 
 class Compiled(CompiledProgram):
@@ -174,7 +181,9 @@ def compile(
     compiled.
     """
     made = Target(target, fast_math).resolved()
-    return Compiled(_program("compile", module), made, _stream(seed), donate)
+    program = _program("compile", module)
+    require_memory("compile", [program.entry.root])
+    return Compiled(program, made, _stream(seed), donate)
 
 
 def _stream(seed: int) -> Stream:

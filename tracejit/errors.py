@@ -71,6 +71,10 @@ class InvalidArgumentError(TracejitError, ValueError):
     """A check in a kernel of a custom op failed: see `tracejit.custom_ops.require`."""
 
 
+class MemoryLimitError(TracejitError, MemoryError):
+    """An array is larger than this machine's memory."""
+
+
 class MatrixError(ShapeError, np.linalg.LinAlgError):
     """A function of linear algebra takes no arrays of these shapes."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import ml_dtypes
 import numpy as np
 
-from tracejit.errors import ArgumentError, DimensionError
+from tracejit.errors import ArgumentError, DimensionError, ShapeError
 from tracejit.layouts import Layout as Layout
 
 
@@ -134,6 +134,24 @@ def _integers(sizes: Sequence[int]) -> tuple[int, ...]:
         raise ArgumentError(f"shape: sizes are integers, not {sizes}") from None
 
 
+MOST_ELEMENTS = 1 << 47
+"""No array has as many elements: a process has addresses for as many bytes."""
+
+
+def _require_sizes(sizes: tuple[int, ...]) -> None:
+    """Raises `ShapeError` for a negative size, and for more elements than memory can have."""
+    for dimension, size in enumerate(sizes):
+        if size < 0:
+            raise ShapeError(f"shape: size {size} of dimension {dimension} is negative")
+    # NumPy counts the elements of an empty array without its empty dimensions.
+    count = math.prod(size for size in sizes if size)
+    if count >= MOST_ELEMENTS:
+        raise ShapeError(
+            f"shape: [{','.join(map(str, sizes))}] has {count} elements; an array has less than "
+            f"{MOST_ELEMENTS}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """An array's element type and dimensions; ``layout`` None means row-major.
@@ -142,7 +160,8 @@ class Shape:
     that is known when the program runs; () when none is.
 
     ``element_type`` may be given as a NumPy dtype, ``dimensions`` as any sequence of sizes. Raises
-    `ArgumentError` for a dtype XLA lacks, and for sizes that are no integers.
+    `ArgumentError` for a dtype XLA lacks, and for sizes that are no integers; `ShapeError` for
+    negative sizes, and for more elements than memory can have.
 
     Shapes are equal when element type and dimensions are: no value depends on a layout, so no
     shape rule looks at one. `same_layout` compares layouts.
@@ -162,6 +181,10 @@ class Shape:
             if type(size) is not int:
                 object.__setattr__(self, "dimensions", _integers(self.dimensions))
                 break
+        if not 0 <= math.prod(self.dimensions) < MOST_ELEMENTS or 0 in self.dimensions:
+            _require_sizes(self.dimensions)
+        elif len(self.dimensions) > 1 and min(self.dimensions) < 0:
+            _require_sizes(self.dimensions)
         if self.layout is not None:
             self.layout.require_fits(self.dimensions)
         if self.dynamic_dimensions:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tracejit.backends.tvm.dynamic import expanded, is_expanded, pair_shape
 from tracejit.backends.tvm.transfers import carried_within
-from tracejit.graph import Computation, Instruction
+from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.base import make
 from tracejit.ops.constants import constant, elements_of, get_tuple_element, parameter, tuple_
 from tracejit.ops.control import CALL, OPTIMIZATION_BARRIER, call, optimization_barrier
@@ -33,11 +33,19 @@ from tracejit.ops.dumps import (
     FUSION,
 )
 from tracejit.ops.element_types import bitcast_convert_type
+from tracejit.ops.inlining import inlined
 from tracejit.ops.layout import full, reshape, transpose
 from tracejit.ops.tokens import ADD_DEPENDENCY, AFTER_ALL, INFEED, OUTFEED
 from tracejit.rules import RuleTable
 from tracejit.shapes import TOKEN, AnyShape, ElementType, Layout, Shape, TupleShape
-from tracejit.traversal import effects_of, in_order, rebuild, transform, unreached
+from tracejit.traversal import (
+    called_computations,
+    effects_of,
+    in_order,
+    rebuild,
+    transform,
+    unreached,
+)
 
 Operands = Sequence[Instruction]
 Made = Instruction | tuple[Instruction, Instruction]
@@ -66,7 +74,11 @@ def plain(computation: Computation) -> Computation:
     Calls of computations with a side effect are inlined, so that their effects have an order among
     the others'.
     """
-    return _Plain().computation(computation)
+    written = inlined(computation)
+    rewriting = _Plain()
+    for each in called_computations(Module("plain", written)):
+        rewriting.computation(each)
+    return rewriting.computation(written)
 
 
 class _Plain:

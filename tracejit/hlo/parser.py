@@ -6,7 +6,8 @@ What changes no value is read past (`tracejit.hlo.skipped` says what and why); t
 taken from the metadata. A constant that XLA left out, ``constant({...})``, becomes one more
 parameter of the module: after its own ones, in the order of the text. Without ENTRY the last
 computation is the entry, and without HloModule the module is named after it, as XLA has it.
-Calls may be nested as deeply as they like: nothing recurses along them.
+Calls may be nested as deeply as they like: nothing recurses along them. What is called by other ops
+may not, nor may a program be too large with all that is called written out (`ops.inlining`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tracejit.hlo.program import Block, Program, Statement
 from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts
 from tracejit.ops.constants import CONSTANT, PARAMETER, parameter
+from tracejit.ops.inlining import Extents, TooLargeError
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.tracebacks import api_boundary
 from tracejit.traversal import unreached
@@ -63,6 +65,7 @@ class _Builder:
         self.made: dict[str, Computation] = {}
         # Computations that take more parameters for constants that are left out: their places.
         self.places: dict[Computation, list[int]] = {}
+        self.extents = Extents()
 
     def entry(self) -> Computation:
         """The entry computation, whatever it calls made first."""
@@ -114,6 +117,12 @@ class _Builder:
             )
         effects = unreached(root, [value for value in values.values() if value.has_effect])
         made = Computation(block.name, (*parameters, *left_out.values()), root, effects)
+        try:
+            self.extents.add(made)
+        except TooLargeError as error:
+            where = {values[s.name]: s.offset for s in block.statements}
+            offset = where.get(error.instruction, block.offset)
+            raise self.lexer.error(error.message, offset) from error
         if left_out:
             self.places[made] = list(left_out)
         return made

@@ -127,7 +127,10 @@ def _read_any_array(lexer: Lexer) -> AnyShape:
     if name == "token":
         return TOKEN
     layout = _read_layout(lexer, len(sizes))
-    return Shape(_ELEMENT_TYPES[name], tuple(sizes), layout, tuple(dynamic))
+    try:
+        return Shape(_ELEMENT_TYPES[name], tuple(sizes), layout, tuple(dynamic))
+    except TracejitError as error:
+        raise lexer.error(error.message, offset) from error
 
 
 def _read_layout(lexer: Lexer, rank: int) -> Layout | None:

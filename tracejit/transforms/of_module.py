@@ -6,11 +6,13 @@ gradient_of(tj.hlo.parse(text))                the gradient with respect to ever
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tracejit.autodiff.reverse import is_differentiable, pullback
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, parameter, tuple_
+from tracejit.ops.inlining import inlined
 from tracejit.ops.layout import full
 from tracejit.tracebacks import api_boundary
 
@@ -32,9 +34,9 @@ def gradient_of(
     `DerivativeError` for other results, for a parameter without a gradient, and for an op without
     a derivative, naming its line.
     """
-    entry = module.entry
+    entry = inlined(module.entry)
     results = elements_of(entry.root)
-    wrt = [entry.parameters[n] for n in _numbers(module, argnums)]
+    wrt = [entry.parameters[n] for n in _numbers(replace(module, entry=entry), argnums)]
     outputs = [result for result in results if is_differentiable(result)]
     given: list[Instruction] = []
     if cotangents:
@@ -54,7 +56,9 @@ def gradient_of(
     computation = Computation(
         f"{entry.name}_gradient", (*entry.parameters, *given), root, entry.effects
     )
-    return Module(f"{module.name}_gradient", computation)
+    return Module(
+        f"{module.name}_gradient", computation, module.replica_count, module.num_partitions
+    )
 
 
 def _numbers(module: Module, argnums: Sequence[int] | None) -> list[int]:
