@@ -26,6 +26,7 @@ from hypothesis import settings
 from tests import processors
 from tracejit import targets
 from tracejit.backends.target import VARIABLE
+from tracejit.errors import AttributeValueError
 
 # One case of an `exhaustive` sweep in this many runs by default, the same ones in every session.
 SAMPLE_ONE_IN = 16
@@ -56,8 +57,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     processor = config.getoption("--processor")
-    if processor is not None:
-        os.environ[VARIABLE] = processor
+    if processor is None:
+        return
+    try:
+        processors.is_lesser(processor)
+    except AttributeValueError as error:
+        raise pytest.UsageError(f"--processor: {error}") from error
+    os.environ[VARIABLE] = processor
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -103,6 +103,7 @@ def test_unknown_processors(name: str, near: str) -> None:
 
 
 def test_each_target_has_an_entry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRACEJIT_CPU", raising=False)
     module = tj.jit(function).lower(X).module
     targets = [CPU, Target("cpu:x86-64-v2"), Target("cpu:x86-64-v3"), Target("cpu", fast_math=True)]
     keys = {place_of(module, target).key for target in targets}
