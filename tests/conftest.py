@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 # Two thread pools in one process stall each other, and pytest-xdist's workers are parallel already.
@@ -27,6 +28,7 @@ from tests import processors
 from tracejit import targets
 from tracejit.backends.target import VARIABLE
 from tracejit.errors import AttributeValueError
+from tracejit.runtime import compile_server
 
 # One case of an `exhaustive` sweep in this many runs by default, the same ones in every session.
 SAMPLE_ONE_IN = 16
@@ -105,6 +107,14 @@ def selected(item: pytest.Item, config: pytest.Config) -> bool:
 def exhaustive(pytestconfig: pytest.Config) -> bool:
     """Whether sweeps run in full, for a test that loops over its cases itself and samples them."""
     return bool(pytestconfig.getoption("--exhaustive") == "full")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compile_here() -> Iterator[None]:
+    """Tests exchange parts of the compiler. Processes that they start compile in another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compile_server, "is_wanted", lambda: False)
+        yield
 
 
 def pytest_unconfigure() -> None:

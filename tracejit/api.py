@@ -17,7 +17,7 @@ from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
 from tracejit.ops.inlining import inlined
-from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
+from tracejit.runtime import DiskCache, Executable, cache_key, compile_server, importing_tvm
 from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.memory_limit import require_memory
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 PASS_SETTINGS = ("TRACEJIT_DUMP", "TRACEJIT_PASSES")
 """What changes or shows the compiler's passes, in the environment."""
+
+_GENERATOR = "tracejit.backends.tvm.compiler"
 
 _compiling = ProcessLock()
 
@@ -258,8 +260,16 @@ def executable(module: Module, target: Target = CPU) -> Executable:
 def _compiled(module: Module, place: Place) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling, collecting_garbage_later(), reported(module.name) as progress:
-        compile_for = code_generator().compile_for
-        return place.cache.add(place.key, compile_for(module, place.target, progress))
+        task = compile_server.task_of(_GENERATOR, "compile_for", module, place.target)
+        save = partial(place.cache.save_graph, place.key, module)
+        try:
+            if any(map(os.environ.get, PASS_SETTINGS)):  # which write to this process's folder
+                raise compile_server.Here
+            # Kernels of the user's are known to a copy of this process as it is now.
+            built = compile_server.served(task, module.name, save, progress, bool(place.kernels))
+        except compile_server.Here:
+            built = code_generator().compile_for(module, place.target, progress)
+        return place.cache.add(place.key, built)
 
 
 def code_generator() -> ModuleType:

@@ -7,6 +7,7 @@ load("tracejit.scipy.special")
 from __future__ import annotations
 
 import importlib
+import inspect
 import signal
 import sys
 import threading
@@ -26,23 +27,52 @@ def load(module: str) -> ModuleType:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Inside, an interrupt (Ctrl-C) waits until the end, and is then raised as ever.
+    """Inside, what handles signals waits until the end: an interrupt (Ctrl-C) is raised there.
 
     An import that is broken off leaves what it registered behind, and extension modules by halves,
-    so that it fails for good when it is tried again. Interrupts come to the main thread alone.
+    so that it fails for good when it is tried again; and a handler that runs in the middle of one
+    finds half a module. Signals are handled by the main thread alone.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is None or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    waiting = []
-    signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    handlers = {n: h for n in _SIGNALS if callable(h := _handler(n)) and h is not _wait}
     try:
+        for number in handlers:
+            signal.signal(number, _wait)
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if waiting:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        waiting = [number for number in handlers if number in _waiting]
+        _waiting.difference_update(waiting)
+        # An interrupt ends what follows.
+        for number in sorted(waiting, key=lambda number: number == signal.SIGINT):
+            signal.raise_signal(number)
+
+
+_SIGNALS = sorted(signal.valid_signals())
+_waiting: set[int] = set()
+# Without a look-up of the handler's name among constants, for each signal.
+_handler: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+
+
+def _wait(number: int, _: object) -> None:
+    _waiting.add(number)
+
+
+def is_redefined(old: Any, new: Any) -> bool:
+    """Whether a function is another one, defined again by the same line of the same module.
+
+    That is so where a module is imported anew after an import of it that was broken off.
+    """
+    return old is not new and _definition(old) == _definition(new) is not None
+
+
+def _definition(function: Any) -> tuple[str, str, int] | None:
+    inner: Any = inspect.unwrap(function) if callable(function) else None
+    code = getattr(inner, "__code__", None)
+    return None if code is None else (inner.__module__, inner.__qualname__, code.co_firstlineno)
 
 
 def load_if_any(module: str) -> ModuleType | None:

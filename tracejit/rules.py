@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tracejit.graph import OPS, Op
-from tracejit.loading import load_if_any
+from tracejit.loading import is_redefined, load_if_any
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
@@ -38,7 +38,8 @@ class RuleTable(Generic[Rule]):
 
         def register(rule: Rule) -> Rule:
             for op in ops:
-                self._claim(op)
+                if not is_redefined(self._rules.get(op), rule):
+                    self._claim(op)
                 self._rules[op] = rule
             return rule
 
@@ -46,7 +47,8 @@ class RuleTable(Generic[Rule]):
 
     def decline(self, op: Op, reason: str) -> None:
         """Says that ``op`` has no rule, and why."""
-        self._claim(op)
+        if self._declined.get(op) != reason:
+            self._claim(op)
         self._declined[op] = reason
 
     def _claim(self, op: Op) -> None:

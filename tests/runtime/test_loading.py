@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.runtime.processes import python
+from tests.runtime.processes import finished, start
+from tracejit.graph import Op
 from tracejit.loading import uninterrupted
+from tracejit.rules import RuleTable
 
 INTERRUPTED_WHILE_IMPORTING = """
 import os
@@ -52,7 +55,8 @@ def interrupts_raise() -> Iterator[None]:
     "module", ["tvm.runtime.device", "tracejit.backends.tvm.fuse", "tracejit.autodiff.masks"]
 )
 def test_a_call_after_an_interrupted_import_is_answered(module: str) -> None:
-    said = python(INTERRUPTED_WHILE_IMPORTING, module, TRACEJIT_CACHE="0")
+    chosen = {"TRACEJIT_CACHE": "0", "TRACEJIT_COMPILE_SERVER": "0"}  # all imports are here
+    said = finished(start(INTERRUPTED_WHILE_IMPORTING, module, **chosen))
     assert said == "interrupted, then 3.0 3.0"
 
 
@@ -70,6 +74,40 @@ def test_a_handler_is_as_before_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), uninterrupted():
         raise ZeroDivisionError
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_every_handler_waits_for_the_end() -> None:
+    """Those of other signals may call jit, and find half of what is imported."""
+    heard: list[str] = []
+    number = signal.SIGTERM
+    before = signal.signal(number, lambda *_: heard.append("handler"))
+    try:
+        with uninterrupted(), uninterrupted():
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            heard.append("end")
+        assert heard == ["end", "handler"]
+    finally:
+        signal.signal(number, before)
+
+
+def test_what_a_broken_import_registered_is_registered_anew() -> None:
+    """The same line of the same module replaces what it registered; another one is refused."""
+    code = "def f(x):\n    return x\n"
+    first: dict[str, Any] = {"__name__": "tests.some"}
+    again: dict[str, Any] = {"__name__": "tests.some"}
+    other: dict[str, Any] = {"__name__": "tests.other"}
+    for scope in (first, again, other):
+        exec(code, scope)
+    table: RuleTable[Any] = RuleTable("tested")
+    op = Op("Tested", "tested", "tested", "tested", first["f"])
+    for scope in (first, again):
+        table.attach(op)(scope["f"])
+    assert table.get(op) is again["f"]
+    with pytest.raises(ValueError, match="registered twice"):
+        table.attach(op)(other["f"])
+    with pytest.raises(ValueError, match="registered twice"):
+        table.attach(op)(again["f"])
 
 
 def test_other_threads_leave_handlers_alone() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
 from tracejit.graph import INTERNAL_OPS, OPS, Instruction, Op
+from tracejit.loading import is_redefined
 from tracejit.ops.bounds import with_dynamic_sizes
 from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.sources import user_source
@@ -47,6 +48,8 @@ def define(
 
     def enter(shape_rule: Callable[..., AnyShape]) -> Op:
         if name in OPS:
+            if is_redefined(OPS[name].shape_rule, shape_rule):
+                return OPS[name]
             raise ValueError(f"op {name} is defined twice")
         family = shape_rule.__module__.rpartition(".")[2]
         function = function_name(name)
@@ -69,7 +72,10 @@ def define_internal(
 
     A second definition, or one of an op of the op table, raises.
     """
-    if name in OPS or name in INTERNAL_OPS:
+    known = INTERNAL_OPS.get(name)
+    if known is not None and is_redefined(known.shape_rule, shape_rule):
+        return known
+    if name in OPS or known is not None:
         raise ValueError(f"op {name} is defined twice")
     op = Op(name, opcode, family, function_name(name), shape_rule, attributes)
     INTERNAL_OPS[name] = op

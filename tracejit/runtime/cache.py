@@ -20,6 +20,7 @@ import json
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ from tracejit.backends import abi
 from tracejit.backends.artifact import ArtifactError, InProcess, unpack
 from tracejit.backends.machine import host, natural_number, thread_count
 from tracejit.errors import CompilationError
+from tracejit.graph import Module
 from tracejit.loading import load as load_module
 from tracejit.runtime.callbacks import require
 from tracejit.runtime.executable import Executable, load_open
@@ -44,6 +46,7 @@ LIMIT_BYTES = 1 << 30
 
 _SUFFIX = ".so"
 _NOTE = ".json"
+_GRAPH = ".hlo"
 
 
 def cache_key(graph: str, options: str = "") -> str:
@@ -165,6 +168,19 @@ class DiskCache:
         """
         return self._keep(key + _SUFFIX, built, "compiled programs")
 
+    def save_graph(self, key: str, module: Module) -> str:
+        """Keeps the graph of a program that the compiler died of; a sentence that says where."""
+        data = str(module).encode()
+        if self._keep(key + _GRAPH, data, "graphs") and self.folder is not None:
+            return f"its graph is in {self.folder / (key + _GRAPH)}, for a report of the bug"
+        try:
+            descriptor, path = tempfile.mkstemp(_GRAPH, "tracejit-")
+            with open(descriptor, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            return f"its graph could not be kept: {error.strerror or error}"
+        return f"its graph is in {path}, for a report of the bug"
+
     def recall(self, key: str) -> Any:
         """What was noted under this key, as JSON gives it back; None if nothing is.
 
@@ -190,7 +206,7 @@ class DiskCache:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _private(self.folder) as folder:
                 _keeping().write(folder, name, data)
-                _keeping().evict(folder, name, self.limit, (_SUFFIX, _NOTE))
+                _keeping().evict(folder, name, self.limit, (_SUFFIX, _NOTE, _GRAPH))
         except OSError as error:
             _warn(f"{what} cannot be kept in {self.folder}", error)
             return False

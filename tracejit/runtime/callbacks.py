@@ -22,7 +22,7 @@ import numpy as np
 
 from tracejit.backends.abi import EVALUATE, SORT_VALUES
 from tracejit.errors import CompilationError
-from tracejit.loading import load
+from tracejit.loading import is_redefined, load
 from tracejit.runtime.library import BOOLEAN, FLOAT, POINTER, RAW_STRING, ByteArray, runtime
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def callback(name: str) -> Callable[[Callback], Callback]:
     """Decorator that lets kernels call a function by this name; a name is given once."""
 
     def define(function: Callback) -> Callback:
-        if name in _functions:
+        if name in _functions and not is_redefined(_functions[name], function):
             raise ValueError(f"callback {name!r} is defined twice")
         _functions[name] = function
         return function

@@ -12,9 +12,10 @@ import select
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+
+from tracejit.system import fork
 
 if sys.platform != "win32":
     import resource
@@ -43,7 +44,7 @@ def _returned(calls: Sequence[Call], seconds: float) -> int:
     """How many of the calls, one after the other, come back in one copy."""
     reading, writing = os.pipe()
     try:
-        process = _forked()
+        process = fork()
     except OSError:
         os.close(reading)
         os.close(writing)
@@ -66,13 +67,6 @@ def _returned(calls: Sequence[Call], seconds: float) -> int:
         with suppress(OSError):  # whoever ignores the ends of children
             os.waitpid(process, 0)
     return returned
-
-
-def _forked() -> int:
-    """A fork. What others say of it does not concern a copy that only runs machine code."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return os.fork()
 
 
 def _try(calls: Sequence[Call], writing: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from tracejit.loading import is_redefined
 from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.convert import PLAIN_KINDS, as_instruction, held
 from tracejit.trace.counters import are_counted
@@ -142,7 +143,8 @@ def implements(
 
 def enter(numpy_function: Any, function: Callable[..., Any]) -> None:
     """Puts a public function into the table. Raises when NumPy's function is there already."""
-    if numpy_function in FUNCTIONS:
+    known = FUNCTIONS.get(numpy_function)
+    if known is not None and not is_redefined(known, function):
         raise ValueError(f"{function_name(numpy_function)} is implemented twice")
     FUNCTIONS[numpy_function] = function
 
