@@ -341,6 +341,11 @@ def _planner(module: Module, target: Target) -> int:
     return planned
 
 
+def _optimizer(module: Module, target: Target) -> Module:
+    made: Module = code_generator().optimized_module(module, target)
+    return made
+
+
 def _evaluator(instruction: Instruction, operands: Sequence[Any]) -> Any:
     return load("tracejit.backends.numpy").evaluate_instruction(instruction, operands)
 
@@ -354,4 +359,5 @@ use_evaluator(_evaluator, _preparer)
 compiler.use_compiler(_compiler)
 compiler.use_beginner(_beginner)
 compiler.use_planner(_planner)
+compiler.use_optimizer(_optimizer)
 compiler.use_tuner(_Tuner())

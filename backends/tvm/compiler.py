@@ -1,4 +1,4 @@
-"""The compiler's front: a module in, machine code out."""
+"""The compiler's front: a module in, machine code out; or the graph that it is written from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from tracejit.backends.tvm.aliases import aliases_of
 from tracejit.backends.tvm.build import Progress, build
 from tracejit.backends.tvm.cpu import cpu_target
 from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.pass_manager import Session
+from tracejit.backends.tvm.pipeline import optimized
 from tracejit.graph import Module
 
 
@@ -22,3 +24,16 @@ def compile_for(
     processor = cpu_target(target)
     program = lower(module.entry, processor.machine, aliases_of(module))
     return build(program, processor, progress)
+
+
+def optimized_module(module: Module, target: Target = CPU) -> Module:
+    """The module after all passes over the graph, with the ops that only this compiler knows."""
+    graph = optimized(module.entry, cpu_target(target).machine)
+    return Module(module.name, graph.computation(module.entry.name))
+
+
+def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
+    """The passes that may be left out and change a graph of the module, each with that graph."""
+    session = Session()
+    optimized(module.entry, cpu_target(target).machine, session)
+    return session.changes

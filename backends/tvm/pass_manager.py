@@ -94,6 +94,9 @@ class Session:
     """The pass and the graph's name, for each change."""
     _written: int = 0
 
+    def changed(self, name: str, graph_name: str, before: Graph, after: Graph) -> None:
+        """Called with each change that a pass makes, for those who watch."""
+
     def dump(self, graph: Graph, name: str, after: str) -> None:
         """Writes the graph to the folder of dumps, if there is one."""
         if self.options.dump is None:
@@ -154,6 +157,7 @@ def _run(each: Pass, graph: Graph, context: Context) -> Graph:
         return graph
     if each.optional:
         session.changes.append((each.name, context.name))
+    session.changed(each.name, context.name, graph, made)
     session.dump(made, context.name, each.name)
     if session.options.verify:
         _verify(made, context.name, each.name)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from traceback import walk_stack
 
-from tracejit.commandline import building, differentiating, explaining, running, showing
+from tracejit.commandline import bisecting, building, differentiating, explaining, running, showing
 from tracejit.errors import TracejitError
 from tracejit.sources import Source
 
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     """What the command line understands."""
     whole = argparse.ArgumentParser(
         prog="python -m tracejit",
-        description="Show, run, differentiate, compile, explain and export HLO text.",
+        description="Show, run, differentiate, compile, explain, export and bisect HLO text.",
     )
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
         building.add_compile,
         explaining.add_command,
         building.add_export,
+        bisecting.add_command,
     ):
         add(commands)
     return whole

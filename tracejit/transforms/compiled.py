@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracejit import hlo
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load
-from tracejit.transforms.compiler import Executable
+from tracejit.transforms.compiler import Executable, optimized_module
 
 if TYPE_CHECKING:
     from tracejit.runtime.explaining import Report
@@ -61,6 +62,13 @@ class CompiledProgram(Counted):
     @abstractmethod
     def _function(self) -> Function:
         """What `export` writes."""
+
+    def as_text(self) -> str:
+        """The graph after the compiler's passes, which kernels are written from, as HLO text.
+
+        It has ops that only the compiler knows, such as FirstSorted.
+        """
+        return hlo.to_text(optimized_module(self.module, self._target))
 
     def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Report:
         """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.

@@ -44,6 +44,10 @@ Planner = Callable[[Module, Target], int]
 """``planner(module, target)``: bytes of memory that the compiled module takes, all together."""
 
 
+Optimizer = Callable[[Module, Target], Module]
+"""``optimizer(module, target)``: the graph that machine code is written from."""
+
+
 class Tuner(Protocol):
     """Measures ways to write a program's kernels, and remembers what it found on disk."""
 
@@ -67,6 +71,7 @@ class _Installed:
     beginner: Beginner | None = None
     planner: Planner | None = None
     tuner: Tuner | None = None
+    optimizer: Optimizer | None = None
 
 
 def use_compiler(compiler: Compiler) -> Compiler | None:
@@ -118,3 +123,14 @@ def planned_bytes(module: Module, target: Target) -> int:
     """The bytes that the compiled module takes: arguments, constants, results and workspace."""
     assert _Installed.planner is not None, "no planner is installed"
     return _Installed.planner(module, target)
+
+
+def use_optimizer(optimizer: Optimizer) -> None:
+    """Sets what runs the passes over a module's graph."""
+    _Installed.optimizer = staticmethod(optimizer)
+
+
+def optimized_module(module: Module, target: Target) -> Module:
+    """The module after all passes of the target's compiler."""
+    assert _Installed.optimizer is not None, "no compiler is installed"
+    return _Installed.optimizer(module, target)

@@ -16,7 +16,7 @@ from tracejit.loading import load
 from tracejit.runtime.donation import require_donatable
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.compiled import CompiledProgram, Counted
-from tracejit.transforms.compiler import Executable, compile_module
+from tracejit.transforms.compiler import Executable, compile_module, optimized_module
 from tracejit.transforms.shape_structs import ShapeDtypeStruct
 from tracejit.transforms.staging import Staged
 
@@ -118,18 +118,28 @@ class Lowered(Counted):
         return tree.unflatten(self._staged.structure, made)
 
     @api_boundary
-    def as_text(self, dialect: str = "hlo") -> str:
+    def as_text(self, dialect: str = "hlo", *, stage: str = "traced") -> str:
         """The graph as text that XLA accepts: "hlo" or "stablehlo".
 
-        Raises `ArgumentError` for another dialect, `UnsupportedError` for an op that StableHLO
-        cannot express.
+        With ``stage="optimized"`` it is the graph after the compiler's passes, which has ops that
+        only the compiler knows. Raises `ArgumentError` for another dialect or stage, and for
+        StableHLO of the optimised graph; `UnsupportedError` for an op that StableHLO cannot
+        express.
         """
+        if stage not in ("traced", "optimized"):
+            raise ArgumentError(
+                f"as_text: the stage must be 'traced' or 'optimized', not {stage!r}"
+            )
         writers = {"hlo": hlo.to_text, "stablehlo": hlo.to_stablehlo}
         if dialect not in writers:
             raise ArgumentError(
                 f"as_text: the dialect must be 'hlo' or 'stablehlo', not {dialect!r}"
             )
-        return writers[dialect](self.module)
+        if stage == "traced":
+            return writers[dialect](self.module)
+        if dialect != "hlo":
+            raise ArgumentError("as_text: the optimised graph is printed as HLO text only")
+        return hlo.to_text(optimized_module(self.module, self._target))
 
     def memory_report(self) -> MemoryReport:
         """How much memory each step needs, and what lives when it is most; print it."""
