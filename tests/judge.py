@@ -19,7 +19,7 @@ from tests.plain import plain
 from tracejit.graph import Module
 from tracejit.hlo import to_text
 from tracejit.ops.expansions import expand
-from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
+from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape, element_type_of
 
 _BORDER = {
     ElementType.S4: (ElementType.S8, "convert"),
@@ -58,6 +58,15 @@ def run_xla(module: Module, *arrays: np.ndarray) -> Any:
     outputs = root.elements if isinstance(root, TupleShape) else (root,)
     made = tuple(_from_device(r[0], s) for r, s in zip(results, outputs, strict=True))
     return made if isinstance(root, TupleShape) else made[0]
+
+
+def run_text(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    """What XLA computes of HLO text that is not read here first; of types that DLPack carries."""
+    executable, device = _compile(text)
+    buffers = [_to_device(a, Shape(element_type_of(a.dtype), a.shape), device) for a in arrays]
+    results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+    capsules = [_Capsule(_jax.buffer_to_dlpack_managed_tensor(r[0])) for r in results]
+    return [np.from_dlpack(capsule).copy() for capsule in capsules]
 
 
 @functools.lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from tracejit.ops.comparison import eq
 from tracejit.ops.computations import binary_op, scalar_computation
 from tracejit.ops.constants import constant, elements_of
 from tracejit.ops.element_types import convert_element_type
-from tracejit.ops.elementwise import ADD, MAX, MIN, add, div, mul, select
+from tracejit.ops.elementwise import ADD, MAX, MIN, MUL, add, div, mul, select
 from tracejit.ops.layout import broadcast_in_dim, full_like
 from tracejit.ops.permutes import collective_permute
 from tracejit.ops.replicas import (
@@ -70,9 +70,12 @@ def all_reduce_rule(instruction: Instruction, cotangent: Nested) -> Cotangents:
     arriving = sum_over_devices(parts_of(instruction.shape, cotangent), instruction)
     if op is ADD:
         return arriving
+    if op is MUL:
+        return _of_products(instruction, arriving)
     if op not in (MAX, MIN) or instruction.operands[0].array_shape.element_type.is_complex:
         raise DerivativeError(
-            "all_reduce: has no derivative but for sums, maxima and minima", instruction.source
+            "all_reduce: has no derivative but for sums, products, maxima and minima",
+            instruction.source,
         )
     # The devices that have the extremum share its cotangent.
     results = elements_of(instruction)
@@ -82,6 +85,32 @@ def all_reduce_rule(instruction: Instruction, cotangent: Nested) -> Cotangents:
     ]
     counts = sum_over_devices(holds, instruction)
     return [mul(a, div(h, c)) for a, h, c in zip(arriving, holds, counts, strict=True)]
+
+
+def _of_products(instruction: Instruction, arriving: Sequence[Instruction]) -> list[Instruction]:
+    """Each device's share is the product of the others' operands.
+
+    That is the product of all operands but zeros, over its own; where one device alone has a zero,
+    the product is its share, and where several do, nobody has one.
+    """
+    attributes = dict(instruction.attributes)
+    attributes["channel_id"] = back(attributes["channel_id"])
+    is_zero = [eq(o, full_like(o, 0)) for o in instruction.operands]
+    counted = [
+        select(z, full_like(o, 1), full_like(o, 0))
+        for z, o in zip(is_zero, instruction.operands, strict=True)
+    ]
+    zeros = sum_over_devices(counted, instruction)
+    others = [
+        select(z, full_like(o, 1), o) for z, o in zip(is_zero, instruction.operands, strict=True)
+    ]
+    products = elements_of(make(ALL_REDUCE, *others, **attributes))
+    shares = []
+    for product, other, own, count in zip(products, others, counted, zeros, strict=True):
+        is_alone = eq(count, own)
+        share = select(is_alone, div(product, other), full_like(product, 0))
+        shares.append(share)
+    return [mul(a, s) for a, s in zip(arriving, shares, strict=True)]
 
 
 def scattered_sum(

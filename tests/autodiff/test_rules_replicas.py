@@ -85,6 +85,7 @@ CASES: dict[str, tuple[Build, int, int]] = {
     "all_reduce, global": (lambda x: ops.all_reduce(x, ADD, EVERY, **GLOBAL), 2, 2),
     "all_reduce, several": (lambda x: ops.all_reduce([x, x], ADD), 3, 1),
     "all_reduce, max": (lambda x: ops.all_reduce(x, MAX), 3, 1),
+    "all_reduce, product": (lambda x: ops.all_reduce(x, MUL), 3, 1),
     "all_reduce, min": (lambda x: ops.all_reduce(x, MIN), 3, 1),
     "all_gather": (lambda x: ops.all_gather(x, 1, 3), 3, 1),
     "all_gather, global": (lambda x: ops.all_gather(x, 0, 2, EVERY, **GLOBAL), 2, 2),
@@ -116,7 +117,6 @@ def test_gradient(name: str) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda x: ops.all_reduce(x, MUL), "has no derivative but for sums, maxima and minima"),
         (lambda x: ops.reduce_scatter(x, MUL, 0, 2), "has no derivative but for sums"),
         (lambda x: ops.all_reduce_done(ops.all_reduce_start(x, MAX)), "but for sums"),
         (lambda x: ops.collective_broadcast(x, channel_id=1), "without replica_groups"),

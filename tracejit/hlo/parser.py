@@ -24,6 +24,7 @@ from tracejit.hlo.entry_layout import with_entry_layout
 from tracejit.hlo.known_calls import as_op
 from tracejit.hlo.left_out import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
+from tracejit.hlo.normal_forms import with_normal_form
 from tracejit.hlo.older import starts_apart
 from tracejit.hlo.program import Block, Program, Statement
 from tracejit.hlo.syntax import Reader
@@ -192,6 +193,7 @@ class _Builder:
                 else _resolved(statement.attributes[a.name], self.made)
                 for a in op.attributes
             }
+            operands = with_normal_form(op, operands, attributes)
             for name, usual in LEFT_OUT.get(op, {}).items():
                 if attributes[name] is None:
                     attributes[name] = usual(operands, attributes)

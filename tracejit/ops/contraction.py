@@ -20,6 +20,7 @@ from tracejit.ops.base import (
     require_same_element_type,
     require_unique_dimensions,
 )
+from tracejit.ops.mixed_types import of_one_type
 from tracejit.shapes import AnyShape, ElementType, Shape
 
 _PRECISIONS = ("default", "high", "highest")
@@ -159,9 +160,11 @@ def dot_general(
     """Sums of products over the contracting dimensions, batch dimensions in step (XLA: DotGeneral).
 
     The result's dimensions are the batch dimensions, then the others of ``lhs``, then of ``rhs``.
-    ``precision_config`` is default, high or highest, for both operands or each. Raises
+    ``precision_config`` is default, high or highest, for both operands or each. Operands of two
+    element types are converted to one that holds both. Raises
     `ShapeError` when paired sizes differ.
     """
+    lhs, rhs = of_one_type(lhs, rhs, preferred_element_type)
     sizes = _dot_sizes(lhs.shape, rhs.shape, dimension_numbers)
     element_type = preferred_element_type or lhs.array_shape.element_type
     return make(

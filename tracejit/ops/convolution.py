@@ -12,6 +12,7 @@ from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import define, make, require_array, require_same_element_type
 from tracejit.ops.contraction import precisions, require_precisions, require_preferred
+from tracejit.ops.mixed_types import of_one_type
 from tracejit.ops.windows import Padding, make_window, window_output_sizes
 from tracejit.shapes import AnyShape, ElementType, Shape
 
@@ -199,6 +200,7 @@ def conv_with_window(
     preferred_element_type: ElementType | None = None,
 ) -> Instruction:
     """`conv_general_dilated` with its strides, padding, dilations and reversals in a window."""
+    lhs, rhs = of_one_type(lhs, rhs, preferred_element_type)
     sizes = _conv_sizes(
         lhs.shape, rhs.shape, dimension_numbers, window, feature_group_count, batch_group_count
     )
