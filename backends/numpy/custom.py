@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from tracejit.backends.numpy.extents import joined, split
 from tracejit.backends.numpy.interpreter import Value, evaluate, interpret
 from tracejit.graph import Computation, Instruction
@@ -17,6 +19,7 @@ from tracejit.ops.custom import (
     SEND_TARGET,
 )
 from tracejit.queues import channel, current_feeds
+from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.targets import call_target
 
 
@@ -38,13 +41,27 @@ def custom_call(instruction: Instruction, *operands: Value) -> Value:
     if attributes["custom_call_target"] == SEND_TARGET:
         channel(attributes["backend_config"]).put(*operands)
         return ()
+    constraints = attributes["operand_layout_constraints"] or [
+        o.shape for o in instruction.operands
+    ]
+    laid_out = [_laid_out(o, c) for o, c in zip(operands, constraints, strict=True)]
     return call_target(
         attributes["custom_call_target"],
-        operands,
+        laid_out,
         instruction.shape,
         attributes["backend_config"],
         instruction.source,
     )
+
+
+def _laid_out(value: Value, wanted: AnyShape) -> Value:
+    """An operand whose memory is in the order that a layout constraint asks for."""
+    if isinstance(wanted, TupleShape):
+        return tuple(_laid_out(v, s) for v, s in zip(value, wanted.elements, strict=True))
+    if not isinstance(wanted, Shape) or wanted.layout is None or not isinstance(value, np.ndarray):
+        return value
+    order = wanted.layout.minor_to_major[::-1]
+    return np.ascontiguousarray(value.transpose(order)).transpose(np.argsort(order))
 
 
 @functools.lru_cache(maxsize=1024)

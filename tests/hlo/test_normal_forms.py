@@ -74,13 +74,13 @@ def test_gradient_of_a_product_of_two_types() -> None:
 
 def test_no_pair_of_types_loses_a_narrow_float() -> None:
     floats = [t for t in ElementType if t.is_floating]
-    for a in floats:
+    narrow = [t for t in floats if t.bits == 8]
+    for a in narrow:
+        values = np.arange(2**8).astype(np.uint8).view(a.dtype)
         for b in floats:
-            wide = common_type(a, b, None) if a is not b else a
-            for each in (a, b):
-                values = np.arange(2**8).astype(np.uint8).view(each.dtype) if each.bits == 8 else []
-                kept = np.asarray(values).astype(wide.dtype).astype(np.float32)
-                np.testing.assert_array_equal(np.asarray(values).astype(np.float32), kept)
+            if a is not b:
+                kept = values.astype(common_type(a, b, None).dtype).astype(np.float32)
+                np.testing.assert_array_equal(values.astype(np.float32), kept)
 
 
 def test_a_permuted_broadcast() -> None:

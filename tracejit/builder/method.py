@@ -32,11 +32,13 @@ class Remembering(Protocol):
 class Method(Generic[P, R]):
     """A builder function as a method: checks that operands are ops, and remembers the result.
 
-    On the class it is the function itself.
+    On the class it is the function itself. ``also`` are other names of arguments, which the page
+    of operations prints: ``Method(ops.constant, literal="value")``.
     """
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], **also: str) -> None:
         self.function = function
+        self.also = also
         self.name = function.__name__.rstrip("_")
 
     @functools.cached_property
@@ -62,6 +64,9 @@ class Method(Generic[P, R]):
         @api_boundary
         @functools.wraps(self.function)
         def method(*args: P.args, **kwargs: P.kwargs) -> R:
+            for other, own in self.also.items():
+                if other in kwargs and own not in kwargs:
+                    kwargs[own] = kwargs.pop(other)
             self._require_ops(args, kwargs)
             return builder.remember(self.function(*args, **kwargs))
 

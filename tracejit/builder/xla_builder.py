@@ -16,6 +16,15 @@ from tracejit.traversal import in_order, unreached
 R = TypeVar("R")
 
 
+# Names that the page of operations prints, of methods that are called otherwise here.
+_PAGE_NAMES = {
+    "build_partition_id": "partition_id",
+    "recv_to_host": "recv_from_host",
+    "recv_with_tokens": "recv_with_token",
+    "send_with_tokens": "send_with_token",
+}
+
+
 class XlaBuilder:
     """Builds one computation; its methods are the ops.
 
@@ -101,6 +110,9 @@ class XlaBuilder:
 
         def __getattr__(self, name: str) -> Any:
             method = function_name(name)
+            method = _PAGE_NAMES.get(method, method)
+            if name in _PAGE_NAMES:
+                return getattr(self, method)
             for spelling in (method, f"{method}_") if name[:1].isupper() else ():
                 if hasattr(type(self), spelling):
                     return getattr(self, spelling)
@@ -208,7 +220,10 @@ class XlaBuilder:
     @overload
     def reshape(self, operand: Shape, dimensions: Instruction) -> Instruction: ...
 
-    def reshape(self, operand: Any, dimensions: Any) -> Instruction:
+    @overload
+    def reshape(self, *, operand: Instruction, shape: Shape) -> Instruction: ...
+
+    def reshape(self, operand: Any, dimensions: Any = None, *, shape: Any = None) -> Instruction:
         """The same elements in row-major order under other dimensions (XLA: Reshape).
 
         Also ``reshape(shape, operand)``, XLA's form with an explicit target shape. Raises
@@ -216,14 +231,18 @@ class XlaBuilder:
         """
         if isinstance(operand, Shape):
             operand, dimensions = dimensions, operand
+        if dimensions is None:
+            dimensions = shape
+        if dimensions is None:
+            raise ArgumentError("reshape: needs dimensions, or a shape")
         return self._reshape(operand, dimensions)
 
     _reshape = Method(ops.reshape)
 
     # Constants and structure.
     after_all = Method(ops.after_all)
-    constant = Method(ops.constant)
-    constant_literal = Method(ops.constant)
+    constant = Method(ops.exact_constant, literal="value")
+    constant_literal = Method(ops.exact_constant, literal="value")
     get_tuple_element = Method(ops.get_tuple_element)
     iota = Method(ops.iota)
     optimization_barrier = Method(ops.optimization_barrier)
@@ -242,7 +261,7 @@ class XlaBuilder:
     dot = Method(ops.dot)
     dot_general = Method(ops.dot_general)
     ragged_dot = Method(ops.ragged_dot)
-    scaled_dot = Method(ops.scaled_dot)
+    scaled_dot = Method(ops.scaled_dot, dimension_number="dimension_numbers")
 
     # Reduction and windows.
     _map = Method(ops.map_)
@@ -364,7 +383,18 @@ class XlaBuilder:
     collective_permute = Method(ops.collective_permute)
     collective_permute_slices = Method(ops.collective_permute_slices)
     cross_replica_sum = Method(ops.cross_replica_sum)
-    partition_id = Method(ops.partition_id)
+    _partition_id = Method(ops.partition_id)
+
+    def partition_id(self, shape: Shape | None = None) -> Instruction:
+        """The number of the partition, u32[], from 0 on (XLA: PartitionID).
+
+        ``shape`` may say so. Raises `ShapeError` for another one.
+        """
+        made = self._partition_id()
+        if shape is not None and shape != made.shape:
+            raise ShapeError(f"partition_id: the shape is {made.shape}, not {shape}")
+        return made
+
     ragged_all_to_all = Method(ops.ragged_all_to_all)
     recv = Method(ops.recv)
     recv_from_host = Method(ops.recv_from_host)

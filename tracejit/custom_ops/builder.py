@@ -54,6 +54,11 @@ class DefinitionBuilder:
         realnumbertype. ``default`` may be given as a Python value instead.
         """
         made = parse_attribute(self._draft.name, text)
+        if made.name == "name":
+            raise ArgumentError(
+                f"{self._draft.name}: an attribute cannot be called 'name', which is an argument "
+                "of every op"
+            )
         if default is not MISSING:
             if made.has_default:
                 raise ArgumentError(f"{self._draft.name}: {made.name!r} has two defaults")
@@ -73,7 +78,11 @@ class DefinitionBuilder:
         return self._added(outputs=(*self._draft.outputs, made))
 
     def set_shape_fn(self, function: Callable[..., Any]) -> Self:
-        """Sets the shape function, of an `InferenceContext`."""
+        """Sets the shape function, of an `InferenceContext`. Raises `ArgumentError` for another."""
+        if not callable(function):
+            raise ArgumentError(
+                f"{self._draft.name}: the shape function {function!r} is no function"
+            )
         return self._added(shape_function=function)
 
     def set_is_stateful(self) -> Self:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.custom_ops.definition import Definition
 from tracejit.custom_ops.running import as_traced
+from tracejit.custom_ops.users_functions import raised_by
 from tracejit.errors import ArgumentError, DerivativeError
 
 GradientFunction = Callable[..., Any]
@@ -72,7 +73,8 @@ def cotangents(
     several outputs. Raises `DerivativeError` for another number of results.
     """
     given = arriving[0] if len(arriving) == 1 else list(arriving)
-    made = as_traced(function)(operation, given)
+    with raised_by(operation.type, "the gradient"):
+        made = as_traced(function)(operation, given)
     parts = list(made) if isinstance(made, list | tuple) else [made]
     flat: list[Any] = []
     for part in parts:

@@ -8,10 +8,12 @@ A shape is a tuple of sizes; None stands for a size, or for a whole shape, that 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracejit.custom_ops.definition import Argument, Definition
+from tracejit.custom_ops.users_functions import raised_by
 from tracejit.errors import ArgumentError, ShapeError
 
 Size = int | None
@@ -95,7 +97,10 @@ class InferenceContext:
         """A shape from any sequence of sizes; None is a shape that is not known."""
         if shape is None:
             return None
-        sizes = tuple(None if size is None else int(size) for size in shape)
+        try:
+            sizes = tuple(None if size is None else operator.index(size) for size in shape)
+        except TypeError:
+            raise self._error(f"a shape is a sequence of integers or None, not {shape!r}") from None
         if any(size is not None and size < 0 for size in sizes):
             raise self._error(f"the sizes of {list(sizes)} must not be negative")
         return sizes
@@ -245,7 +250,8 @@ def infer(
     context = InferenceContext(definition, attrs, inputs)
     if definition.shape_function is None:
         return context.outputs
-    returned = definition.shape_function(context)
+    with raised_by(definition.name, "the shape function"):
+        returned = definition.shape_function(context)
     if returned is None:
         return context.outputs
     shapes = [returned]

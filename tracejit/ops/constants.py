@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.attributes import Attribute, Kind
-from tracejit.errors import AttributeValueError, ShapeError
+from tracejit.errors import AttributeValueError, ShapeError, ValueRangeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import NUMERIC, define, make, require_array, require_element_type
 from tracejit.shapes import (
@@ -56,6 +56,24 @@ def constant(value: Any, element_type: ElementType | None = None) -> Instruction
     literal = np.array(array, dtype=wanted.dtype, order="C")
     literal.flags.writeable = False
     return make(CONSTANT, literal=literal)
+
+
+def exact_constant(value: Any, element_type: ElementType | None = None) -> Instruction:
+    """A literal array; the value is copied and never changes (XLA: Constant).
+
+    ``element_type`` defaults to that of ``np.asarray(value)``. Raises `ArgumentError` for dtypes
+    XLA lacks, `ValueRangeError` for numbers that an integral element type does not hold.
+    """
+    with np.errstate(invalid="ignore"):
+        made = constant(value, element_type)
+    literal = made.attributes["literal"]
+    given = np.asarray(value)
+    if element_type is not None and element_type.is_integral and given.dtype != literal.dtype:
+        wide = literal.astype(np.int64) if element_type.bits < 8 else literal
+        wrong = given[given != wide]
+        if wrong.size:
+            raise ValueRangeError(f"constant: {element_type} does not hold {wrong.flat[0]}")
+    return made
 
 
 @define("Iota", "iota", Attribute("iota_dimension", Kind.INT), Attribute("shape", Kind.SHAPE))
