@@ -515,3 +515,32 @@ def test_the_derivative_through_a_chain_of_branches() -> None:
                     moved[number][place] += step
                     ends.append(called(*moved, c))
                 assert abs(one[place] - (ends[0] - ends[1]) / 2e-6) < 1e-6
+
+
+def bound_in_a_loop_in_a_branch(n: Any) -> Any:
+    w, v = np.zeros(4), np.ones(4)
+    if n > 0:
+        i = 0
+        while i < n:
+            i = i + 1
+            v = w
+    w += 0.125
+    return v, w
+
+
+def returned_from_a_loop(n: Any) -> Any:
+    a, b, i = np.arange(3.0), np.zeros(3), 0.0
+    while i < n:
+        i = i + 1
+        b[0] += 1
+        if i > 3:
+            return i, a, b
+    return i, a, b + a
+
+
+@pytest.mark.parametrize("function", [bound_in_a_loop_in_a_branch, returned_from_a_loop])
+@pytest.mark.parametrize("n", [10.0, 1.0, -1.0])
+def test_arrays_from_outside_of_a_loop(function: Any, n: float) -> None:
+    jitted = tj.jit(function, autograph=True)
+    for one, other in zip(function(n), jitted(n), strict=True):
+        np.testing.assert_array_equal(one, other)

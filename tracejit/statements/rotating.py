@@ -17,7 +17,6 @@ from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, Shape
 from tracejit.statements.sharing import origin
 from tracejit.statements.values import Detached, attached
-from tracejit.trace.context import current_trace
 from tracejit.trace.shared import Shares, Way, lose, share_parts, shares_of
 from tracejit.trace.tracer import Tracer
 
@@ -133,7 +132,8 @@ class Rotation:
             if ran is not None:
                 _share(made, before, elementwise_unary.not_(ran), new)
             way_out = self._sources(n)[1]
-            direct = end.root if _is_array(end) and end.root in way_out else None
+            is_direct = _is_array(end) and any(end.root is one for one in way_out)
+            direct = end.root if is_direct else None
             if direct is not None:
                 _share(made, end, _surely() if ran is None else ran, new)
             inner = [x for m in copies for x in self._sources(m)[1]]
@@ -197,7 +197,7 @@ def _share(made: Tracer, other: Any, condition: Instruction | None, new: Sequenc
     if not _is_array(other) or made.base is not None:
         return
     root, way = origin(other)
-    if root is made or root.is_scalar or root.owner is not current_trace():
+    if root is made or root.is_scalar or not root.owner.alive:
         return
     if made.last.array_shape == other.last.array_shape:
         _share_ways(made, way, root, (), root, condition, new)
