@@ -204,4 +204,5 @@ implemented_in("tracejit.numpy", "numpy")
 implemented_in("tracejit.numpy.fft", "numpy.fft")
 implemented_in("tracejit.numpy.linalg", "numpy.linalg")
 implemented_in("tracejit.numpy.mathematics", "math")
-implemented_in("tracejit.scipy.special", "scipy.special")
+for _part in ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "special", "stats"):
+    implemented_in(f"tracejit.scipy.{_part}", f"scipy.{_part}")

@@ -62,6 +62,7 @@ ACCURACY = "every function has one accuracy"
 SOLVERS = "write the iteration: `while_loop` has a derivative, and `custom_vjp` gives another"
 NO_LAPACK = "no kernel of LAPACK's for it yet; use `numpy.linalg` or call SciPy by `pure_callback`"
 LATER = "not written yet"
+KNOWN = "a matrix of known numbers: make it by SciPy outside of the traced function"
 OLD = "NumPy 2 has removed the name"
 FILES = "reads or writes files or memory: call NumPy outside of the traced function"
 NARROW = "the element type has no arithmetic in XLA's CPU backend"
@@ -137,12 +138,13 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "multinomial": LATER,
         "random_gamma_p": PRIMITIVE,
     },
-    "scipy.fft": {"*": LATER},
-    "scipy.integrate": {"*": LATER},
-    "scipy.interpolate": {"*": LATER},
-    "scipy.linalg": {"*": LATER},
-    "scipy.ndimage": {"*": LATER},
-    "scipy.signal": {"*": LATER},
+    "scipy.linalg": {
+        "funm hessenberg polar qr_multiply rsf2csf schur sqrtm solve_sylvester": NO_LAPACK,
+        "eigh_tridiagonal expm_frechet": NO_LAPACK,
+        "circulant companion convolution_matrix dft fiedler fiedler_companion hadamard": KNOWN,
+        "hankel helmert hilbert invhilbert invpascal leslie pascal": KNOWN,
+    },
+    "scipy.signal": {"csd detrend istft stft welch": LATER},
     "scipy.special": {"*": LATER},
     "scipy.stats": {"*": LATER},
     "tree": {"static": LATER},

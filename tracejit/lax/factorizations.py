@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from scipy.linalg.lapack import get_lapack_funcs
 
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
@@ -226,4 +227,31 @@ qr_raw = _define(
         _sized(a, min(a.dimensions[-2:])),
     ],
     lambda a: tuple(np.linalg.qr(a, "raw")),
+)
+
+
+def _lu(a: np.ndarray) -> Arrays:
+    """LAPACK's factors in one matrix; the exchanges of rows and their product, of the same type."""
+    rows = a.shape[-2]
+    batch = a.shape[:-2]
+    inner = min(a.shape[-2:])
+    packed = np.array(a, order="C")
+    pivots = np.zeros((*batch, inner), a.dtype)
+    orders = np.zeros((*batch, rows), a.dtype)
+    getrf = get_lapack_funcs("getrf", (a,))
+    for index in np.ndindex(*batch):
+        order = np.arange(rows)
+        if a.size:
+            packed[index], exchanges, _ = getrf(a[index])
+            for i, other in enumerate(exchanges):
+                order[[i, other]] = order[[other, i]]
+            pivots[index] = exchanges
+        orders[index] = order
+    return packed, pivots, orders
+
+
+lu = _define(
+    "lu",
+    lambda a: [a, _sized(a, min(a.dimensions[-2:])), _sized(a, a.dimensions[-2])],
+    _lu,
 )

@@ -17,6 +17,8 @@ import numpy as np
 from tracejit import random
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.numpy.creation import full
+from tracejit.numpy.manipulation import moveaxis
+from tracejit.numpy.padding import pad
 
 Axes = int | Sequence[int]
 Initializer = Callable[..., Any]
@@ -208,7 +210,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
             return full(tuple(sizes), 0, kind)
         columns = sizes.pop(column_axis)
         drawn = random.orthogonal(key, math.prod(sizes), (), kind, columns)
-        made = np.moveaxis(drawn.reshape(*sizes, columns), -1, column_axis)
+        made = moveaxis(drawn.reshape(*sizes, columns), -1, column_axis)
         return made * full((), scale, kind)
 
     return init
@@ -233,6 +235,6 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         window = sizes[:-2]
         centre = [(size - 1) // 2 for size in window]
         widths = [(c, size - 1 - c) for c, size in zip(centre, window, strict=True)]
-        return np.pad(matrix[(None,) * len(window)], [*widths, (0, 0), (0, 0)])
+        return pad(matrix[(None,) * len(window)], [*widths, (0, 0), (0, 0)])
 
     return init

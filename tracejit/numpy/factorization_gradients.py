@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.errors import UnsupportedError
 from tracejit.lax import factorizations
 from tracejit.lax.factorizations import Factorization
+from tracejit.lax.linalg import triangular_solve
 from tracejit.numpy.joining import concatenate
-from tracejit.numpy.selecting import where
+from tracejit.numpy.selecting import take_along_axis, where
 from tracejit.ops.matrices import identity
 from tracejit.targets import Function, Target, define_target
 from tracejit.trace.tracer import lift
@@ -267,6 +269,26 @@ def _qr_of_tall(q: Array, r: Array, of_q: Array, of_r: Array) -> Array:
 
 
 # What only compiled code calls has no derivative.
+@_differentiates(factorizations.lu)
+def lu(a: Array, of_lu: Array, of_pivots: Array, of_order: Array) -> Array:
+    """p a = l u:  of a  p^T l^-T (lower part of l^T c + upper part of c u^T) u^-T."""
+    size = a.shape[-1]
+    if a.shape[-2] != size:
+        raise UnsupportedError("lu: only the factors of square matrices have a derivative")
+    packed, _, order = factorizations.lu(a)
+    below = np.tril(np.ones((size, size), bool), -1)
+    lower = where(below, packed, _identity(size).astype(a.dtype))
+    upper = where(below, 0, packed)
+    of_lower, of_upper = where(below, of_lu, 0), where(below, 0, of_lu)
+    middle = where(below, _transposed(lower) @ of_lower, of_upper @ _transposed(upper))
+    left = triangular_solve(
+        lower, middle, left_side=True, lower=True, transpose_a=True, unit_diagonal=True
+    )
+    made = triangular_solve(upper, left, left_side=False, lower=False, transpose_a=True)
+    places = order.real.astype(np.int64).argsort(-1)
+    return take_along_axis(made, places[..., None], -2)
+
+
 for _part in (factorizations.qr_r, factorizations.cofactors_of_singular):
     define_target(Target(_part.name, _part.evaluate))
 

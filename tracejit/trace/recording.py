@@ -33,11 +33,15 @@ from tracejit.trace.array_class import ArrayClass
 from tracejit.trace.context import running_traces
 from tracejit.trace.indexable import indexable
 from tracejit.trace.scalar_class import scalar_class
-from tracejit.trace.table import find, function_name
+from tracejit.trace.table import find, function_name, is_scipys
 
 # By name: a module that the user has not imported need not be.
 _RECORDED = frozenset(
-    {"numpy", "numpy.fft", "numpy.linalg", "math", "cmath", "scipy", "scipy.special"}
+    {
+        *("numpy", "numpy.fft", "numpy.linalg", "math", "cmath", "scipy", "scipy.fft"),
+        *("scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage"),
+        *("scipy.signal", "scipy.special", "scipy.stats"),
+    }
 )
 _FROZEN = frozenset({"numpy.random", "random", "time"})
 """Modules whose functions give another value at each call: a trace would keep one for ever."""
@@ -107,7 +111,7 @@ def substitute(value: Any) -> Any:
             return ArrayClass
         if issubclass(value, np.generic):
             return scalar_class(value)
-        return (find(value) or value) if value in _CLASSES else value
+        return (find(value) or value) if value in _CLASSES or is_scipys(value) else value
     if kind in _DISPATCHERS or kind in _BRACKETS:
         return find(value) or value
     if kind is np.vectorize:
@@ -115,7 +119,18 @@ def substitute(value: Any) -> Any:
         assert made is not None, "np.vectorize is implemented"
         function = substitute(value.pyfunc)
         return made(function, value.otypes, None, value.excluded, False, value.signature)
-    return indexable(value) if kind is np.ndarray else value
+    if kind is np.ndarray:
+        return indexable(value)
+    return _of_scipy(value) if is_scipys(kind) else value
+
+
+def _of_scipy(value: Any) -> Any:
+    """What records an object of SciPy's: a distribution, an interpolator; others as they are."""
+    found = find(value)
+    if found is not None:
+        return found
+    adopt = getattr(find(type(value)), "of_scipy", None)
+    return value if adopt is None else adopt(value)
 
 
 @functools.cache

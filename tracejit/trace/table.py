@@ -38,11 +38,10 @@ def origin(function: Any) -> str:
         known = getattr(np, function.__name__, None) is function
         return "numpy" if known else "scipy.special"
     name = getattr(function, "__module__", None) or ""
-    for package in ("scipy.special", "numpy.lib"):
-        # Their functions say in which private module they were written.
-        if name.startswith(package):
-            return package.removesuffix(".lib")
-    return name
+    # Functions say in which private module they were written: scipy.linalg._basic, numpy.lib._x.
+    if name.startswith("scipy."):
+        return ".".join(name.split(".")[:2])
+    return "numpy" if name.startswith("numpy.lib") else name
 
 
 def find(function: Any) -> Function | None:
@@ -56,9 +55,16 @@ def find(function: Any) -> Function | None:
     return found
 
 
+def is_scipys(kind: type) -> bool:
+    """Whether a class is SciPy's, or that of its functions which choose among backends."""
+    return kind.__module__.startswith(("scipy.", "uarray"))
+
+
 def own_name(function: Any) -> str:
     """The name of a function, or of an object such as np.r_, in NumPy; "" for others."""
     name = getattr(function, "__name__", None)
+    if name is None and is_scipys(type(function)):
+        name = getattr(function, "name", "")  # of a distribution
     if name is None:
         name = next((n for n, value in vars(np).items() if value is function), "")
     return str(name)
