@@ -130,7 +130,20 @@ class MemoryBudgetError(TracejitError, MemoryError):
 
 
 class NotFiniteError(TracejitError, FloatingPointError):
-    """An operation made NaN or infinity from finite numbers, and was asked to say so."""
+    """An operation made NaN or infinity from finite numbers under `check=True`.
+
+    So ``check=True`` raises where NumPy does under ``np.errstate(over="raise", divide="raise",
+    invalid="raise")``, of which this is the `FloatingPointError`, whatever `np.errstate` says.
+    Underflow is not reported. Without ``check=True``, `np.errstate` has no effect on a graph.
+    """
+
+
+class SingularMatrixError(NotFiniteError, np.linalg.LinAlgError):
+    """A function of linear algebra made NaN or infinity from finite numbers under `check=True`.
+
+    NumPy and SciPy raise `LinAlgError` for such matrices: singular, not positive definite, or ones
+    whose eigenvalues do not converge. Without ``check=True`` the result is NaN.
+    """
 
 
 class DynamicIndexError(TracejitError, IndexError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -168,3 +168,17 @@ def test_refusals(function: Call, x: np.ndarray, error: type[Exception] | None, 
         function(np, x.copy())
     with pytest.raises(error, match=text):
         tj.jit(lambda x: function(tj.numpy, x))(x)
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2), (1, 1, 2), (1, 1, 1), ()])
+def test_at_with_an_operand_of_higher_rank(shape: tuple[int, ...]) -> None:
+    """NumPy ignores one dimension of size 1 in front; for two of them it reads beyond the array."""
+
+    def added(v: Any, u: Any) -> Any:
+        made, index = v.copy(), cast("Any", (..., -1))
+        np.add.at(made, index, u)
+        return made
+
+    v, u = np.zeros((2, 3)), np.full(shape, 2.0)
+    expected = added(v, u.reshape(-1) if u.ndim > 2 else u)
+    np.testing.assert_array_equal(tj.jit(lambda v, u: added(v, u))(v, u), expected)

@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.errors import DynamicIndexError, IntegerDivisionError, NotFiniteError
+from tracejit.errors import (
+    DynamicIndexError,
+    IntegerDivisionError,
+    NotFiniteError,
+    SingularMatrixError,
+)
 
 X = np.arange(4.0)
 HERE = r"\(test_check\.py:{}\)"
@@ -124,6 +130,38 @@ def test_numbers_that_are_not_finite(function: Any, message: str) -> None:
     with pytest.raises(NotFiniteError, match=message) as caught:
         checked(function, X)
     assert isinstance(caught.value, FloatingPointError)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a: np.linalg.inv(a), "solve: makes NaN .*singular"),
+        (lambda a: np.linalg.solve(a, a), "solve: makes NaN .*singular"),
+        (lambda a: np.linalg.cholesky(-a), "cholesky: makes NaN .*not positive definite"),
+        (lambda a: scipy.linalg.solve_triangular(a - a[0], a), "triangular_solve: makes "),
+    ],
+)
+def test_matrices_for_which_numpy_raises(function: Any, message: str) -> None:
+    singular = np.ones((2, 2))
+    with pytest.raises(np.linalg.LinAlgError):
+        function(singular)
+    with pytest.raises(np.linalg.LinAlgError, match=message) as caught:
+        checked(function, singular)
+    assert type(caught.value) is SingularMatrixError
+    assert np.isnan(tj.jit(lambda a: np.linalg.inv(a))(singular)).all()
+
+
+def test_errstate_under_check() -> None:
+    """What NumPy raises under errstate(all="raise") is raised, and an errstate changes nothing."""
+
+    def function(x: Any) -> Any:
+        with np.errstate(all="raise"):
+            return np.log(x)
+
+    with pytest.raises(FloatingPointError):
+        function(np.float64(-1))
+    with pytest.raises(FloatingPointError, match="log: makes NaN"):
+        checked(function, np.float64(-1))
 
 
 def in_while(x: Any) -> Any:

@@ -13,6 +13,7 @@ from tracejit.errors import ShapeError
 from tracejit.graph import Instruction
 from tracejit.lax.scanning import scan
 from tracejit.numpy.folding import FEW
+from tracejit.numpy.manipulation import as_array
 from tracejit.ops import elementwise_unary, layout
 from tracejit.ops.computations import scalar_computation
 from tracejit.shapes import element_type_of
@@ -33,7 +34,7 @@ def apply_at(ufunc: Any, a: Tracer, indices: Any, *operands: Any) -> None:
     do not stretch to ``a[indices]``.
     """
     name = f"{ufunc.__name__}.at"
-    given = [operand(value) for value in operands]
+    given = [operand(_without_leading_ones(value)) for value in operands]
     dtypes, results = ufunc_dtypes(ufunc.like, (a.dtype, *(value.type for value in given)))
     wanted = [element_type_of(dtype) for dtype in dtypes[1:]]
     inputs = [ufunc.convert(value, t) for value, t in zip(given, wanted, strict=True)]
@@ -60,6 +61,18 @@ def apply_at(ufunc: Any, a: Tracer, indices: Any, *operands: Any) -> None:
         a.write(index.write(a.instruction, update, scalar_computation(reducer, a.element_type)))
         return
     a.write(_one_by_one(ufunc, a, index, dimensions, values))
+
+
+def _without_leading_ones(value: Any) -> Any:
+    """An operand without dimensions of size 1 in front, as broadcasting takes it.
+
+    NumPy ignores those by which its rank exceeds that of ``a[indices]``.
+    """
+    dimensions = operand(value).dimensions
+    extra = 0
+    while len(dimensions) - extra > 1 and dimensions[extra] == 1:
+        extra += 1
+    return as_array(value).reshape(dimensions[extra:]) if extra else value
 
 
 def _stretched(function: str, value: Instruction, dimensions: tuple[int, ...]) -> Instruction:

@@ -12,14 +12,22 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction, stepping
-from tracejit.errors import DynamicIndexError, IntegerDivisionError, NotFiniteError
+from tracejit.errors import (
+    DynamicIndexError,
+    IntegerDivisionError,
+    NotFiniteError,
+    SingularMatrixError,
+)
 from tracejit.graph import Instruction, Op
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
+from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
 from tracejit.ops.elementwise import DIV, REM, SELECT
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
+from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
+from tracejit.targets import LINEAR_ALGEBRA
 from tracejit.transforms.interpreted import Interpreted
 
 
@@ -27,7 +35,8 @@ class Checked(Interpreted):
     """An executable that raises where an operation does what is most likely a mistake.
 
     `DynamicIndexError` for an index that XLA would clamp or drop, `IntegerDivisionError`, and
-    `NotFiniteError` for NaN made of numbers, and infinity made of finite ones.
+    `NotFiniteError` for NaN made of numbers, and infinity made of finite ones; where a matrix was
+    factorized, `SingularMatrixError`.
     """
 
     def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
@@ -60,12 +69,25 @@ def _look_at_value(instruction: Instruction, operands: Sequence[Any], value: Any
         return
     given = [_special(operand) for operand in operands]
     name = instruction.op.function
+    kind: type[NotFiniteError] = NotFiniteError
+    cause = ""
+    if is_linear_algebra(instruction):
+        name = instruction.attributes.get("custom_call_target", name).removeprefix(LINEAR_ALGEBRA)
+        kind, cause = SingularMatrixError, "; the matrix is singular or not positive definite"
     if has_nan and not any(nan for nan, _ in given):
         of_infinity = any(infinity for _, infinity in given)
         operands_are = "operands with infinity" if of_infinity else "finite operands"
-        raise NotFiniteError(f"{name}: makes NaN from {operands_are}", instruction.source)
+        raise kind(f"{name}: makes NaN from {operands_are}{cause}", instruction.source)
     if has_infinity and not any(nan or infinity for nan, infinity in given):
-        raise NotFiniteError(f"{name}: makes infinity from finite operands", instruction.source)
+        raise kind(f"{name}: makes infinity from finite operands{cause}", instruction.source)
+
+
+def is_linear_algebra(instruction: Instruction) -> bool:
+    """Whether an instruction factorizes matrices, or solves systems of equations."""
+    if instruction.op is CUSTOM_CALL:
+        target: str = instruction.attributes["custom_call_target"]
+        return target.startswith(LINEAR_ALGEBRA)
+    return instruction.op in (CHOLESKY, TRIANGULAR_SOLVE)
 
 
 def _special(value: Any) -> tuple[bool, bool]:
