@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.extra.numpy as numpy_strategies
@@ -307,3 +308,61 @@ def test_an_array_of_rank_0_is_an_index_that_copies() -> None:
 
     check_writes(function, X, np.array(1))
     check_writes(function, X, np.int64(1))
+
+
+SLICED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "sum": (lambda x, a, b: x[a:b].sum(), (1, 4)),
+    "from the end": (lambda x, a, b: x[a:b].sum(), (-3, -1)),
+    "empty": (lambda x, a, b: x[a:b].sum(), (4, 2)),
+    "beyond": (lambda x, a, b: x[a:b].max(), (-20, 99)),
+    "unsigned": (lambda x, a, b: x[a:b].mean(), (np.uint32(1), np.uint8(5))),
+    "function": (lambda x, a, b: np.log(x[a:b] * 2).std(), (1, 4)),
+    "product": (lambda x, a, b: x[a:b] @ (x[a:b] + 1), (1, 4)),
+    "row": (lambda x, a, b: x.reshape(2, 3)[1, a:b].sum(), (1, 3)),
+    "places": (lambda x, a, b: x[a:b] @ x[np.array([5, 0, 3, 3, 1, 2])[a:b]], (1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_slices_with_unknown_bounds(name: str) -> None:
+    """A reduction, or a product with a slice of the same bounds, has a known shape."""
+    function, bounds = SLICED[name]
+    x = np.arange(6.0)
+    x[0] = 0  # of which the logarithm has no derivative
+    np.testing.assert_allclose(tj.jit(lambda *a: function(*a))(x, *bounds), function(x, *bounds))
+    if name == "beyond":
+        return
+    with np.errstate(all="ignore"):
+        gradient = tj.grad(tj.jit(lambda *a: function(*a)))(x, *bounds)
+    assert np.isfinite(gradient).all()
+    step = 1e-6 * np.eye(6)
+    differences = [(function(x + h, *bounds) - function(x - h, *bounds)) / 2e-6 for h in step]
+    np.testing.assert_allclose(gradient, differences, atol=1e-7)
+
+
+def test_writes_to_slices_with_unknown_bounds() -> None:
+    def function(x: Any, n: Any) -> Any:
+        y = x.copy()
+        y[:n] *= 2
+        y[n:] = x[n:] + 1
+        y[: n - 1] = 7
+        return y
+
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(tj.jit(function)(x, 3), function(x, 3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x, n: x[:n], lambda x, n: len(x[:n]), lambda x, n: np.sort(x[:n])],
+)
+def test_slices_whose_shape_would_be_unknown(function: Any) -> None:
+    with pytest.raises(ConcretizationError, match=r"bounds of a slice .*lax\.dynamic_slice"):
+        tj.jit(lambda x, n: function(x, n))(np.arange(6.0), 3)
+    with pytest.raises(ConcretizationError, match="a step is not supported"):
+        tj.jit(lambda x, n: x[:n:2].sum())(np.arange(6.0), 3)
+
+
+def test_roll_by_a_list_of_traced_numbers() -> None:
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(tj.jit(lambda x, n: np.roll(x, [n], 0))(x, 2), np.roll(x, 2))

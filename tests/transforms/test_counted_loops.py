@@ -248,7 +248,7 @@ STEPWISE = {
     "index: it is not known": ["for i in range(5):", "    x[i] = y[i - 1]"],
     "slice: it is not known": ["for i in range(5):", "    x[i] = y[:i - 1].sum()"],
     "slice: a step is not supported": ["for i in range(5):", "    x[i] = y[:i:2].sum()"],
-    "a slice between counters of loops beside": [
+    "a slice with unknown bounds beside": [
         "for i in range(5):", "    x[i] = A[:i, np.array([1, 2])].sum()",
     ],
     "a slice between counters of loops cannot be written": [

@@ -246,7 +246,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     axes = [axis] if np.ndim(axis) == 0 else list(axis)
     if not axes:
         return x.copy()
-    shifts = [shift] if np.ndim(shift) == 0 else list(shift)
+    # A list may hold numbers that are traced.
+    is_one = not isinstance(shift, list | tuple) and np.ndim(shift) == 0
+    shifts = [shift] if is_one else list(shift)
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise AttributeValueError("roll: shift and axis must be equally many")
     count = max(len(axes), len(shifts))

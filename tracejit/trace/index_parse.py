@@ -16,7 +16,7 @@ from tracejit.shapes import ElementType
 from tracejit.trace.counters import is_counted, may_be_place
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
-from tracejit.trace.index_counted import counted_slice
+from tracejit.trace.index_counted import counted_slice, unknown_slice
 from tracejit.trace.index_fancy import Fancy, FancyIndex, require_in_range
 from tracejit.trace.mask_places import mask_of_places
 from tracejit.trace.table import Traced
@@ -28,7 +28,7 @@ class UnknownMask(Exception):
     """The index holds a boolean array whose values, and so the result's shape, are unknown.
 
     ``around`` is the index with slices in the mask's place; in what that gives, the mask covers
-    the dimensions from ``axis`` on. Of a slice between counters of loops the mask are its places.
+    the dimensions from ``axis`` on. Of a slice with unknown bounds the mask are its places.
     """
 
     def __init__(self, mask: Instruction) -> None:
@@ -58,6 +58,8 @@ def parse_index(
         taken = _dimensions_taken(item)
         if isinstance(item, slice):
             counted = counted_slice(item, dimensions[dimension], to_instruction)
+            if counted is None:
+                counted = unknown_slice(item, dimensions[dimension], to_instruction)
             if isinstance(counted, Instruction):
                 raise _unknown_slice(items, position, counted)
             parts.append(_run(item, dimensions[dimension]) if counted is None else counted)
@@ -154,13 +156,6 @@ def is_array_of_rank_0(item: Any) -> bool:
 
 
 def _run(item: slice, size: int) -> Run:
-    for bound in (item.start, item.stop, item.step):
-        if isinstance(bound, Traced) and known_value(bound.instruction) is None:  # type: ignore[attr-defined]
-            raise ConcretizationError(
-                "the bounds of a slice must be known while tracing, or the result's shape would "
-                "not be; write tracejit.lax.dynamic_slice(x, starts, sizes), or np.where over all "
-                "of the array"
-            )
     start, stop, step = item.indices(size)
     count = len(range(start, stop, step))
     return Run(start, step, count) if count else Run(0, 1, 0)
@@ -207,7 +202,7 @@ def _unknown_slice(items: list[Item], position: int, places: Instruction) -> Unk
     rest = [*items[:position], *items[position + 1 :]]
     if any(isinstance(item, Instruction) and not is_number(item) for item in rest):
         raise ConcretizationError(
-            "index: a slice between counters of loops beside an array is not supported"
+            "index: a slice with unknown bounds beside an array is not supported"
         )
     unknown = _around(UnknownMask(places), items, position)
     unknown.is_slice = True

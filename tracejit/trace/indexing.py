@@ -20,6 +20,7 @@ from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_index
+from tracejit.trace.mask_places import Places
 from tracejit.trace.masked import Masked
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.remembered import Read, key_of_index
@@ -68,6 +69,8 @@ class Indexing(Traced):
         return self.through(known.path, known.is_scalar, known.instruction)
 
     def _read(self, index: Any) -> Any:
+        if isinstance(index, Masked) and not isinstance(index, Places):
+            return index.taken_from(self)
         try:
             parsed = parse_index(index, self.shape, as_instruction)
         except UnknownMask as unknown:
@@ -83,7 +86,7 @@ class Indexing(Traced):
     def _selected(self, unknown: UnknownMask) -> Masked:
         """The elements under an unknown mask, among ones: of those every function is defined.
 
-        Of a slice between counters of loops, a view.
+        Of a slice with unknown bounds, a view.
         """
         place = self[unknown.around]
         if unknown.is_slice:

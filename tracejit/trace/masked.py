@@ -190,6 +190,14 @@ class Masked:
         made = call(function, self.whole, other) if is_left else call(function, other, self.whole)
         return Masked(made, self.mask, 0 if is_left else ranks[1] - 1)
 
+    def taken_from(self, array: Any) -> Masked:
+        """``array[self]``, for integers that one mask selects from a vector."""
+        if self.ndim != 1 or self._covered != 1 or not self.whole.element_type.is_integral:
+            self._refuse("index")
+        # Beside those that the mask selects, there may be any numbers.
+        places = call(np.where, self._wide(), self.whole, np.zeros((), self.dtype))
+        return Masked(array[places], self.mask, 0)
+
     def flipped(self, axis: Any = None) -> Masked:
         """np.flip; of slices between counters of loops, which lie together."""
         given = range(self.ndim) if axis is None else np.atleast_1d(axis).tolist()
