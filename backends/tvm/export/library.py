@@ -35,6 +35,13 @@ _FEATURES = (
     "avx512cd",
     "avx512dq",
     "avx512vl",
+    "avx512ifma",
+    "avx512vbmi",
+    "avx512vbmi2",
+    "avx512vnni",
+    "avx512bitalg",
+    "avx512vpopcntdq",
+    "gfni",
 )
 
 
