@@ -12,11 +12,9 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_CPUINFO = Path("/proc/cpuinfo")
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+from tracejit import system
 
-# /proc/cpuinfo repeats itself for every core and is slow to read in full on a large machine.
+# The list of processors repeats itself for every core and is slow to read on a large machine.
 _ONE_CORE = 8192
 
 
@@ -56,9 +54,9 @@ def host() -> Machine:
 
 
 def _listed() -> dict[str, str]:
-    """The first core's lines of /proc/cpuinfo, keys in lower case; empty on other systems."""
+    """The first core's lines of the list of processors, keys in lower case; empty elsewhere."""
     try:
-        with _CPUINFO.open(encoding="utf-8", errors="replace") as file:
+        with system.PROCESSOR_LIST.open(encoding="utf-8", errors="replace") as file:
             text = file.read(_ONE_CORE)
     except OSError:
         return {}
@@ -66,7 +64,7 @@ def _listed() -> dict[str, str]:
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
 
-def second_cache(folder: Path = _CACHES) -> int:
+def second_cache(folder: Path = system.CACHE_LIST) -> int:
     """One core's share of the second cache, in bytes, within what schedules know.
 
     As Linux lists caches in ``folder``; 512 KiB where it does not, and on other systems.
@@ -119,19 +117,13 @@ def natural_number(text: str) -> int | None:
 def usable_cores() -> int:
     """The cores this process may use: its affinity, and the quotas of its control groups."""
     quotas = [quota for folder in _cgroup_folders() if (quota := _quota(folder)) is not None]
-    return max(1, min([_affinity(), *quotas]))
-
-
-def _affinity() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return max(1, min([system.affinity(), *quotas]))
 
 
 def _cgroup_folders() -> list[Path]:
     """The folders of this process's control groups and of the groups that contain them."""
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        lines = system.OWN_CONTROL_GROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
     found: list[Path] = []
@@ -139,7 +131,7 @@ def _cgroup_folders() -> list[Path]:
         _, controllers, group = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        root = _CGROUPS / controllers if controllers else _CGROUPS
+        root = system.CONTROL_GROUPS / controllers if controllers else system.CONTROL_GROUPS
         folder = root / group.lstrip("/")
         found.extend(f for f in (folder, *folder.parents) if f == root or root in f.parents)
     return found

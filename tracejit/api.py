@@ -17,7 +17,7 @@ from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
 from tracejit.ops.inlining import inlined
-from tracejit.runtime import DiskCache, Executable, cache_key, compile_server, importing_tvm
+from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.memory_limit import require_memory
@@ -260,6 +260,7 @@ def executable(module: Module, target: Target = CPU) -> Executable:
 def _compiled(module: Module, place: Place) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling, collecting_garbage_later(), reported(module.name) as progress:
+        compile_server = load("tracejit.runtime.compile_server")
         task = compile_server.task_of(_GENERATOR, "compile_for", module, place.target)
         save = partial(place.cache.save_graph, place.key, module)
         try:

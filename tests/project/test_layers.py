@@ -8,6 +8,7 @@ never in a circle.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -210,3 +211,22 @@ def test_a_planted_arrow_is_seen(tmp_path: Path) -> None:
         ("tracejit.backends.tvm.build", True, False),
         ("tvm", True, False),
     ]
+
+
+# What only `tracejit.system` may say: files and functions that some systems have and others do not.
+OF_SYSTEMS = re.compile(
+    r"sys\.platform|/proc/|/dev/|/sys/|os\.fork|memfd|register_at_fork|getrlimit|sched_getaffinity"
+    r"|\bgetuid|statvfs|import resource$|import fcntl"
+)
+
+
+def test_one_package_knows_the_operating_system() -> None:
+    """Whatever assumes Linux, ELF or POSIX stands beside what replaces it elsewhere."""
+    known = [
+        f"{module}: {line.strip()}"
+        for module, path in checkout.modules().items()
+        if not module.startswith("tracejit.system")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if OF_SYSTEMS.search(line)
+    ]
+    assert known == []

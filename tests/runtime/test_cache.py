@@ -289,10 +289,10 @@ def test_a_process_that_may_write_no_files(tmp_path: Path) -> None:
 
 
 def test_room_is_looked_for_in_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms = {Path(tempfile.gettempdir()): 0.0, scratch._MEMORY: 1e12}
-    monkeypatch.setattr(scratch, "_room", rooms.__getitem__)
+    rooms = {Path(tempfile.gettempdir()): 0.0, system.MEMORY_FOLDER: 1e12}
+    monkeypatch.setattr(system, "room", rooms.__getitem__)
     monkeypatch.setattr(os, "access", lambda path, mode: True)
-    assert [*scratch.roomy_folders()] == [scratch._MEMORY]
+    assert [*scratch.roomy_folders()] == [system.MEMORY_FOLDER]
 
 
 def test_many_failures_one_warning(tmp_path: Path, program: bytes) -> None:

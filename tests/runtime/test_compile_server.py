@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.runtime.processes import finished, python, start
-from tracejit import system
 from tracejit.errors import CompilationError, UnsupportedError
 from tracejit.runtime import compile_server
 from tracejit.runtime.compile_server import Here, served, task_of
+from tracejit.system import OPEN_FILES, processes
 
 PLANTED = "tests.runtime.planted"
 
@@ -27,9 +27,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A worker is a copy of this process, or a fresh interpreter; none is left behind."""
     monkeypatch.setattr(compile_server, "is_wanted", lambda: True)
     monkeypatch.setattr(compile_server, "_idle", [])
-    if request.param == "copy" and not system.FORKS:
+    if request.param == "copy" and not processes.FORKS:
         pytest.skip("processes cannot be copied here")
-    monkeypatch.setattr(system, "FORKS", request.param == "copy")
+    monkeypatch.setattr(processes, "FORKS", request.param == "copy")
     yield request.param
     while compile_server._idle:
         compile_server._idle.pop().end()
@@ -151,7 +151,7 @@ def test_code_for_its_own_process_is_made_here(monkeypatch: pytest.MonkeyPatch) 
         ask("say", 1)
 
 
-@pytest.mark.skipif(not system.OPEN_FILES.exists(), reason="needs a list of open files")
+@pytest.mark.skipif(not OPEN_FILES.exists(), reason="needs a list of open files")
 def test_a_worker_holds_no_files_of_this_process() -> None:
     """Whoever waits for the end of a pipe would wait for the worker."""
     reading, writing = os.pipe()
@@ -162,9 +162,9 @@ def test_a_worker_holds_no_files_of_this_process() -> None:
 
 
 def test_large_processes_are_not_copied(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert system.may_fork() == (way == "copy")
-    monkeypatch.setattr(system, "HELD_BYTES", 1 << 20)
-    assert not system.may_fork()
+    assert processes.may_fork() == (way == "copy")
+    monkeypatch.setattr(processes, "HELD_BYTES", 1 << 20)
+    assert not processes.may_fork()
     assert ask("say", 3)[0] == 3
 
 

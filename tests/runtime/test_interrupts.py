@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.processes import python
-from tracejit import system
+from tracejit.system import processes
 
 pytestmark = pytest.mark.skipif(
-    sys.platform == "win32" or not system.FORKS, reason="needs copies of processes, and timers"
+    sys.platform == "win32" or not processes.FORKS, reason="needs copies of processes, and timers"
 )
 
 MOMENTS = 130

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.processes import finished, start
+from tracejit import system
 from tracejit.backends import machine
 
 
@@ -132,7 +133,7 @@ def test_the_smallest_quota_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name, text in quotas.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "cpu.max").write_text(text)
-    monkeypatch.setattr(machine, "_affinity", lambda: 64)
+    monkeypatch.setattr(system, "affinity", lambda: 64)
     folders = [tmp_path / "outer"]
     monkeypatch.setattr(machine, "_cgroup_folders", lambda: folders)
     assert machine.usable_cores() == 7

@@ -32,6 +32,7 @@ from tracejit.runtime.jobs import (
     is_taken,
     put,
 )
+from tracejit.system import after_fork
 
 STARTS = 2
 """How many builders are started for a job that none of them takes."""
@@ -183,5 +184,4 @@ def builders() -> Builders:
     return _by_process.get(process) or _by_process.setdefault(process, Builders())
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_by_process.clear)
+after_fork(_by_process.clear)

@@ -20,7 +20,6 @@ import json
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,7 +39,7 @@ from tracejit.runtime.callbacks import require
 from tracejit.runtime.executable import Executable, load_open
 from tracejit.runtime.library import compiler_path, library_paths
 from tracejit.sources import warn
-from tracejit.system import Folder, belongs_to_others
+from tracejit.system import Folder, belongs_to_others, cache_folder
 
 LIMIT_BYTES = 1 << 30
 
@@ -172,13 +171,11 @@ class DiskCache:
         """Keeps the graph of a program that the compiler died of; a sentence that says where."""
         data = str(module).encode()
         if self._keep(key + _GRAPH, data, "graphs") and self.folder is not None:
-            return f"its graph is in {self.folder / (key + _GRAPH)}, for a report of the bug"
-        try:
-            descriptor, path = tempfile.mkstemp(_GRAPH, "tracejit-")
-            with open(descriptor, "wb") as file:
-                file.write(data)
-        except OSError as error:
-            return f"its graph could not be kept: {error.strerror or error}"
+            path: Path | None = self.folder / (key + _GRAPH)
+        else:
+            path = _keeping().write_aside(data, _GRAPH)
+        if path is None:
+            return "its graph could not be kept"
         return f"its graph is in {path}, for a report of the bug"
 
     def recall(self, key: str) -> Any:
@@ -297,16 +294,9 @@ def _keeping() -> ModuleType:
 
 
 def _user_folder() -> Path | None:
-    """Where this system keeps what can be made again; None for a user without a home."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    if base and os.path.isabs(base) and sys.platform != "darwin":  # others are to be ignored
-        return Path(base) / "tracejit"
-    home = Path(os.path.expanduser("~"))
-    if not home.is_absolute():
-        return None
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "tracejit"
-    return home / ".cache" / "tracejit"
+    """The user's, for what can be made again; None for a user without a home."""
+    base = cache_folder()
+    return None if base is None else base / "tracejit"
 
 
 def _warn(what: str, error: OSError) -> None:

@@ -24,7 +24,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tracejit import system
 from tracejit.backends.machine import natural_number, thread_count
 from tracejit.errors import CompilationError, TracejitError
 from tracejit.loading import uninterrupted
@@ -41,6 +40,7 @@ from tracejit.runtime.compile_worker import (
 )
 from tracejit.runtime.library import runtime
 from tracejit.sources import warn
+from tracejit.system import after_fork, processes
 
 START_SECONDS = 120.0
 """A worker that has not loaded the code generator by then never will."""
@@ -77,7 +77,7 @@ class Worker:
     def __init__(self, forked: bool) -> None:
         self.has_begun = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._output = system.nameless_file()
+        self._output = processes.nameless_file()
         self._seen = 0
         self.said = ""
         """The last that an ended process printed for its task: the reason, where LLVM has one."""
@@ -97,7 +97,7 @@ class Worker:
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
         try:
-            self._number = system.fork()
+            self._number = processes.fork()
             if self._number == 0:
                 compile_worker.run_forked(requests, replies, self._output.fileno())
         except OSError:
@@ -133,7 +133,7 @@ class Worker:
             send(self._requests, task)
             while True:
                 seconds = timeout() if self.has_begun else START_SECONDS
-                if not system.is_readable(self._replies, seconds):
+                if not processes.is_readable(self._replies, seconds):
                     raise _Gone(None, is_slow=True)
                 message = receive(self._replies)
                 if isinstance(message, Began):
@@ -152,11 +152,11 @@ class Worker:
         """Ends the process; what it ended with, if that is known. From then on it has `said`."""
         if kill:
             with suppress(OSError):
-                os.kill(self._number, system.KILL)
+                os.kill(self._number, processes.KILL)
         if self._process is not None:
             status: int | None = self._process.wait()
         else:
-            status = system.end_of_process(self._number)
+            status = processes.end_of_process(self._number)
         size = os.fstat(self._output.fileno()).st_size
         self._output.seek(max(self._seen, size - _SAID_BYTES))
         self.said = _reason(self._output.read().decode(errors="replace"))
@@ -188,8 +188,7 @@ def _forget() -> None:
         _idle.pop().abandon()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+after_fork(_forget)
 
 
 def is_wanted() -> bool:
@@ -253,7 +252,7 @@ def _starts(is_new: bool) -> Iterator[Callable[[], Worker]]:
     if _idle and not is_new:
         with suppress(IndexError):  # another thread was quicker
             yield partial(lambda worker: worker, _idle.pop())
-    if system.may_fork() or (is_new and system.FORKS):
+    if processes.may_fork() or (is_new and processes.FORKS):
         yield partial(Worker, forked=True)
     if not is_new:
         yield partial(Worker, forked=False)

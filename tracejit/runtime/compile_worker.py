@@ -17,12 +17,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tracejit import system
 from tracejit.backends.artifact import InProcess
 from tracejit.errors import TracejitError
 from tracejit.loading import load
 from tracejit.runtime.imports import importing_tvm
 from tracejit.runtime.shipping import packed, unpacked
+from tracejit.system import processes
 
 _LENGTH = struct.Struct("<Q")
 _STACK_BYTES = 256 << 20
@@ -104,7 +104,7 @@ def _exactly(descriptor: int, size: int) -> bytes:
 def run_forked(requests: int, replies: int, output: int) -> None:
     """In the copy that a fork made, of which nothing else may go on."""
     try:
-        system.alone([requests, replies], output)
+        processes.alone([requests, replies], output)
         run(requests, replies)
     finally:
         os._exit(1)
@@ -112,12 +112,12 @@ def run_forked(requests: int, replies: int, output: int) -> None:
 
 def run(requests: int, replies: int) -> None:
     """Compiles in a thread of its own, whose stack begins here, until the other process ends."""
-    system.name_process("tracejit-comp")
+    processes.name_process("tracejit-comp")
     before = threading.stack_size(_STACK_BYTES)
     thread = threading.Thread(target=serve, args=(requests, replies), daemon=True)
     thread.start()
     threading.stack_size(before)
-    system.wait_for_reader_to_end(replies)
+    processes.wait_for_reader_to_end(replies)
     os._exit(0)
 
 
@@ -126,7 +126,7 @@ def main() -> None:
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    system.name_process("tracejit-comp")
+    processes.name_process("tracejit-comp")
     threading.stack_size(_STACK_BYTES)
     thread = threading.Thread(target=serve, args=(requests, replies), daemon=True)
     thread.start()

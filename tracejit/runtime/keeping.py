@@ -35,6 +35,16 @@ def write(folder: Folder, name: str, data: bytes) -> None:
             folder.remove(unfinished)
 
 
+def write_aside(data: bytes, suffix: str) -> Path | None:
+    """A file of its own in the system's temporary folder; None where none can be written."""
+    with suppress(OSError):
+        descriptor, path = tempfile.mkstemp(suffix, "tracejit-")
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        return Path(path)
+    return None
+
+
 def evict(folder: Folder, newest: str, limit: int, suffixes: Collection[str]) -> None:
     """Remove what was used longest ago until the rest fits, and what crashes left behind.
 

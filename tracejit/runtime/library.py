@@ -12,7 +12,6 @@ import ctypes
 import functools
 import importlib.util
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from typing import Any
 from tracejit.backends.abi import ENTRY
 from tracejit.backends.machine import thread_count
 from tracejit.errors import CompilationError
+from tracejit.system import after_fork, library_name
 
 Entry = Callable[[int], int]
 """Runs a program on the tuple of arrays at an address, as `abi` says: 0, or -1 if it failed."""
@@ -70,8 +70,7 @@ class Runtime:
         )
         # Not by the end of the name: a path by which an open file is loaded has none.
         self._load = self.function("ffi.Module.load_from_file.so")
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._run_serially)
+        after_fork(self._run_serially)
 
     def function(self, name: str) -> ctypes.c_void_p:
         """A function of TVM's registry."""
@@ -135,7 +134,7 @@ class Runtime:
     def load_rest(self) -> None:
         """Load what compiled programs do not need, and `import tvm` does; it may be missing."""
         with suppress(CompilationError, OSError):
-            ctypes.CDLL(str(_library_path("tvm", "libtvm_runtime_extra")))
+            ctypes.CDLL(str(_library_path("tvm", "tvm_runtime_extra")))
 
     def _run_serially(self) -> None:
         """After a fork the pool's threads exist no more, and waiting for them would be forever."""
@@ -162,24 +161,23 @@ def library_paths() -> tuple[Path, Path]:
 
     Raises `CompilationError` where one is not installed.
     """
-    return _library_path("tvm_ffi", "libtvm_ffi"), _library_path("tvm", "libtvm_runtime")
+    return _library_path("tvm_ffi", "tvm_ffi"), _library_path("tvm", "tvm_runtime")
 
 
 def compiler_path() -> Path:
     """``libtvm_compiler``, which makes the code. Raises `CompilationError` without it."""
-    return _library_path("tvm", "libtvm_compiler")
+    return _library_path("tvm", "tvm_compiler")
 
 
 @functools.cache
 def _library_path(package: str, name: str) -> Path:
     spec = importlib.util.find_spec(package)
     folders = spec.submodule_search_locations if spec is not None else None
-    suffix = ".dylib" if sys.platform == "darwin" else ".so"
     for folder in folders or ():
-        path = Path(folder, "lib", name + suffix)
+        path = Path(folder, "lib", library_name(name))
         if path.exists():
             return path
-    raise CompilationError(f"{name}{suffix} was not found: is {package} installed?")
+    raise CompilationError(f"{library_name(name)} was not found: is {package} installed?")
 
 
 def _bytes(text: str) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 
 from tracejit.backends.abi import ALIGNMENT, ArraySpec
 from tracejit.backends.machine import natural_number
+from tracejit.system import after_fork
 
 FROM_BYTES = 1 << 16
 """Smaller results own their memory: the C library keeps as much for the next ones."""
@@ -188,5 +189,4 @@ def _after_fork() -> None:
     _watched.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

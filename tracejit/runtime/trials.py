@@ -10,15 +10,11 @@ import faulthandler
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from tracejit.system import fork
-
-if sys.platform != "win32":
-    import resource
+from tracejit.system.processes import CAN_COPY, fork, keep_no_memory_image
 
 Call = Callable[[], object]
 
@@ -29,7 +25,7 @@ def survivors(calls: Sequence[Call], seconds: float) -> list[bool]:
     An exception is a way to come back. Where the system has no copies of processes, all have; where
     it has no room for one, none.
     """
-    if not hasattr(os, "fork"):
+    if not CAN_COPY:
         return [True] * len(calls)
     came_back: list[bool] = []
     while len(came_back) < len(calls):
@@ -73,10 +69,7 @@ def _try(calls: Sequence[Call], writing: int) -> None:
     """In the copy, of which nothing else may go on: a byte for each call that comes back."""
     try:
         faulthandler.disable()
-        if sys.platform != "win32":
-            resource.setrlimit(
-                resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
-            )
+        keep_no_memory_image()
         for call in calls:
             with suppress(Exception):
                 call()

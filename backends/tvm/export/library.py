@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracejit import system
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.build import write_kernels
 from tracejit.backends.tvm.cpu import CpuTarget
@@ -117,7 +117,7 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
 
 def _options(exported: Sequence[str], folder: Path) -> list[str]:
     """Options that hide everything but the functions, and refuse what nothing defines."""
-    if sys.platform == "darwin":
+    if system.IS_DARWIN:
         return [option for name in exported for option in ("-Wl,-exported_symbol", f"-Wl,_{name}")]
     script = folder / "exported"
     names = " ".join(f"{name};" for name in exported)

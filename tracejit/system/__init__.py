@@ -2,28 +2,21 @@
 
 loadable_path(descriptor)    # by which the loader maps an open file, or None
 memory_file(data)            # a file without a name, or None
+Folder(path)                 # opened once; by its path where folders cannot be opened
 
-Nothing else in the package asks which system it runs on.
+Processes are in `tracejit.system.processes`. Nothing else asks which system it runs on.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import gc
 import itertools
 import os
 import platform
-import select
-import signal
 import stat
 import sys
-import tempfile
-import threading
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
 
 if sys.platform != "win32":
     import resource
@@ -33,6 +26,17 @@ OPEN_FILES = Path("/proc/self/fd")
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 """Opens a FIFO that nobody writes to, instead of waiting for a writer."""
+
+IS_DARWIN = sys.platform == "darwin"
+
+MEMORY_FOLDER = Path("/dev/shm")
+"""A folder whose files lie in memory, where there is one."""
+
+PROCESSOR_LIST = Path("/proc/cpuinfo")
+CACHE_LIST = Path("/sys/devices/system/cpu/cpu0/cache")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+OWN_CONTROL_GROUPS = Path("/proc/self/cgroup")
+"""What Linux lists of its processors and of what a process may use of them."""
 
 LINKS_HERE = sys.platform == "linux" and platform.machine() == "x86_64"
 """Whether libraries are ELF for x86-64, which `tracejit.backends.tvm.elf` links by itself."""
@@ -44,7 +48,7 @@ LINKER = ["ld", "-shared", "-s", "-Bsymbolic"] if sys.platform.startswith("linux
 # must find its neighbours, not a stranger's function of the same name.
 COMPILER_OPTIONS = (
     ["-shared", "-nostdlib", "-undefined", "dynamic_lookup"]
-    if sys.platform == "darwin"
+    if IS_DARWIN
     else ["-shared", "-nostdlib", "-s", "-Wl,-Bsymbolic"]
 )
 """The options by which a C compiler links a library."""
@@ -81,17 +85,6 @@ def memory_file(data: bytes) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def nameless_file() -> BinaryIO:
-    """A file to write and read, in memory or on disk; where both are full it keeps nothing."""
-    if hasattr(os, "memfd_create"):
-        with suppress(OSError):
-            return open(os.memfd_create("tracejit"), "w+b")
-    try:
-        return cast(BinaryIO, tempfile.TemporaryFile())
-    except OSError:
-        return open(os.devnull, "w+b")
 
 
 def belongs_to_others(status: os.stat_result) -> bool:
@@ -179,118 +172,50 @@ class Folder:
 _BY_FOLDER = (os.replace,) if os.rename in os.supports_dir_fd else ()
 
 
-FORKS = hasattr(os, "fork") and sys.platform != "darwin"
-"""Whether copies of this process can go on by themselves; macOS's own libraries cannot."""
-
-HELD_BYTES = 1 << 30
-"""A copy of a process of more memory would hold too much of it, while the process writes anew."""
-
-KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-"""The signal that no process can ignore."""
-
-_MEMORY_USED = Path("/proc/self/statm")
-_OWN_NAME = Path("/proc/self/comm")
-
-# Libraries whose memory the network writes to, which a copy of the process would share.
-_BY_NETWORK = ("mpi4py",)
-
-
-def may_fork() -> bool:
-    """Whether a copy of this process may be made to live for long."""
-    return (
-        FORKS
-        and resident_bytes() <= HELD_BYTES
-        and not any(name in sys.modules for name in _BY_NETWORK)
-    )
-
-
-def resident_bytes() -> int:
-    """The memory of this process; 0 where the system does not say."""
-    try:
-        return int(_MEMORY_USED.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError, AttributeError):
-        return 0
-
-
-def fork() -> int:
-    """`os.fork`. Warnings of other threads do not concern a copy that runs nothing of theirs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return os.fork()
-
-
-def name_process(name: str) -> None:
-    """What lists of processes call this one, where the system lets it say so."""
-    with suppress(OSError):
-        _OWN_NAME.write_text(name)
-
-
-def end_of_process(process: int) -> int | None:
-    """What a child has ended with, as `subprocess` says it; None where nobody knows."""
-    try:
-        _, status = os.waitpid(process, 0)
-    except OSError:  # whoever ignores the ends of children
-        return None
-    return os.waitstatus_to_exitcode(status)
-
-
-def is_readable(descriptor: int, seconds: float | None) -> bool:
-    """Whether something can be read from a pipe, or it has ended, in so many seconds.
-
-    Where the system cannot wait for pipes, the answer is yes, and reading waits.
-    """
+def library_name(name: str) -> str:
+    """A library's file name, as this system has them."""
     if sys.platform == "win32":
-        return True
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(None if seconds is None else seconds * 1000))
+        return f"{name}.dll"
+    return f"lib{name}.dylib" if IS_DARWIN else f"lib{name}.so"
 
 
-def wait_for_reader_to_end(descriptor: int) -> None:
-    """Returns when nobody reads any more what is written to a pipe."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    while not any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll()):
-        pass
+def cache_folder() -> Path | None:
+    """Where this system keeps what can be made again; None for a user without a home."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base and os.path.isabs(base) and not IS_DARWIN:  # others are to be ignored
+        return Path(base)
+    home = Path(os.path.expanduser("~"))
+    if not home.is_absolute():
+        return None
+    return home / "Library" / "Caches" if IS_DARWIN else home / ".cache"
 
 
-def alone(kept: Sequence[int], output: int) -> None:
-    """Makes the copy that a fork made a process by itself.
-
-    It has no files but those ``kept``; what it prints goes to ``output``. Signals end it, but for
-    interrupts, which are meant for the process that it was copied from.
-    """
-    faulthandler.disable()
-    sys.settrace(None)
-    sys.setprofile(None)
-    threading.settrace(None)
-    threading.setprofile(None)
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
-            signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    gc.freeze()
-    with suppress(ValueError, OSError):
-        limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        resource.setrlimit(resource.RLIMIT_CORE, (0, limit))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    # A notebook's are more than files.
-    sys.stdout = sys.stderr = open(2, "w", buffering=1, errors="replace", closefd=False)
-    first = 3
-    for descriptor in sorted(kept):
-        os.closerange(first, descriptor)
-        first = descriptor + 1
-    os.closerange(first, _most_files())
+def room(folder: Path) -> float:
+    """Bytes that may be written, none if no file can be made; unlimited where nobody knows."""
+    if not hasattr(os, "statvfs"):
+        return float("inf")
+    status = os.statvfs(folder)
+    if status.f_files and not status.f_favail:
+        return 0
+    return status.f_bavail * status.f_frsize
 
 
-def _most_files() -> int:
-    """A number above those of all open files."""
-    try:
-        return max(map(int, os.listdir(OPEN_FILES))) + 1
-    except (OSError, ValueError):
-        return min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16)
+def longest_file() -> float:
+    """The longest file that this process may write, in bytes."""
+    if sys.platform == "win32":
+        return float("inf")
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return float("inf") if soft == resource.RLIM_INFINITY else soft
+
+
+def affinity() -> int:
+    """The processors that this process may run on, as far as the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def after_fork(function: Callable[[], object]) -> None:
+    """Has a function called in the children of every fork, where there are forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
