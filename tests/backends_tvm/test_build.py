@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.runtime.processes import finished, start
 from tests.runtime.programs import (
     MEMORY,
     addition,
@@ -509,6 +510,31 @@ def test_a_machine_without_a_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     if system.LINKS_HERE:
         x, y = random(10), random(10, 1)
         np.testing.assert_array_equal(executable(addition())([x, y])[0], x + y)
+
+
+WITHOUT_PROGRAMS = """
+import sys
+import numpy as np
+import tracejit as tj
+x = np.array([3.0, 1.0, 2.0])
+print(*tj.jit(tj.grad(lambda x: np.sum(np.sort(x) * np.cumsum(x))))(x), "tvm" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("server", ["0", "1"])
+def test_jit_and_the_disk_cache_without_any_program(server: str, tmp_path: Path) -> None:
+    """No linker and no compiler can be found; the second process needs no code generator."""
+    chosen = {
+        "PATH": "",
+        "CC": "",
+        "TRACEJIT_CACHE_DIR": str(tmp_path),
+        "TRACEJIT_COMPILE_SERVER": server,
+    }
+    first = finished(start(WITHOUT_PROGRAMS, **chosen))
+    assert first == f"12.0 8.0 7.0 {server == '0'}"
+    if system.LINKS_HERE:
+        assert [path.suffix for path in tmp_path.iterdir()] == [".so"]
+        assert finished(start(WITHOUT_PROGRAMS, **chosen)) == "12.0 8.0 7.0 False"
 
 
 def test_kernels_are_plain_functions() -> None:
