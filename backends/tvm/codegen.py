@@ -167,6 +167,9 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
     return c_function(f"__tvm_ffi_{name}", order, seq(*unpacked, body))
 
 
+# Loops are unrolled that say so, and no others: to tell which are short, TVM multiplies extents as
+# 32-bit numbers, and wrote out those whose product with the size of their bodies wraps.
+_UNROLLING = {"tirx.UnrollLoop": {"auto_max_depth": -1}}
 _WRAP = tvm.transform.module_pass(
     lambda module, context: wrapping(module), opt_level=0, name="tracejit.Wrap"
 )
@@ -294,7 +297,9 @@ def compile_entry_in_process(body: Stmt, address: Expr, target: CpuTarget) -> An
 def _compiled(functions: Sequence[tirx.PrimFunc], passes: Sequence[Any], target: Any) -> Any:
     module = tvm.IRModule({GlobalVar(f.attrs["global_symbol"]): f for f in functions})
     try:
-        return _BUILD(tvm.transform.Sequential(passes)(module), target)
+        with tvm.transform.PassContext(config=_UNROLLING):
+            made = tvm.transform.Sequential(passes)(module)
+        return _BUILD(made, target)
     except REFUSALS as error:
         names = ", ".join(str(f.attrs["global_symbol"]) for f in functions)
         raise CompilationError(f"TVM cannot compile {names}: {error}") from error

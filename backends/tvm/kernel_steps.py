@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tracejit.attributes import WindowDimension
 from tracejit.backends.tvm import emit
 from tracejit.backends.tvm.affine import Affine, Index
 from tracejit.backends.tvm.choices import MODEL, Choices, either
@@ -34,8 +36,9 @@ from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape
 
-# Sizes in items from which addresses need 64 bits.
-WIDE = 1 << 31
+# Sizes in items from which addresses need 64 bits: what they are summed up from may be larger than
+# they are.
+WIDE = 1 << 30
 
 
 class KernelSteps:
@@ -224,8 +227,14 @@ def _inside(results: Sequence[Instruction], memory: set[Instruction]) -> list[In
 def _index_dtype(instructions: Sequence[Instruction]) -> str:
     everything = [*instructions, *(o for i in instructions for o in i.operands)]
     shapes = [shape for i in everything for shape in leaf_shapes(i.shape)]
-    largest = max((s.size * words(s.element_type) for s in shapes), default=0)
-    return "int64" if largest >= WIDE else "int32"
+    sizes = [s.size * words(s.element_type) for s in shapes]
+    padded = [math.prod(map(_span, i.attributes.get("window") or ())) for i in instructions]
+    return "int64" if max([*sizes, *padded], default=0) >= WIDE else "int32"
+
+
+def _span(window: WindowDimension) -> int:
+    """How far a window and what is around the array reach along a dimension."""
+    return window.dilated_size + abs(window.padding_low) + abs(window.padding_high)
 
 
 def _scratch(frame: Frame) -> list[tuple[Owner, Buffer]]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from tracejit.attributes import PaddingDimension, Window
 from tracejit.backends.tvm import spectra
 from tracejit.backends.tvm.cofactors import COFACTORS, cofactors
+from tracejit.backends.tvm.kernels.contraction import LONGEST_GROUP
 from tracejit.backends.tvm.known import as_known, logarithm_to_base, power_of_two
 from tracejit.backends.tvm.pseudo_inverses import PSEUDO_INVERSE, pseudo_inverse
 from tracejit.backends.tvm.reducers import monoid
@@ -170,7 +171,10 @@ def _custom_call(instruction: Instruction) -> Instruction | None:
 
 @expansions.attach(DOT_GENERAL)
 def _dot_of_columns(instruction: Instruction) -> Instruction | None:
-    """Products side by side in memory are added in vectors; each alone would be read in strides."""
+    """Products side by side in memory are added in vectors; each alone would be read in strides.
+
+    Those of vectors too long for kernels that count in 32 bits are added up as any array is.
+    """
     lhs, rhs = instruction.operands
     attributes = instruction.attributes
     batch, summed = attributes["lhs_batch_dims"], attributes["lhs_contracting_dims"]
@@ -181,7 +185,8 @@ def _dot_of_columns(instruction: Instruction) -> Instruction | None:
     types = {i.array_shape.element_type for i in (lhs, rhs, instruction)}
     # Sums of narrow floats are not made in their own type.
     is_plain = len(types) == 1 and all(t.is_integral or t.bits >= 32 for t in types)
-    if not (is_same and is_whole and has_columns and is_plain and summed):
+    is_long = not batch and lhs.array_shape.size >= LONGEST_GROUP
+    if not (is_same and is_whole and (has_columns or is_long) and is_plain and summed):
         return None
     return reduce_sum(mul(lhs, rhs), summed)
 

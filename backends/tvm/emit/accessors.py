@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.accesses import Accesses
 from tracejit.backends.tvm.affine import Affine, Index, LoopVariable
 from tracejit.backends.tvm.emitter import Emitter
+from tracejit.backends.tvm.kernels.contraction import LONGEST_GROUP
 from tracejit.backends.tvm.roots import Results
 from tracejit.backends.tvm.schedule.frame import Frame
 from tracejit.backends.tvm.schedule.loops import Axis, Space, merge, settle
@@ -16,6 +17,7 @@ from tracejit.backends.tvm.scope import Value
 from tracejit.backends.tvm.tir import Expr, Stmt, const, real, seq, tirx
 from tracejit.backends.tvm.types import memory_dtype, register_dtype
 from tracejit.backends.tvm.values import Complex
+from tracejit.errors import CompilationError
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType
 
@@ -65,6 +67,13 @@ class Accessors:
         where: Sequence[Callable[[], list[Index]]],
         result: Callable[[], list[Index]],
     ) -> None:
+        if max(group.extent for group in groups) > LONGEST_GROUP:
+            raise CompilationError(
+                f"{instruction.op.function}: at most {LONGEST_GROUP} numbers can be multiplied and "
+                f"added, or computed, along one group of dimensions; "
+                f"operands {', '.join(str(o.shape) for o in instruction.operands)}",
+                instruction.source,
+            )
         self.frame = frame
         self.instruction = instruction
         self.results = results

@@ -12,6 +12,9 @@ from tracejit.backends.tvm.tir import Expr, Stmt
 Load = Callable[[Expr, Expr, Expr], Value]
 Store = Callable[[Expr, Expr, Expr, Value], Stmt]
 
+# Rows, columns and products are counted in 32 bits, up to whole tiles and shares of threads.
+LONGEST_GROUP = (1 << 31) - (1 << 20)
+
 
 @dataclass(frozen=True)
 class Contraction:
