@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracejit import errors, hlo, shapes, tree
 from tracejit.api import compile, interpret
-from tracejit.loading import adds_names, on_first_use
+from tracejit.loading import adds_names, on_first_use, supply
 from tracejit.targets import register_custom_call, unregister_custom_call
 from tracejit.trace.table import implemented_in
 from tracejit.transforms.jit import jit
@@ -114,6 +114,13 @@ __all__ = [
     "vmap",
     "why_zero",
 ]
+
+supply(
+    array_namespace="tracejit.numpy",
+    factorizations="tracejit.numpy.factorization_gradients",
+    methods="tracejit.statements.methods",
+    vectorization="tracejit.transforms.vmap",
+)
 
 _MEMBERS = {
     "tracejit.callbacks": ("pure_callback",),

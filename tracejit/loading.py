@@ -85,6 +85,19 @@ def load_if_any(module: str) -> ModuleType | None:
         return None
 
 
+_supplied: dict[str, str] = {}
+
+
+def supply(**modules: str) -> None:
+    """Says which modules lower layers get when they ask for one by what it does."""
+    _supplied.update(modules)
+
+
+def supplied(name: str) -> ModuleType:
+    """A module of a higher layer that `supply` has named, imported if it was not yet."""
+    return load(_supplied[name])
+
+
 def members_of(package: str, names: Mapping[str, str]) -> dict[str, str]:
     """The full name of each name's module, for a package's names by the module that defines them.
 

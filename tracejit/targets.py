@@ -30,7 +30,7 @@ from tracejit.errors import (
     UnknownTargetError,
 )
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.loading import load
+from tracejit.loading import supplied
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source
@@ -188,7 +188,7 @@ def unregister_custom_call(name: str) -> None:
 def find_target(name: str, source: Source | None = None) -> Target:
     """What is registered for ``name``. Raises `UnknownTargetError`."""
     if name not in _targets and name.startswith(LINEAR_ALGEBRA):
-        load("tracejit.numpy.factorization_gradients")
+        supplied("factorizations")
     found = _targets.get(name) or _held.get(name)
     if found is None:
         raise UnknownTargetError(

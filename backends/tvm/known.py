@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tracejit.attributes import Attribute, Kind
-from tracejit.backends.tvm.simplify import splat
+from tracejit.backends.tvm.constants import splat
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.base import define_internal, make
 from tracejit.ops.contraction import DOT_GENERAL

@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.attributes import attribute_key
 from tracejit.backends.numpy.interpreter import evaluate_instruction, interpret
+from tracejit.backends.tvm.constants import splat
 from tracejit.backends.tvm.hidden_writes import without_hidden_writes
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
@@ -114,16 +115,6 @@ def _is_foldable(instruction: Instruction) -> bool:
         and all(operand.op is CONSTANT for operand in instruction.operands)
         and interpret.get(instruction.op) is not None  # some ops only the compiler has
     )
-
-
-def splat(instruction: Instruction) -> Any:
-    """The one value that all elements of a constant (or its broadcast) have, or None."""
-    while instruction.op in (BROADCAST_IN_DIM, RESHAPE):
-        instruction = instruction.operands[0]
-    if instruction.op is not CONSTANT:
-        return None
-    literal = instruction.attributes["literal"]
-    return literal[()] if literal.size == 1 and literal.ndim == 0 else None
 
 
 def _is(instruction: Instruction, value: complex) -> bool:

@@ -86,6 +86,8 @@ class Import:
     inside_function: bool
     relative: bool
     line: int
+    by_name: bool = False
+    """Loaded when it is first used: `load("tracejit.api")`."""
 
     def __str__(self) -> str:
         return f"{self.importer}:{self.line} imports {self.target}"
@@ -103,6 +105,10 @@ def parse(module: str, path: Path, known: set[str]) -> Iterator[Import]:
             base = node.module or ""
             named = [f"{base}.{alias.name}" for alias in node.names]
             targets = sorted({name if name in known else base for name in named})
+        elif isinstance(node, ast.Call) and loaded(node) is not None:
+            # What the loader is told by name is imported late, and no less.
+            yield Import(module, str(loaded(node)), False, False, node.lineno, by_name=True)
+            continue
         elif isinstance(node, ast.Call) and dynamic(node) and module not in (USERS_IMPORTS, LOADER):
             targets = [str(a.value) for a in node.args if isinstance(a, ast.Constant)] or ["?"]
         else:
@@ -110,6 +116,15 @@ def parse(module: str, path: Path, known: set[str]) -> Iterator[Import]:
         relative = isinstance(node, ast.ImportFrom) and node.level > 0
         for target in targets:
             yield Import(module, target, id(node) in nested, relative, node.lineno)
+
+
+def loaded(call: ast.Call) -> str | None:
+    """The module that `load("...")` names."""
+    name = call.args[0] if call.args else None
+    is_load = ast.unparse(call.func) in {"load", "load_if_any", "load_module"}
+    if not is_load or not isinstance(name, ast.Constant):
+        return None
+    return str(name.value)
 
 
 def dynamic(call: ast.Call) -> bool:
@@ -159,6 +174,8 @@ def test_no_arrow_runs_back(arrows: list[Import]) -> None:
 def test_neighbours_do_not_run_in_circles(arrows: list[Import]) -> None:
     below: dict[str, set[str]] = {}
     for i in arrows:
+        if i.by_name:
+            continue
         below.setdefault(unit(i.importer), set()).add(unit(i.target))
     try:
         tuple(TopologicalSorter(below).static_order())
@@ -178,6 +195,7 @@ def test_one_import_inside_a_function(imports: list[Import]) -> None:
     """Compilation is reached from one place; whatever else comes late, the loader imports."""
     late = [i for i in imports if i.inside_function]
     assert [str(i) for i in late if not i.target.startswith(LAZY)] == []
+    imports = [i for i in imports if not i.by_name]
     to_tvm = [i for i in imports if i.target.startswith(LAZY) and not i.importer.startswith(LAZY)]
     assert all(i.inside_function for i in to_tvm), [str(i) for i in to_tvm]
     assert len({i.importer for i in to_tvm}) == 1, [str(i) for i in to_tvm]
@@ -202,6 +220,7 @@ def test_a_planted_arrow_is_seen(tmp_path: Path) -> None:
         "def late():\n"
         "    import tracejit.backends.tvm.build\n"
         "    import_module('tvm')\n"
+        "    load('tracejit.api').compile\n"
     )
     found = parse("tracejit.ops.planted", path, {"tracejit", "tracejit.api"})
     assert [(i.target, i.inside_function, i.relative) for i in found] == [
@@ -210,6 +229,7 @@ def test_a_planted_arrow_is_seen(tmp_path: Path) -> None:
         ("shapes", False, True),
         ("tracejit.backends.tvm.build", True, False),
         ("tvm", True, False),
+        ("tracejit.api", False, False),
     ]
 
 

@@ -13,7 +13,7 @@ from tracejit import tree
 from tracejit.errors import ArgumentError, AttributeValueError, ShapeError
 from tracejit.graph import Computation, Instruction
 from tracejit.lax.control import as_carried, carried_body
-from tracejit.loading import load
+from tracejit.loading import supplied
 from tracejit.ops import layout, scanning
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.shapes import Shape, canonical_dimension
@@ -205,7 +205,7 @@ def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
     slices = [lift(operand(column).natural, False) for column in columns]
     count = _length([s.instruction for s in slices], None)
     whole = count - count % batch_size
-    batched = load("tracejit.transforms.vmap").vmap(f)
+    batched = supplied("vectorization").vmap(f)
     parts = []
     if whole:
         rows = [s[:whole].reshape(-1, batch_size, *s.shape[1:]) for s in slices]

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.loading import load
+from tracejit.loading import load, supplied
 from tracejit.sources import is_internal, user_source, warn
 from tracejit.trace.array_class import ArrayClass
 from tracejit.trace.context import running_traces
@@ -289,7 +289,7 @@ def copied(function: FunctionType, cells: dict[int, CellType] | None = None) -> 
         return function
     replaced = {} if cells is None else cells
     if is_users(function.__code__) and _names_objects(function):
-        function = load("tracejit.statements.methods").calling_copies(function)
+        function = supplied("methods").calling_copies(function)
     copy = FunctionType(
         function.__code__,
         recording_globals(function.__globals__),
