@@ -44,6 +44,7 @@ from tracejit.backends.tvm.routines import Part, parts
 from tracejit.backends.tvm.shared_procedures import shared_parts, without_shared
 from tracejit.backends.tvm.texts import kernel_texts
 from tracejit.backends.tvm.twins import without_twins
+from tracejit.backends.tvm.verification.program import verify_if_wanted
 from tracejit.errors import CompilationError
 
 Progress = Callable[[int, int], None]
@@ -63,6 +64,7 @@ def build(
     Warns, once, of a missing linker and of missing room, and of a linker that fails.
     """
     program.check()
+    verify_if_wanted(program)
     program = without_twins(program)
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     artifact = describe(program, held, target)

@@ -39,6 +39,7 @@ from tracejit.ops.linalg import CHOLESKY
 from tracejit.ops.reduction import REDUCE, TOP_K, extreme
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.sources import Source
 from tracejit.targets import LINEAR_ALGEBRA
 
 # Real operations in one operation on complex numbers.
@@ -99,7 +100,8 @@ _WRITTEN_OUT = "vector sort"
 class Counted:
     """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`.
 
-    ``in_vectors`` says that its code is written in vectors throughout.
+    ``in_vectors`` says that its code is written in vectors throughout; ``source`` is the user's
+    line that asked for it.
     """
 
     ops: tuple[str, ...] = ()
@@ -112,6 +114,7 @@ class Counted:
     in_vectors: bool = False
     changes: tuple[Change, ...] = ()
     gain: tuple[float, float] | None = None
+    source: Source | None = None
 
 
 NOTHING = Counted()
@@ -194,7 +197,9 @@ def counted(
             read += _nbytes(instruction, _stored(instruction, True))
     ops = tuple(_name(i) for i in members if i.op not in (CONSTANT, PARAMETER, TUPLE))
     in_vectors = all(_is_in_vectors(i) for i in members)
-    return Counted(ops, schedule, read, written, flops, transcendentals, wide, in_vectors)
+    costs = ops, schedule, read, written, flops, transcendentals, wide, in_vectors
+    source = next((i.source for i in [*results, *members] if i.source is not None), None)
+    return Counted(*costs, source=source)
 
 
 def _is_in_vectors(instruction: Instruction) -> bool:

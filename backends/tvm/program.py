@@ -8,7 +8,7 @@
         outputs=[spec],
     )
 
-Rules for a kernel, which the builder cannot check by itself:
+Rules for a kernel, of which `verification` proves the first:
 
 - Every index stays inside its buffer, for every value that the data may hold: an index that comes
   out of memory is clamped, or its access is guarded by an `IfThenElse` (a select computes both
@@ -45,7 +45,8 @@ class Kernel:
     ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
     told of it to those who ask. Nothing is left undone that could make an ``is_thorough`` one
     faster, however long it takes to compile. What the body does is done by a ``direct`` call of a
-    routine as well, where there is one.
+    routine as well, where there is one. The last ``scratch`` parameters are the kernel's own memory
+    while it runs.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Kernel:
     counted: Counted = NOTHING
     is_thorough: bool = False
     direct: Direct | None = None
+    scratch: int = 0
 
 
 class Memory(enum.Enum):

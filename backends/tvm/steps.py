@@ -5,8 +5,9 @@ Memory is named by whose it is; only when all steps are known does each get a pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Protocol
 
 from tracejit.backends.tvm.direct import Direct
@@ -65,7 +66,13 @@ class KernelStep:
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
         how = self.counted, self.is_thorough, self.direct
-        return [Kernel(self.name, buffers, self.body, self.reads, *how)]
+        scratch = len([*self._last()])
+        return [Kernel(self.name, buffers, self.body, self.reads, *how, scratch)]
+
+    def _last(self) -> Iterator[Owner]:
+        """The owners of the last parameters, as far as they are the step's own."""
+        owners = reversed([owner for owner, _ in self.parameters[self.reads :]])
+        return takewhile(lambda owner: isinstance(owner, Scratch), owners)
 
     def nodes(self, place: Place) -> list[Node]:
         return [Call(self.name, [place(owner) for owner, _ in self.parameters])]

@@ -1,0 +1,485 @@
+"""Runs a kernel on what is known of its numbers, and collects its accesses to memory.
+
+    analysis = Analysis(kernel.parameters)
+    analysis.run(kernel.body)
+    analysis.accesses
+
+A kernel's own integers are followed from store to load; what a loop changes is taken for a number
+between bounds that each of its iterations keeps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from tracejit.backends.tvm.tir import (
+    PARALLEL,
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from tracejit.backends.tvm.verification.accesses import Access, Loop, Memory, Problem, flat
+from tracejit.backends.tvm.verification.constraints import Condition, of_type
+from tracejit.backends.tvm.verification.enumeration import UnknownNumbersError, refuted
+from tracejit.backends.tvm.verification.expressions import (
+    Expressions,
+    Indices,
+    UnsupportedError,
+    Value,
+)
+from tracejit.backends.tvm.verification.invariants import (
+    Supposed,
+    includes,
+    is_part,
+    joined,
+    moving,
+    widened,
+    within,
+)
+from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
+from tracejit.backends.tvm.verification.registers import Bounds, Place, Registers, State
+
+MOST_STEPS = 1 << 19
+"""Statements and expressions that an analysis looks at."""
+ENDLESS = 1 << 62
+"""More than the iterations of any loop."""
+_MOST_OF_A_STEP = 1 << 30
+
+
+class Analysis(Expressions):
+    """The run of one kernel; ``most`` statements and expressions end it with `UnsupportedError`.
+
+    The last ``scratch`` parameters are its own while it runs. The body of a loop is run several
+    times to find out what each iteration keeps of the numbers in the memories that are
+    ``followed``; see `relevant`.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Buffer],
+        scratch: int = 0,
+        followed: frozenset[int] = frozenset(),
+        most: int = MOST_STEPS,
+    ) -> None:
+        super().__init__(most)
+        self.accesses: list[Access] = []
+        self.calls: list[tuple[str, Any]] = []
+        self._memories: dict[int, Memory] = {}
+        self._followed = followed
+        self._registers = Registers(self.known, bool(followed))
+        self._storing: int | None = None
+        self._deciding = 0
+        self._deciders: set[int] = set()
+        self._sources: dict[int, set[int]] = {}
+        self._end: State | None = None
+        self._guesses: dict[Any, Mapping[Place, Bounds | None]] = {}
+        self._loops: tuple[Loop, ...] = ()
+        self._quiet = 0
+        self._written: dict[int, Mapping[int, int]] = {}
+        self._kinds: dict[type, Callable[[Any], None]] = {
+            SeqStmt: self._sequence,
+            For: self._for,
+            While: self._while,
+            IfThenElse: self._if,
+            BufferStore: self._store,
+            AllocBuffer: self._allocate,
+            DeclBuffer: lambda s: None,
+            Evaluate: self._evaluate,
+            tirx.Bind: self._bind,
+            tirx.AttrStmt: self._attribute,
+        }
+        first = len(parameters) - scratch
+        for place, parameter in enumerate(parameters):
+            made = self._remember(parameter, own=place >= first)
+            if made.own:
+                self._registers.allocate(hash(parameter), made.dtype)
+
+    def run(self, statement: Stmt) -> None:
+        """Raises `UnsupportedError`."""
+        self.nodes += 1
+        method = self._kinds.get(type(statement))
+        if method is None:
+            raise UnsupportedError(f"statement {type(statement).__name__}")
+        method(statement)
+
+    def relevant(self) -> frozenset[int]:
+        """The memories whose numbers decide where accesses go and which of them are made."""
+        found: set[int] = set()
+        left = [*self._deciders]
+        while left:
+            memory = left.pop()
+            if memory not in found:
+                found.add(memory)
+                left += self._sources.get(memory, ())
+        return frozenset(found)
+
+    def places(self, indices: Sequence[Expr]) -> Indices:
+        self._deciding += 1
+        made = super().places(indices)
+        self._deciding -= 1
+        return made
+
+    def condition(self, e: Expr) -> Condition:
+        self._deciding += 1
+        made = super().condition(e)
+        self._deciding -= 1
+        return made
+
+    # Memory
+
+    def _remember(self, buffer: Buffer, own: bool) -> Memory:
+        shape = tuple(int(extent) for extent in buffer.shape)
+        made = Memory(buffer, str(buffer.name), str(buffer.dtype), shape, own)
+        self._memories[hash(buffer)] = made
+        return made
+
+    def memory(self, buffer: Buffer) -> Memory:
+        found = self._memories.get(hash(buffer))
+        if found is None:
+            raise UnsupportedError(
+                f"buffer {buffer.name} that is neither a parameter nor allocated"
+            )
+        return found
+
+    def load(self, memory: Buffer, indices: Indices, node: Any) -> Value:
+        found = self.memory(memory)
+        self._access(found, indices, is_store=False)
+        kind = found.dtype
+        if kind not in _TRACKED:
+            return None
+        if self._deciding:
+            self._deciders.add(hash(memory))
+        elif self._storing is not None:
+            self._sources.setdefault(self._storing, set()).add(hash(memory))
+        return self._registers.load(hash(memory), indices, kind)
+
+    def _store(self, statement: Any) -> None:
+        found = self.memory(statement.buffer)
+        around, self._storing = self._storing, hash(statement.buffer)
+        value = self.value(statement.value)
+        self._storing = around
+        indices = self.places(statement.indices)
+        self._access(found, indices, is_store=True)
+        if found.dtype in _TRACKED:
+            self._registers.store(hash(statement.buffer), indices, value, found.dtype)
+
+    def _access(self, memory: Memory, indices: Indices, is_store: bool) -> None:
+        if self._quiet:
+            return
+        if len(indices) != len(memory.shape):
+            raise UnsupportedError(f"{len(indices)} indices into {len(memory.shape)} dimensions")
+        problem = self._outside(indices, memory.shape)
+        if problem is not None and len(indices) > 1:
+            # A vector may go on in the next row.
+            problem = self._outside((flat(indices, memory.shape),), (memory.size,))
+        self.accesses.append(
+            Access(
+                memory,
+                indices,
+                is_store,
+                self._loops,
+                tuple(self.known.facts),
+                not self.known.unknown_guards,
+                problem,
+            )
+        )
+
+    def _outside(self, indices: Indices, shape: Sequence[int]) -> Problem | None:
+        """What is wrong with indices into memory of a shape."""
+        for index, extent in zip(indices, shape, strict=True):
+            low, high = index.bounds()
+            problem = None
+            if low < 0:
+                problem = self._problem(index, f"an index below 0 of {extent}")
+            if problem is None and high >= extent:
+                left = index.times(-1).plus(extent - 1)
+                problem = self._problem(left, f"an index above the last of {extent}")
+            if problem is not None:
+                return problem
+        return None
+
+    def _problem(self, value: Linear, what: str) -> Problem | None:
+        """What is wrong if an expression may be negative."""
+        if self.known.proves(value):
+            return None
+        low, _ = self.known.bounds(value)
+        try:
+            found = refuted(value, self.known.facts)
+        except UnknownNumbersError:
+            return Problem(f"{what}, by up to {-low}", is_certain=False)
+        if found is None:
+            return None
+        certain = found.is_certain and not self.known.unknown_guards
+        return Problem(f"{what}, by {-found.value} in iteration {found.iteration}", certain)
+
+    def _allocate(self, statement: Any) -> None:
+        self._remember(statement.buffer, own=True)
+        self._registers.allocate(hash(statement.buffer), str(statement.buffer.dtype))
+
+    # Control
+
+    def _sequence(self, statement: Any) -> None:
+        for each in statement:
+            self.run(each)
+
+    def _attribute(self, statement: Any) -> None:
+        self.run(statement.body)
+
+    def _bind(self, statement: Any) -> None:
+        self._deciding += 1
+        value = self.value(statement.value)
+        self._deciding -= 1
+        if isinstance(value, Linear):
+            self.variables[hash(statement.var)] = value
+        elif str(statement.var.ty).startswith(("int", "uint")):
+            self.variables[hash(statement.var)] = self.integer(statement.value)
+
+    def _evaluate(self, statement: Any) -> None:
+        self.value(statement.value)
+
+    def call(self, node: Any, name: str) -> Value:
+        if name in ("tirx.call_extern", "tirx.tvm_call_packed"):
+            for each in node.args[1:]:
+                self.value(each)
+            if not self._quiet:
+                self.calls.append((str(node.args[0].value), node))
+            self._registers.forget_all()
+            return None
+        for each in node.args:
+            self.value(each)
+        return None
+
+    def _if(self, statement: Any) -> None:
+        condition = self.condition(statement.condition)
+        before = self._registers.state()
+        ends = []
+        for facts, part in (
+            (condition.facts, statement.then_case),
+            (condition.contrary, statement.else_case),
+        ):
+            self._registers.reset(before)
+            with self._assuming(condition, facts) as possible:
+                if possible:
+                    if part is not None:
+                        self.run(part)
+                    ends.append(self._registers.summary(before))
+        self._registers.join(before, ends)
+
+    @contextmanager
+    def _assuming(self, condition: Condition, facts: tuple[Linear, ...]) -> Iterator[bool]:
+        with self.known.scope():
+            is_exact = condition.is_exact and (facts is condition.facts or len(facts) == 1)
+            self.known.unknown_guards += not is_exact
+            yield self.known.assume(facts)
+
+    def _for(self, statement: Any) -> None:
+        self._deciding += 1
+        extent, start = self.integer(statement.extent), self.integer(statement.min)
+        self._deciding -= 1
+        low, high = self.known.bounds(extent)
+        if high <= 0:
+            return
+        symbol = Symbol("loop", 0, high - 1)
+        loop = Loop(symbol, extent, int(statement.kind) == int(PARALLEL))
+        self.variables[hash(statement.loop_var)] = start.add(Linear.of(symbol))
+        facts = [extent.add(Linear.of(symbol), -1).plus(-1)] if extent.terms else []
+
+        def body() -> None:
+            around, self._loops = self._loops, (*self._loops, loop)
+            self.run(statement.body)
+            self._loops = around
+
+        self._repeat(_Repeated(statement.body, symbol, facts, body, low > 0, not extent.terms))
+
+    def _while(self, statement: Any) -> None:
+        around = self._loops
+
+        def body() -> None:
+            condition = self.condition(statement.condition)
+            with self._assuming(condition, condition.facts) as possible:
+                self.known.unknown_guards += 1
+                if possible:
+                    before = self._registers.state()
+                    self.run(statement.body)
+                    self._registers.reset(self._registers.summary(before))
+
+        symbol = Symbol("loop", 0, ENDLESS)
+        self._loops = (*around, Loop(symbol, number(ENDLESS), is_parallel=False))
+        self._repeat(_Repeated(statement.body, symbol, [], body, runs=False, is_fixed=False))
+        self._loops = around
+        # What the condition reads at the end is what it reads after the last iteration.
+        self._quiet += 1
+        condition = self.condition(statement.condition)
+        self._quiet -= 1
+        self.known.assume(condition.contrary)
+
+    def _repeat(self, loop: _Repeated) -> None:
+        """Run a loop's body once, with what it changes taken for any number within bounds."""
+        counts = self._written_in(loop.statement)
+        registers = self._registers
+        before = registers.state()
+        followed = [memory for memory in counts if memory in self._followed]
+        supposed = Supposed({}, {}, ())
+        ends: list[State] = []
+        if followed:
+            self._end = None
+            supposed = self._invariant(loop, followed, counts)
+            if self._quiet and self._end is not None:
+                # The body has just been run with this, and nothing is to be collected.
+                ends.append(self._end)
+        registers.reset(before)
+        registers.forget(counts)
+        registers.suppose(supposed.values, supposed.spans)
+        with self.known.scope():
+            if not ends and self.known.assume([*loop.facts, *supposed.facts]):
+                loop.body()
+                ends.append(registers.summary(before))
+        if not loop.runs or not ends:
+            ends.append(before)
+        filled = {memory for memory, count in counts.items() if count == 1 and loop.is_fixed}
+        registers.leave(before, ends, loop.symbol, filled)
+
+    def _invariant(
+        self, loop: _Repeated, followed: Collection[int], written: Collection[int]
+    ) -> Supposed:
+        """What holds of a kernel's own numbers before each iteration of a loop."""
+        values, spans = self._registers.numbers(followed), self._registers.spans(followed)
+        if not values and not spans:
+            return Supposed({}, {}, ())
+        first: dict[Place, Bounds | None] = {p: self.known.bounds(v) for p, v in values.items()}
+        first |= spans
+        key = hash(loop.statement), frozenset(first.items())
+        guess = self._guesses.get(key)
+        if guess is not None:
+            # What held when the loop began like this before, in a run of one around it.
+            supposed = within(guess)
+            if includes(guess, self._after(loop, supposed, written)[1]):
+                return supposed
+        self._end = None
+        found_invariant = self._searched(loop, values, first, written)
+        self._end = None
+        if all(place in found_invariant.within for place in first):
+            self._guesses[key] = found_invariant.within
+        return found_invariant
+
+    def _searched(
+        self,
+        loop: _Repeated,
+        values: Mapping[Place, Linear],
+        first: Mapping[Place, Bounds | None],
+        written: Collection[int],
+    ) -> Supposed:
+        _, found = self._after(loop, within(first), written)
+        if includes(first, found):
+            return within(first)
+        grown = joined(first, found)
+        _, found = self._after(loop, within(grown), written)
+        if includes(grown, found):
+            return within(grown)
+        wider = {place: widened(place[2], bounds, found[place]) for place, bounds in first.items()}
+        supposed = within(wider)
+        steps, found = self._after(loop, supposed, written)
+        if loop.symbol.high < ENDLESS:
+            steady_steps = moving(loop.symbol, values, first, steps, within(joined(first, found)))
+            # That it holds for the next iteration follows from the bounds of one step.
+            again, after = self._after(loop, steady_steps, written)
+            moved = [p for p in values if p in steady_steps.values and p not in steady_steps.within]
+            steady = includes(steady_steps.within, after)
+            if steady and all(is_part(again[place], steps[place]) for place in moved):
+                return steady_steps
+        narrowed = within(joined(first, found))
+        if includes(narrowed.within, self._after(loop, narrowed, written)[1]):
+            return narrowed
+        if includes(wider, found):
+            return supposed
+        return within({place: of_type(place[2]) for place in first})
+
+    def _after(
+        self, loop: _Repeated, supposed: Supposed, written: Collection[int]
+    ) -> tuple[dict[Place, Bounds | None], dict[Place, Bounds | None]]:
+        """How much an iteration adds to numbers, where that is known, and bounds after it."""
+        registers = self._registers
+        before = registers.state()
+        end: State | None = None
+        registers.forget(written)
+        registers.suppose(supposed.values, supposed.spans)
+        self._quiet += 1
+        steps: dict[Place, Bounds | None] = {}
+        found: dict[Place, Bounds | None] = {p: v.bounds() for p, v in supposed.values.items()}
+        found |= supposed.spans
+        with self.known.scope():
+            if self.known.assume([*loop.facts, *supposed.facts]):
+                loop.body()
+                for place, value in supposed.values.items():
+                    last = registers.number_at(place)
+                    found[place] = self.known.bounds(last)
+                    low, high = self.known.bounds(last.add(value, -1))
+                    steps[place] = (low, high) if high - low < _MOST_OF_A_STEP else None
+                memories = {memory for memory, _, _ in supposed.spans}
+                found |= registers.spans(memories)
+                end = registers.summary(before)
+            else:
+                steps |= dict.fromkeys(supposed.values, (0, 0))
+        self._quiet -= 1
+        registers.reset(before)
+        self._end = end
+        return steps, found
+
+    def _written_in(self, statement: Stmt) -> Mapping[int, int]:
+        """The buffers that a statement stores to, or may, and how many statements in it do."""
+        key = hash(statement)
+        found = self._written.get(key)
+        if found is not None:
+            return found
+        made: Counter[int] = Counter()
+        kind = type(statement)
+        if kind is BufferStore:
+            made[hash(statement.buffer)] = 1
+        elif kind is SeqStmt:
+            for each in statement:
+                made.update(self._written_in(each))
+        elif kind in (For, While, tirx.AttrStmt):
+            made.update(self._written_in(statement.body))
+        elif kind is IfThenElse:
+            for case in (statement.then_case, statement.else_case):
+                if case is not None:
+                    made.update(self._written_in(case))
+        elif kind is AllocBuffer:
+            made[hash(statement.buffer)] = 1
+        elif kind is Evaluate and not isinstance(statement.value, tirx.IntImm):
+            made.update(dict.fromkeys(self._memories, 2))
+        self._written[key] = made
+        return made
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """A loop: its body as a statement and as what runs it, and what holds in it.
+
+    It ``runs`` at least once; if it ``is_fixed``, for every value of ``symbol``.
+    """
+
+    statement: Stmt
+    symbol: Symbol
+    facts: Sequence[Linear]
+    body: Callable[[], None]
+    runs: bool
+    is_fixed: bool
+
+
+_TRACKED = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+_TRACKED |= {"bool"}

@@ -1,0 +1,133 @@
+"""Exact answers where a search for a proof found none: an expression at every iteration of loops.
+
+    refuted(value, facts)       # an iteration at which the value is negative, if there is one
+
+Loops of up to a million iterations in all are gone through, at the speed of NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.tvm.verification.constraints import Condition
+from tracejit.backends.tvm.verification.linear import Linear, Symbol
+
+MOST_ITERATIONS = 1 << 20
+
+
+class UnknownNumbersError(Exception):
+    """The value depends on what is not known before a kernel runs, or there are too many."""
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """Values of loop variables, numbered from the outermost, at which something is negative.
+
+    It is certain if all that is known there was looked at.
+    """
+
+    iteration: tuple[int, ...]
+    value: int
+    is_certain: bool
+
+
+class Grid:
+    """The iterations of all loops that some expressions depend on."""
+
+    def __init__(self, values: Sequence[Linear]) -> None:
+        found: dict[Symbol, None] = {}
+        for value in values:
+            _collect(value, found)
+        self.loops = sorted(found, key=lambda s: s.serial)
+        self.shape = tuple(s.high - s.low + 1 for s in self.loops)
+        if math.prod(self.shape) > MOST_ITERATIONS:
+            raise UnknownNumbersError
+        self._known: dict[Symbol, Any] = {}
+        for axis, symbol in enumerate(self.loops):
+            sizes = [1] * len(self.shape)
+            sizes[axis] = -1
+            numbers = np.arange(symbol.low, symbol.high + 1, dtype=np.int64)
+            self._known[symbol] = numbers.reshape(sizes)
+
+    def value(self, expression: Linear) -> Any:
+        """The expression at every iteration, as far as it differs."""
+        total: Any = np.asarray(expression.constant, np.int64)
+        for symbol, coefficient in expression.terms.items():
+            total = total + coefficient * self._number(symbol)
+        return total
+
+    def _number(self, symbol: Symbol) -> Any:
+        if symbol not in self._known:
+            self._known[symbol] = self._operation(symbol)
+        return self._known[symbol]
+
+    def _operation(self, symbol: Symbol) -> Any:
+        kind, operands = symbol.kind, symbol.operands
+        if kind == "choice":
+            condition, a, b = operands
+            holds = np.asarray(True)
+            for fact in condition.facts:
+                holds = holds & (self.value(fact) >= 0)
+            return np.where(holds, self.value(a), self.value(b))
+        first = self.value(operands[0])
+        if kind == "quotient":
+            return first // operands[1]
+        if kind == "remainder":
+            return first % operands[1]
+        if kind == "mask":
+            return first & operands[1]
+        second = self.value(operands[1])
+        return np.minimum(first, second) if kind == "min" else first * second
+
+
+def refuted(value: Linear, facts: Sequence[Linear]) -> Refutation | None:
+    """Where a value is negative though no fact is; nothing if it never is.
+
+    Raises `UnknownNumbersError`.
+    """
+    Grid([value])
+    usable = [fact for fact in facts if _is_enumerable([value, fact])]
+    while usable and not _is_enumerable([value, *usable]):
+        usable.pop()
+    grid = Grid([value, *usable])
+    found = grid.value(value)
+    negative = found < 0
+    for fact in usable:
+        negative = negative & (grid.value(fact) >= 0)
+    if not negative.any():
+        return None
+    negative = np.broadcast_to(negative, grid.shape)
+    first = np.unravel_index(int(np.argmax(negative)), grid.shape)
+    worst = int(np.broadcast_to(found, grid.shape)[first])
+    return Refutation(tuple(int(i) for i in first), worst, len(usable) == len(facts))
+
+
+def _is_enumerable(values: Sequence[Linear]) -> bool:
+    try:
+        Grid(values)
+    except UnknownNumbersError:
+        return False
+    return True
+
+
+def _collect(value: Linear, found: dict[Symbol, None]) -> None:
+    """The loops that a value depends on."""
+    for symbol in value.terms:
+        if symbol.kind == "loop":
+            found[symbol] = None
+        elif symbol.kind == "data":
+            raise UnknownNumbersError
+        else:
+            for operand in symbol.operands:
+                if isinstance(operand, Linear):
+                    _collect(operand, found)
+                elif isinstance(operand, Condition):
+                    if not operand.is_exact:
+                        raise UnknownNumbersError
+                    for fact in operand.facts:
+                        _collect(fact, found)

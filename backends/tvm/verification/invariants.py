@@ -1,0 +1,92 @@
+"""What each iteration of a loop keeps of a kernel's own numbers: suppositions, to be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.verification.constraints import of_type
+from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
+from tracejit.backends.tvm.verification.registers import Bounds, Place, hull
+
+
+@dataclass(frozen=True)
+class Supposed:
+    """What a kernel's own numbers are at the beginning of an iteration.
+
+    ``within`` are those of which nothing is known but their bounds.
+    """
+
+    values: Mapping[Place, Linear]
+    within: Mapping[Place, Bounds | None]
+    facts: Sequence[Linear]
+
+    @property
+    def spans(self) -> dict[Place, Bounds | None]:
+        return {place: bounds for place, bounds in self.within.items() if place[1] is None}
+
+
+def within(bounds: Mapping[Place, Bounds | None]) -> Supposed:
+    values = {
+        place: number(each[0]) if each[0] == each[1] else Linear.of(Symbol("data", *each))
+        for place, each in bounds.items()
+        if place[1] is not None and each is not None
+    }
+    return Supposed(values, bounds, ())
+
+
+def widened(dtype: str, first: Bounds | None, found: Bounds | None) -> Bounds | None:
+    """Bounds half as far as numbers go, so that sums do not wrap, where they do not stay."""
+    if found is None:
+        return first
+    least, most = of_type(dtype)
+    low, high = first or found
+    if first is None:
+        return min(least // 2, low), max(most // 2, high)
+    lower = min(least // 2, low) if found[0] < low else low
+    return lower, max(most // 2, high) if found[1] > high else high
+
+
+def joined(
+    one: Mapping[Place, Bounds | None], other: Mapping[Place, Bounds | None]
+) -> dict[Place, Bounds | None]:
+    return {place: hull([bounds, other[place]]) for place, bounds in one.items()}
+
+
+def includes(outer: Mapping[Place, Bounds | None], inner: Mapping[Place, Bounds | None]) -> bool:
+    return all(
+        inner[place] is None or is_part(inner[place], bounds) for place, bounds in outer.items()
+    )
+
+
+def is_part(inner: Bounds | None, outer: Bounds | None) -> bool:
+    if inner is None or outer is None:
+        return False
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def moving(
+    symbol: Symbol,
+    starts: Mapping[Place, Linear],
+    first: Mapping[Place, Bounds | None],
+    steps: Mapping[Place, Bounds | None],
+    others: Supposed,
+) -> Supposed:
+    """Numbers to which each iteration adds one within bounds, and the ``others``."""
+    values, within, facts = dict(others.values), dict(others.within), []
+    iteration = Linear.of(symbol)
+    for place, start in starts.items():
+        step, bounds = steps[place], first[place]
+        if step is None or bounds is None:
+            continue
+        del within[place]
+        low, high = bounds
+        low, high = low + min(step[0], 0) * symbol.high, high + max(step[1], 0) * symbol.high
+        if step[0] == step[1]:
+            values[place] = start.add(iteration, step[0])
+            continue
+        least, most = of_type(place[2])
+        values[place] = value = Linear.of(Symbol("data", max(low, least), min(high, most)))
+        facts.append(value.add(start, -1).add(iteration, -step[0]))
+        facts.append(start.add(iteration, step[1]).add(value, -1))
+    return Supposed(values, within, facts)

@@ -1,0 +1,129 @@
+"""Proofs about every kernel of a program, and what could not be proven.
+
+    report = verify_program(program)
+    report.proven, report.unproven      # a number; named accesses
+    report.raise_errors()               # for what is certainly wrong
+
+With TRACEJIT_VERIFY=1 in the environment every program is verified before it is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tracejit.backends.tvm.program import Kernel, Program
+from tracejit.backends.tvm.verification.analysis import Analysis
+from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.errors import CompilationError
+from tracejit.sources import Source
+
+VARIABLE = "TRACEJIT_VERIFY"
+"""The environment variable that has programs verified."""
+
+_MORE = 20
+_LEAST = 50_000
+"""A thorough analysis may do so many times the work of the first one, or so much."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was not proven, or if it ``is_certain``, that was shown to be wrong."""
+
+    kernel: str
+    schedule: str
+    rule: str
+    text: str
+    source: Source | None = None
+    is_certain: bool = False
+
+    def __str__(self) -> str:
+        where = "" if self.source is None else f" ({self.source})"
+        return f"{self.rule}: {self.kernel}, {self.schedule or 'no schedule'}: {self.text}{where}"
+
+
+@dataclass
+class Report:
+    """How many accesses were proven, and everything that was not."""
+
+    proven: int = 0
+    unproven: list[Finding] = field(default_factory=list)
+
+    def raise_errors(self) -> None:
+        """Raise `CompilationError` for what is certainly wrong."""
+        wrong = [finding for finding in self.unproven if finding.is_certain]
+        if wrong:
+            raise CompilationError("code generation: " + "; ".join(map(str, wrong)))
+
+
+def verify_program(program: Program) -> Report:
+    """What is proven of the kernels of a program, before they are compiled."""
+    report = Report()
+    known: set[int] = set()
+    for kernel in program.kernels:
+        # Kernels of equal forms have one body.
+        if id(kernel.body) in known:
+            continue
+        known.add(id(kernel.body))
+        verify_kernel(kernel, report)
+    return report
+
+
+def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
+    """Add a kernel's accesses to a report. None is returned where it could not be analysed."""
+
+    def finding(rule: str, text: str, is_certain: bool = False) -> Finding:
+        told = kernel.counted
+        return Finding(kernel.name, told.schedule, rule, text, told.source, is_certain)
+
+    try:
+        analysis = _analysed(kernel)
+    except UnsupportedError as error:
+        report.unproven.append(finding("analysis", str(error)))
+        return None
+    for access in analysis.accesses:
+        if access.problem is None:
+            report.proven += 1
+            continue
+        what = "a store to" if access.is_store else "a load from"
+        text = f"{what} {access.memory.name} has {access.problem.text}"
+        report.unproven.append(finding("bounds", text, access.problem.is_certain))
+    return analysis
+
+
+def _analysed(kernel: Kernel) -> Analysis:
+    analysis = Analysis(kernel.parameters, kernel.scratch)
+    analysis.run(kernel.body)
+    if all(access.problem is None for access in analysis.accesses):
+        return analysis
+    if any(a.problem is not None and a.problem.is_certain for a in analysis.accesses):
+        return analysis
+    thorough = Analysis(
+        kernel.parameters, kernel.scratch, analysis.relevant(), max(_MORE * analysis.nodes, _LEAST)
+    )
+    try:
+        thorough.run(kernel.body)
+    except UnsupportedError:
+        return analysis
+    return thorough
+
+
+def is_wanted() -> bool:
+    """Whether programs are to be verified."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
+Observer = Callable[[Program, Report], None]
+observers: list[Observer] = []
+"""Called with each program that was verified; tests count what was not proven."""
+
+
+def verify_if_wanted(program: Program) -> None:
+    """Raise `CompilationError` for a program whose code is certainly wrong, where that is asked."""
+    if not is_wanted():
+        return
+    report = verify_program(program)
+    for observer in observers:
+        observer(program, report)
+    report.raise_errors()

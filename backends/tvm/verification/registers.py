@@ -1,0 +1,302 @@
+"""The integers in a kernel's memory, as far as they are known at one point of its run.
+
+A cell is what was stored to, or read from, one index last, or what a loop that has ended left at
+each of its indices. A span is the bounds of all numbers that were stored to memory of the kernel's
+own: what is read there has been written, which `initialisation` proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tracejit.backends.tvm.verification.constraints import Condition, Constraints, of_type
+from tracejit.backends.tvm.verification.expressions import Indices, Value
+from tracejit.backends.tvm.verification.linear import Linear, Symbol
+
+_MOST_CELLS = 32
+
+Bounds = tuple[int, int]
+Place = tuple[int, Any, str]
+"""A buffer's hash, constant indices or None for all of them, and the buffer's element type."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The number at ``indices``, for each value of ``free`` where that is a symbol."""
+
+    indices: Indices
+    value: Linear | Condition
+    dtype: str
+    free: Symbol | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What memory holds, by buffers' hashes. A span of None is that of no number at all."""
+
+    cells: Mapping[int, tuple[Cell, ...]]
+    spans: Mapping[int, tuple[str, Bounds | None]]
+
+
+class Registers:
+    """What memory holds now; of cells the newest comes first.
+
+    Spans are kept only ``with_spans``.
+    """
+
+    def __init__(self, known: Constraints, with_spans: bool) -> None:
+        self._known = known
+        self._with_spans = with_spans
+        self._cells: dict[int, tuple[Cell, ...]] = {}
+        self._spans: dict[int, tuple[str, Bounds | None]] = {}
+
+    def allocate(self, memory: int, dtype: str) -> None:
+        """Memory of the kernel's own, to which nothing has been stored."""
+        self._cells.pop(memory, None)
+        if self._with_spans:
+            self._spans[memory] = (dtype, None)
+
+    def load(self, memory: int, indices: Indices, dtype: str) -> Linear | Condition:
+        """The number at an index, the same one until it is stored anew."""
+        cells = self._cells.get(memory, ())
+        for cell in cells:
+            if cell.free is None:
+                if _is_same_place(cell.indices, indices):
+                    return cell.value
+            else:
+                value = self._of_run(cell, indices)
+                if value is not None:
+                    return value
+        bounds = (self._spans.get(memory) or ("", None))[1] or of_type(dtype)
+        value = Linear.of(Symbol("data", *bounds))
+        self._cells[memory] = (Cell(indices, value, dtype), *cells[: _MOST_CELLS - 1])
+        return value
+
+    def _of_run(self, run: Cell, indices: Indices) -> Linear | Condition | None:
+        """The value of a run at an index that it certainly has."""
+        symbol = run.free
+        assert symbol is not None
+        (place,), (index,) = run.indices, indices
+        coefficient = place.terms[symbol]
+        iteration = index.add(place.replace(symbol, Linear(0, {})), -1).times(coefficient)
+        low, high = self._known.bounds(iteration)
+        if low < symbol.low or high > symbol.high or isinstance(run.value, Condition):
+            return None
+        own = run.value.terms.get(symbol, 0)
+        if not own:
+            return run.value
+        return run.value.replace(symbol, iteration)
+
+    def store(self, memory: int, indices: Indices, value: Value, dtype: str) -> None:
+        if value is None:
+            value = Linear.of(Symbol("data", *of_type(dtype)))
+        kept = [c for c in self._cells.get(memory, ()) if _is_elsewhere(c.indices, indices)]
+        self._cells[memory] = (Cell(indices, value, dtype), *kept[: _MOST_CELLS - 1])
+        span = self._spans.get(memory)
+        if span is not None:
+            bounds = (0, 1) if isinstance(value, Condition) else self._known.bounds(value)
+            self._spans[memory] = (dtype, hull([span[1], bounds]))
+
+    def forget(self, memories: Iterable[int]) -> None:
+        """Memory that holds anything from now on."""
+        for memory in memories:
+            self._cells.pop(memory, None)
+            if memory in self._spans:
+                dtype, _ = self._spans[memory]
+                self._spans[memory] = (dtype, of_type(dtype))
+
+    def forget_all(self) -> None:
+        self.forget([*{**self._cells, **self._spans}])
+
+    # Joining
+
+    def state(self) -> State:
+        return State(dict(self._cells), dict(self._spans))
+
+    def reset(self, state: State) -> None:
+        self._cells, self._spans = dict(state.cells), dict(state.spans)
+
+    def summary(self, before: State) -> State:
+        """What is held now, with its bounds in this scope where it is new."""
+        cells = {
+            memory: cells if before.cells.get(memory) is cells else tuple(map(self._bounded, cells))
+            for memory, cells in self._cells.items()
+        }
+        return State(cells, dict(self._spans))
+
+    def _bounded(self, cell: Cell) -> Cell:
+        if isinstance(cell.value, Condition) or not cell.value.terms:
+            return cell
+        return replace(cell, value=_Bounded(cell.value, *self._known.bounds(cell.value)))
+
+    def join(self, before: State, ends: Sequence[State]) -> None:
+        """What holds whichever of some ends was reached."""
+        self._cells, self._spans = {}, {}
+        if not ends:
+            return
+        for memory, cells in ends[0].cells.items():
+            others = [end.cells.get(memory, ()) for end in ends[1:]]
+            if before.cells.get(memory) is cells and all(other is cells for other in others):
+                self._cells[memory] = cells
+                continue
+            common = [_common(each, others) for each in cells]
+            self._cells[memory] = tuple(each for each in common if each is not None)
+        for memory, (dtype, _) in ends[0].spans.items():
+            found = [end.spans.get(memory, (dtype, of_type(dtype)))[1] for end in ends]
+            self._spans[memory] = (dtype, hull(found))
+
+    # Loops
+
+    def numbers(self, memories: Collection[int]) -> dict[Place, Linear]:
+        """The numbers at constant indices of some memories."""
+        return {
+            (memory, tuple(i.constant for i in each.indices), each.dtype): each.value
+            for memory in memories
+            for each in self._cells.get(memory, ())
+            if each.free is None
+            and isinstance(each.value, Linear)
+            and not any(i.terms for i in each.indices)
+        }
+
+    def spans(self, memories: Collection[int]) -> dict[Place, Bounds | None]:
+        found = {memory: self._spans[memory] for memory in memories if memory in self._spans}
+        return {(memory, None, dtype): bounds for memory, (dtype, bounds) in found.items()}
+
+    def suppose(self, values: Mapping[Place, Linear], spans: Mapping[Place, Bounds | None]) -> None:
+        """What some memory holds."""
+        for (memory, place, dtype), value in values.items():
+            indices = tuple(Linear(i, {}) for i in place)
+            self._cells[memory] = (Cell(indices, value, dtype), *self._cells.get(memory, ()))
+        for (memory, _, dtype), bounds in spans.items():
+            self._spans[memory] = (dtype, bounds)
+
+    def number_at(self, place: Place) -> Linear:
+        """What is held at constant indices now."""
+        memory, indices, dtype = place
+        for each in self._cells.get(memory, ()):
+            is_constant = each.free is None and all(not i.terms for i in each.indices)
+            if is_constant and tuple(i.constant for i in each.indices) == indices:
+                if isinstance(each.value, Linear):
+                    return each.value
+                break
+        return Linear.of(Symbol("data", *of_type(dtype)))
+
+    def leave(
+        self, before: State, ends: Sequence[State], symbol: Symbol, filled: Collection[int]
+    ) -> None:
+        """The state after a loop over ``symbol``: after its last iteration, or none.
+
+        One statement of its body stores to each of the memories that are ``filled``.
+        """
+        self.join(before, ends)
+        for memory, cells in [*self._cells.items()]:
+            if cells and before.cells.get(memory) is not cells:
+                made = [_left(each, symbol, memory in filled) for each in cells]
+                self._cells[memory] = tuple(each for each in made if each is not None)
+
+
+class _Bounded(Linear):
+    """A value of a scope that has ended, by its bounds there."""
+
+    __slots__ = ("_bounds",)
+
+    def __init__(self, value: Linear, low: int, high: int) -> None:
+        super().__init__(value.constant, value.terms)
+        self._bounds = (low, high)
+
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+
+def _plain(cell: Cell) -> Cell:
+    """A number that outlives its scope: by its bounds if they were narrower there."""
+    value = cell.value
+    if not isinstance(value, _Bounded):
+        return cell
+    whole = Linear(value.constant, value.terms)
+    if whole.bounds() != value.bounds():
+        whole = Linear.of(Symbol("data", *value.bounds()))
+    return replace(cell, value=whole)
+
+
+def _common(cell: Cell, others: Sequence[Sequence[Cell]]) -> Cell | None:
+    """What a cell holds in all of some states."""
+    values = [cell.value]
+    for other in others:
+        same = (
+            each.value
+            for each in other
+            if each.free is cell.free and _is_same_place(each.indices, cell.indices)
+        )
+        value = next(same, None)
+        if value is None:
+            return None
+        values.append(value)
+    if all(value is cell.value or _is_same(value, cell.value) for value in values):
+        return _plain(cell)
+    numbers = [value for value in values if isinstance(value, Linear)]
+    if len(numbers) < len(values):
+        return None
+    return replace(cell, value=_one_of(numbers))
+
+
+def _one_of(values: Sequence[Linear]) -> Linear:
+    """One of some numbers: the first and what the others have more, or any within bounds."""
+    first = values[0]
+    bounds = [value.bounds() for value in values]
+    low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
+    more = [value.add(first, -1).bounds() for value in values[1:]]
+    least, most = min(0, *(m[0] for m in more)), max(0, *(m[1] for m in more))
+    if most - least < high - low:
+        whole = Linear(first.constant, first.terms)
+        return whole.add(Linear.of(Symbol("data", least, most)))
+    return Linear.of(Symbol("data", low, high))
+
+
+def _left(cell: Cell, symbol: Symbol, is_filled: bool) -> Cell | None:
+    """What one number in memory is after the loop over ``symbol``."""
+    serial, value = symbol.serial, cell.value
+    is_own = any(index.depends_on(serial) for index in cell.indices)
+    if isinstance(value, Condition):
+        inside = any(f.depends_on(serial) for f in (*value.facts, *value.contrary))
+        return None if inside or is_own else cell
+    fresh = Linear.of(Symbol("data", *value.bounds()))
+    if not is_own:
+        return replace(cell, value=fresh) if value.depends_on(serial) else _plain(cell)
+    if cell.free is not None or len(cell.indices) != 1 or not is_filled:
+        return None
+    (place,) = cell.indices
+    others = Linear(place.constant, {s: c for s, c in place.terms.items() if s is not symbol})
+    if abs(place.terms.get(symbol, 0)) != 1 or others.depends_on(serial):
+        return None
+    rest = Linear(value.constant, {s: c for s, c in value.terms.items() if s is not symbol})
+    if rest.depends_on(serial):
+        value = fresh
+    return Cell(cell.indices, value, cell.dtype, symbol)
+
+
+def hull(bounds: Iterable[Bounds | None]) -> Bounds | None:
+    known = [each for each in bounds if each is not None]
+    if not known:
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _is_same(a: Linear | Condition, b: Linear | Condition) -> bool:
+    if isinstance(a, Condition) or isinstance(b, Condition):
+        return type(a) is type(b) and bool(a.key == b.key)
+    return bool(a.key == b.key) and a.bounds() == b.bounds()
+
+
+def _is_same_place(a: Indices, b: Indices) -> bool:
+    return all(x.key == y.key for x, y in zip(a, b, strict=True))
+
+
+def _is_elsewhere(a: Indices, b: Indices) -> bool:
+    for x, y in zip(a, b, strict=True):
+        low, high = x.add(y, -1).bounds()
+        if low > 0 or high < 0:
+            return True
+    return False

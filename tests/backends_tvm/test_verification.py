@@ -1,0 +1,202 @@
+"""The verifier of finished programs proves what is right, and finds what is planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.backends.abi import ArraySpec
+from tracejit.errors import CompilationError
+from tracejit.runtime import importing_tvm
+
+with importing_tvm():
+    from tracejit.backends.target import CPU
+    from tracejit.backends.tvm.build import build
+    from tracejit.backends.tvm.cpu import cpu_target
+    from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
+    from tracejit.backends.tvm.tir import (
+        VECTORIZED,
+        AllocBuffer,
+        Buffer,
+        Expr,
+        IfThenElse,
+        Stmt,
+        While,
+        buffer,
+        const,
+        i32,
+        loop,
+        seq,
+        store,
+        tirx,
+    )
+    from tracejit.backends.tvm.verification import program as verification
+    from tracejit.backends.tvm.verification.program import Report, verify_program
+
+F32 = np.dtype("float32")
+
+
+def program_of(body: Callable[..., Stmt], *sizes: int, dtypes: str = "") -> Program:
+    """One kernel that writes its last parameter; ``dtypes`` has an i for each of integers."""
+    kinds = ["int32" if mark == "i" else "float32" for mark in dtypes.ljust(len(sizes), "f")]
+    memories = [buffer(f"m{n}", (s,), k) for n, (s, k) in enumerate(zip(sizes, kinds, strict=True))]
+    specs = [ArraySpec(np.dtype(k), (s,)) for s, k in zip(sizes, kinds, strict=True)]
+    kernel = Kernel("kernel", memories, body(*memories), reads=len(sizes) - 1)
+    inputs = [Argument.input(n) for n in range(len(sizes) - 1)]
+    calls = [Call("kernel", [*inputs, Argument.output(0)])]
+    return Program([kernel], calls, specs[:-1], specs[-1:])
+
+
+def report(body: Callable[..., Stmt], *sizes: int, dtypes: str = "") -> Report:
+    return verify_program(program_of(body, *sizes, dtypes=dtypes))
+
+
+def load(memory: Buffer, index: Expr) -> Expr:
+    return tirx.BufferLoad(memory, [index])
+
+
+def copied(extent: int) -> Callable[[Buffer, Buffer], Stmt]:
+    return lambda x, z: loop(extent, lambda i: store(z, i, load(x, i)))
+
+
+def test_accesses_in_bounds_are_proven() -> None:
+    found = report(copied(100), 100, 100)
+    assert found.proven == 2
+    assert not found.unproven
+
+
+def test_an_extent_that_is_one_too_large_is_reported_with_the_iteration() -> None:
+    found = report(copied(101), 100, 100)
+    assert [finding.is_certain for finding in found.unproven] == [True, True]
+    assert "a load from m0" in str(found.unproven[0])
+    assert "above the last of 100, by 1 in iteration (100,)" in str(found.unproven[0])
+
+
+def blocks(last: int) -> Callable[[Buffer, Buffer], Stmt]:
+    """Vectors of 32, of which the last one begins at ``last``."""
+
+    def block(x: Buffer, z: Buffer, i: Expr) -> Stmt:
+        begin = tirx.min(i * 32, i32(last))
+        return loop(32, lambda lane: store(z, begin + lane, load(x, begin + lane)), VECTORIZED)
+
+    return lambda x, z: loop(4, lambda i: block(x, z, i))
+
+
+def test_overlapping_vectors_end_with_their_memory() -> None:
+    assert not report(blocks(68), 100, 100).unproven
+    assert report(blocks(69), 100, 100).unproven
+
+
+def padded(is_guarded: bool) -> Callable[[Buffer, Buffer], Stmt]:
+    def element(x: Buffer, z: Buffer, i: Expr, j: Expr) -> Stmt:
+        inside = store(z, i * 4 + j, load(x, i * 4 + j - 2))
+        at = i * 4 + j
+        return IfThenElse(tirx.And(at >= 2, at < 12), inside, None) if is_guarded else inside
+
+    return lambda x, z: loop(4, lambda i: loop(4, lambda j: element(x, z, i, j)))
+
+
+def test_a_guard_counts_and_a_dropped_one_is_reported() -> None:
+    assert not report(padded(True), 10, 16).unproven
+    assert all(finding.is_certain for finding in report(padded(False), 10, 16).unproven)
+
+
+def gathered(clamp: Callable[[Expr], Expr]) -> Callable[[Buffer, Buffer, Buffer], Stmt]:
+    return lambda at, x, z: loop(8, lambda i: store(z, i, load(x, clamp(load(at, i)))))
+
+
+def test_an_index_out_of_memory_is_clamped() -> None:
+    def clamped(index: Expr) -> Expr:
+        low = tirx.Select(index < 0, i32(0), index)
+        return tirx.Select(low > 9, i32(9), low)
+
+    assert not report(gathered(clamped), 8, 10, 8, dtypes="iff").unproven
+    assert not report(gathered(lambda i: tirx.floormod(i, 10)), 8, 10, 8, dtypes="iff").unproven
+    (finding,) = report(gathered(lambda i: tirx.min(i, i32(9))), 8, 10, 8, dtypes="iff").unproven
+    assert not finding.is_certain
+    assert "below 0 of 10" in str(finding)
+
+
+def test_a_select_guards_no_load() -> None:
+    def chosen(at: Buffer, x: Buffer, z: Buffer) -> Stmt:
+        index = load(at, i32(0))
+        inside = tirx.And(index >= 0, index < 10)
+        return store(z, i32(0), tirx.Select(inside, load(x, index), const(0, "float32")))
+
+    assert report(chosen, 1, 10, 1, dtypes="iff").unproven
+
+
+def compacted(most: int) -> Callable[[Buffer, Buffer], Stmt]:
+    """What is positive, side by side; a kernel's own integer counts."""
+
+    def body(x: Buffer, z: Buffer) -> Stmt:
+        count = buffer("count", (1,), "int32", scope="local")
+
+        def element(i: Expr) -> Stmt:
+            found = seq(
+                store(z, load(count, i32(0)), load(x, i)),
+                store(count, i32(0), load(count, i32(0)) + 1),
+            )
+            return IfThenElse(load(x, i) > const(0, "float32"), found, None)
+
+        return seq(AllocBuffer(count), store(count, i32(0), i32(0)), loop(most, element))
+
+    return body
+
+
+def test_numbers_that_loops_count_are_followed() -> None:
+    assert not report(compacted(10), 10, 10).unproven
+    assert report(compacted(10), 10, 9).unproven
+
+
+def test_a_while_keeps_what_each_iteration_keeps() -> None:
+    def searched(most: int) -> Callable[[Buffer, Buffer], Stmt]:
+        def body(x: Buffer, z: Buffer) -> Stmt:
+            at = buffer("at", (1,), "int32", scope="local")
+            here = load(at, i32(0))
+            following = store(at, i32(0), here + 1)
+            # TVM computes both sides of an And.
+            going_on = here < most
+            step = seq(store(z, here, load(x, here)), following)
+            return seq(AllocBuffer(at), store(at, i32(0), i32(0)), While(going_on, step))
+
+        return body
+
+    assert not report(searched(10), 10, 10).unproven
+    assert report(searched(11), 10, 10).unproven
+
+
+def test_integers_that_wrap_are_any_number() -> None:
+    def body(at: Buffer, x: Buffer, z: Buffer) -> Stmt:
+        index = load(at, i32(0))
+        # At most 2147483647 + 1, which is negative.
+        return IfThenElse(index >= 9, store(z, i32(0), load(x, tirx.min(index + 1, i32(9)))), None)
+
+    assert report(body, 1, 10, 1, dtypes="iff").unproven
+
+
+def test_building_refuses_what_is_certainly_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(verification.VARIABLE, "1")
+    with pytest.raises(CompilationError, match=r"bounds: kernel, .*m0_\d+ has an index above"):
+        build(program_of(copied(101), 100, 100), cpu_target(CPU))
+
+
+def test_every_program_is_verified_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(verification, "observers", [lambda program, report: seen.append(report)])
+    tj.jit(lambda x: x * 2 + 3.25)(np.ones(17, F32))
+    (found,) = seen
+    assert found.proven
+    assert not found.unproven
+
+
+def test_minus_one_is_not_minus_two() -> None:
+    # Their hashes are equal.
+    def body(x: Buffer, z: Buffer) -> Stmt:
+        return loop(10, lambda i: store(z, i, load(x, 2 * i + i * -1 + 2 + -2)))
+
+    assert not report(body, 10, 10).unproven
