@@ -35,7 +35,13 @@ from tracejit.shapes import element_type_of
 def atan2(lhs: np.ndarray, rhs: np.ndarray) -> Value:
     if lhs.dtype.kind != "c":
         return np.arctan2(lhs, rhs)
-    return -1j * np.log((rhs + 1j * lhs) / np.sqrt(rhs * rhs + lhs * lhs))
+    # -i log((x + i y) / sqrt(x**2 + y**2)), by parts: i y is (-im y, re y), not 1j * y. A quotient
+    # on the cut, whose imaginary part is a zero of either sign, counts as above it.
+    y, x = lhs.astype(np.complex128), rhs.astype(np.complex128)
+    along = complex(x.real - y.imag, x.imag + y.real)
+    quotient = _complex_div(along, np.sqrt(x * x + y * y))
+    value = np.log(complex(quotient.real, quotient.imag + 0.0))
+    return complex(value.imag, -value.real).astype(lhs.dtype)
 
 
 def complex(lhs: np.ndarray, rhs: np.ndarray) -> Value:
@@ -115,7 +121,17 @@ def pow_integer(lhs: np.ndarray, rhs: np.ndarray) -> Value:
     return np.where(rhs < 0, np.where(abs(lhs) == 1, odd, 0), result)
 
 
-_pow_float, _pow_integer = wide(np.power), arithmetic(pow_integer)
+def pow_float(lhs: np.ndarray, rhs: np.ndarray) -> Value:
+    """Of complex numbers e**(w log z), also for whole w; 0**w is 1 for 0, 0 for positive re w."""
+    if lhs.dtype.kind != "c":
+        return np.power(lhs, rhs)
+    z, w = lhs.astype(np.complex128), rhs.astype(np.complex128)
+    value = np.exp(w * np.log(z))
+    value = np.where(z == 0, np.where(w.real > 0, 0, np.complex128(np.nan + 1j * np.nan)), value)
+    return np.where(w == 0, 1, value).astype(lhs.dtype)
+
+
+_pow_float, _pow_integer = wide(pow_float), arithmetic(pow_integer)
 
 
 @interpret.attach(POW)

@@ -135,10 +135,12 @@ def _pow(z: Pair, w: Pair) -> Pair:
 
 
 def _atan2(y: Pair, x: Pair) -> Pair:
-    """-i log((x + i y) / sqrt(x**2 + y**2))."""
+    """-i log((x + i y) / sqrt(x**2 + y**2)); a quotient on the cut counts as above it."""
     along = Pair(x.re - y.im, x.im + y.re)
     xx, yy = mul(x, x), mul(y, y)
-    value = log(div(along, sqrt_(Pair(xx.re + yy.re, xx.im + yy.im))))
+    quotient = div(along, sqrt_(Pair(xx.re + yy.re, xx.im + yy.im)))
+    above = select(quotient.im.equals(0.0), 0.0, quotient.im)
+    value = log(Pair(quotient.re, above))
     return Pair(value.im, -value.re)
 
 
