@@ -11,24 +11,24 @@ from tracejit.graph import Instruction
 from tracejit.ops import layout
 from tracejit.trace.concrete import dependence
 from tracejit.trace.masked import ARITHMETIC, Masked
-from tracejit.trace.masks import bounds_of, is_same_mask
+from tracejit.trace.masks import is_same_mask
 from tracejit.trace.table import call
 
 
 class Between(Masked):
     """``x[:n]`` with an unknown bound: a view, of which the mask's places count.
 
-    ``place`` is the view of all places. Between counters of a loop products are bounded; of other
-    slices the elements that do not count are ones, of which every function is defined.
+    ``place`` is the view of all places. Between counters ``whole`` is the array;
+    elsewhere the elements that do not count are ones, of which every function is defined.
     """
 
     __slots__ = ("is_counted", "place")
 
-    def __init__(self, place: Any, mask: Instruction, axis: int) -> None:
+    def __init__(self, place: Any, mask: Instruction, axis: int, is_counted: bool) -> None:
         self.place = place
         self.mask = mask
         self.axis = axis
-        self.is_counted = bounds_of(mask) is not None
+        self.is_counted = is_counted
 
     @property
     def whole(self) -> Any:

@@ -37,6 +37,7 @@ class UnknownMask(Exception):
         self.around: tuple[Any, ...] = ()
         self.axis = 0
         self.is_slice = False
+        self.is_counted = False
 
 
 def parse_index(
@@ -58,10 +59,12 @@ def parse_index(
         taken = _dimensions_taken(item)
         if isinstance(item, slice):
             counted = counted_slice(item, dimensions[dimension], to_instruction)
-            if counted is None:
-                counted = unknown_slice(item, dimensions[dimension], to_instruction)
             if isinstance(counted, Instruction):
-                raise _unknown_slice(items, position, counted)
+                raise _unknown_slice(items, position, counted, is_counted=True)
+            if counted is None:
+                places = unknown_slice(item, dimensions[dimension], to_instruction)
+                if places is not None:
+                    raise _unknown_slice(items, position, places, is_counted=False)
             parts.append(_run(item, dimensions[dimension]) if counted is None else counted)
         elif isinstance(item, int):
             size = dimensions[dimension]
@@ -197,7 +200,9 @@ def _unknown_mask(items: list[Item], position: int) -> UnknownMask:
     return _around(UnknownMask(mask), items, position)
 
 
-def _unknown_slice(items: list[Item], position: int, places: Instruction) -> UnknownMask:
+def _unknown_slice(
+    items: list[Item], position: int, places: Instruction, is_counted: bool
+) -> UnknownMask:
     """As a mask: of the places that lie between the slice's bounds."""
     rest = [*items[:position], *items[position + 1 :]]
     if any(isinstance(item, Instruction) and not is_number(item) for item in rest):
@@ -205,7 +210,7 @@ def _unknown_slice(items: list[Item], position: int, places: Instruction) -> Unk
             "index: a slice with unknown bounds beside an array is not supported"
         )
     unknown = _around(UnknownMask(places), items, position)
-    unknown.is_slice = True
+    unknown.is_slice, unknown.is_counted = True, is_counted
     return unknown
 
 

@@ -90,7 +90,7 @@ class Indexing(Traced):
         """
         place = self[unknown.around]
         if unknown.is_slice:
-            return Between(place, unknown.mask, unknown.axis)
+            return Between(place, unknown.mask, unknown.axis, unknown.is_counted)
         value = place.instruction
         covers = range(unknown.axis, unknown.axis + unknown.mask.array_shape.rank)
         wide = layout.broadcast_in_dim(unknown.mask, value.array_shape.dimensions, covers)
