@@ -268,3 +268,21 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), *y)
 def test_children_of_a_fork_have_workers_of_their_own(way: str) -> None:
     code = f"import tracejit.system as s; s.FORKS = {way == 'copy'}\n" + FORKING
     assert python(code, TRACEJIT_CACHE="0") == "0 3.0 4.0 6.0"
+
+
+KERNELS = (
+    JIT
+    + """
+tj.jit(np.sort)(x)
+(worker,) = compile_server._idle
+from tests.ops.test_custom import test_kernel_runs_in_the_program
+test_kernel_runs_in_the_program("tests.later")
+print(compile_server._idle == [worker])
+"""
+)
+
+
+def test_kernels_that_are_registered_later(way: str) -> None:
+    """A copy of the process as it is now compiles them, and what they are refused for is told."""
+    code = f"import tracejit.system.processes as s; s.FORKS = {way == 'copy'}\n" + KERNELS
+    assert python(code, TRACEJIT_CACHE="0") == "True"

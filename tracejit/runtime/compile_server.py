@@ -165,9 +165,11 @@ class Worker:
 
     def abandon(self) -> None:
         """Closes this process's ends of the pipes; the other process sees that, and ends."""
-        os.close(self._requests)
-        os.close(self._replies)
-        self._output.close()
+        for descriptor in (self._requests, self._replies):
+            with suppress(OSError):  # a process that has closed all files
+                os.close(descriptor)
+        with suppress(OSError):
+            self._output.close()
         if self._process is not None and self._process.returncode is None:
             self._process.returncode = 0  # whose end nobody waits for
 
