@@ -33,8 +33,10 @@ def branch(p: Any) -> Any:
 def test_if() -> None:
     text = refusal(branch, {"w": X})
     assert text.startswith(
-        "bool: the value pred[] depends on argument p['w'] of branch, unknown while tracing; if, "
-        "while, and, or, not and chained comparisons need it now; write np.where(condition, a, b)"
+        "bool: the value pred[] depends on argument p['w'] of branch, unknown while tracing; "
+        "write jit(f, autograph=True), which records if, while, for, and, or, not and chained "
+        "comparisons on traced values; without it if, while, and, or, not and chained comparisons "
+        "need it now; write np.where(condition, a, b)"
     )
     assert text.endswith(f"(test_concretization.py:{branch.__code__.co_firstlineno + 1})")
 
@@ -52,7 +54,7 @@ def test_if() -> None:
         (lambda x: [1, 2, 3][x[0].astype(int)], "index: the value s64[]", "np.asarray(table)"),
         (lambda x: x.tolist(), "item: the value f64[3]", "return it"),
         (lambda x: x[0].item(), "item: the value f64[]", "return it"),
-        (lambda x: f"{x[0]:.3f}", "format: the value f64[]", "return it"),
+        (lambda x: f"{x[0]:.3f}", "format: the value f64[]", "debug.print"),
         (lambda x: {x[0]: 1}, "hash: the value f64[]", "dictionary key"),
         (lambda x: pickle.dumps(x), "pickle: the value f64[3]", "pickle the result"),
         (lambda x: TABLES[0][x.astype(int)], "array: the value s64[3]", "np.asarray(table)[i]"),

@@ -451,12 +451,6 @@ def some_ways(x: float) -> Any:
         return x  # some_ways
 
 
-def raises(x: float) -> Any:
-    if x > 0:
-        raise ValueError("positive")  # raises
-    return x
-
-
 def ambiguous(x: Any) -> Any:
     if x > 0:  # ambiguous
         return x
@@ -527,13 +521,6 @@ REFUSED: list[tuple[Any, Any, type[Exception], str]] = [
         ConcretizationError,
         "return: on some ways, which depend on a traced condition, the function returns nothing; "
         "end it with a return",
-    ),
-    (
-        raises,
-        1.0,
-        ConcretizationError,
-        "raise: whether ValueError is raised depends on a traced value; use assert, which is "
-        "looked at when the program runs, or jit(f, check=True)",
     ),
     (
         ambiguous,
@@ -662,3 +649,61 @@ def test_functions_that_name_objects_decide_on_traced_values() -> None:
         return halved(x) + 1
 
     assert [f(4.0), f(-4.0)] == [3.0, -4.0]
+
+
+def raises(x: Any) -> Any:
+    if x > 0:
+        raise ValueError("positive")
+    return x * 2
+
+
+def raises_in_one_branch(x: Any) -> Any:
+    if x > 0:
+        y = 3
+        raise ValueError("no")
+    else:
+        y = x
+    return y
+
+
+def raises_in_a_loop(x: Any) -> Any:
+    i = 0
+    while i < 5:
+        i = i + 1
+        if i > 2 - x:
+            raise KeyError("too many")
+    return i
+
+
+def raises_in_a_known_loop(x: Any) -> Any:
+    for i in range(40):
+        if i + x > 39.5:
+            raise KeyError("too many")
+    return x
+
+
+def raises_in_a_callee(x: Any) -> Any:
+    return raises(x) + 1
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        raises,
+        raises_in_one_branch,
+        raises_in_a_loop,
+        raises_in_a_known_loop,
+        raises_in_a_callee,
+    ],
+)
+def test_raise_on_a_traced_condition(function: Any, check: bool) -> None:
+    jitted = tj.jit(function, autograph=True, check=check)
+    for x in (-8.0, 1.0, -9.0, 1.0):
+        try:
+            right = function(x)
+        except (ValueError, KeyError) as error:
+            with pytest.raises(type(error), match=str(error)):
+                jitted(x)
+        else:
+            assert jitted(x) == right

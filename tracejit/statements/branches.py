@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tracejit import tree
+from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.lax.control import chosen_body
 from tracejit.ops import elementwise_unary
@@ -23,6 +24,7 @@ from tracejit.statements.values import (
     Undefined,
     fresh,
     in_branch,
+    is_in_branch,
     is_numeric,
     is_same,
     is_unknown,
@@ -59,7 +61,16 @@ def if_(
         return
     selector = truth(test, "if")
     run = functools.partial(_record_branches, selector, body, orelse)
-    with_hidden_writes(run, parts or (body, orelse), get, put, names, unbound, True)
+    try:
+        with_hidden_writes(run, parts or (body, orelse), get, put, names, unbound, True)
+    except RecursionError as error:
+        if is_in_branch():
+            raise
+        raise ConcretizationError(
+            "if: both branches are recorded, and a function calls itself in one, which does not "
+            "end while the condition is traced; write a loop, or make the number static: "
+            "jit(f, static_argnums=...)"
+        ) from error
 
 
 def _record_branches(

@@ -14,9 +14,12 @@ import numpy as np
 
 from tracejit.callbacks import callback
 from tracejit.errors import ConcretizationError
+from tracejit.ops.layout import full
+from tracejit.shapes import ElementType, Shape
 from tracejit.statements.branches import if_
 from tracejit.statements.calls import call
-from tracejit.statements.counted import recorded_once, rest_recorded_once
+from tracejit.statements.counted import recorded_once, require_quiet, rest_recorded_once
+from tracejit.statements.counting import is_inside_counted
 from tracejit.statements.hidden_writes import with_hidden_writes
 from tracejit.statements.loops import run_loop
 from tracejit.statements.operators import and_, compare, contains, either, not_, or_
@@ -128,18 +131,22 @@ def _require(given: tuple[Any, ...], test: np.ndarray) -> None:
 def raise_(error: Action, cause: Action | None = None) -> None:
     """``raise error() from cause()`` under control flow that may be recorded.
 
-    Raises `ConcretizationError` in a recorded branch: whether it is reached is unknown.
+    In a recorded branch it happens when the program runs and comes there. Raises
+    `ConcretizationError` in a step that stands for many.
     """
     made = error()
     if is_in_branch():
-        shown = made.__name__ if isinstance(made, type) else type(made).__name__
-        raise ConcretizationError(
-            f"raise: whether {shown} is raised depends on a traced value; use assert, which is "
-            f"looked at when the program runs, or jit(f, check=True)"
-        ) from (made if isinstance(made, BaseException) else None)
+        if is_inside_counted():
+            require_quiet(callback)
+        callback(functools.partial(_raise, made), lift(full(Shape(ElementType.PRED), True)))
+        return
     if cause is None:
         raise made
     raise made from cause()
+
+
+def _raise(error: BaseException | type[BaseException], _: np.ndarray) -> None:
+    raise error.with_traceback(None) if isinstance(error, BaseException) else error
 
 
 def returned(value: Any, flag: Any) -> Any:

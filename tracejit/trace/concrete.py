@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
+
 import numpy as np
 
 from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import PARAMETER
 from tracejit.shapes import Shape
+from tracejit.sources import user_source
 from tracejit.trace.context import find_argument
 from tracejit.trace.evaluation import behind, known_value, unknown_arguments
 
@@ -33,7 +36,9 @@ ADVICE = {
         "function"
     ),
     "item": "keep it as an array; return it to see its value",
-    "format": "return it to see its value",
+    "format": (
+        "a text is made now, before there are values; print it with tracejit.debug.print('{}', x)"
+    ),
     "hash": "a dictionary key must be known; use a position in an array",
     "pickle": "return it and pickle the result",
 }
@@ -45,6 +50,10 @@ float(x) and x.item() ask for a number, and get one.
 """
 
 
+_AUTOGRAPH = (
+    "write jit(f, autograph=True), which records if, while, for, and, or, not and chained "
+    "comparisons on traced values"
+)
 _OF_NUMBERS = frozenset({"bool", "int", "index", "float", "complex", "item", "hash"})
 
 
@@ -65,7 +74,7 @@ def concrete(instruction: Instruction, wish: str) -> np.ndarray:
         is_own = wish in _OF_NUMBERS and instruction.array_shape.size != 1
         raise (_NoNumberError if is_own else ConcretizationError)(
             f"{wish}: the value {instruction.shape} depends on {dependence(instruction)}, unknown "
-            f"while tracing; {ADVICE[wish]}"
+            f"while tracing; {_advice(wish)}"
         )
     if wish in LOSING:
         argument = differentiated_argument(instruction)
@@ -76,6 +85,14 @@ def concrete(instruction: Instruction, wish: str) -> np.ndarray:
                 f"tracejit.stop_gradient(x) for a value without one"
             )
     return value
+
+
+def _advice(wish: str) -> str:
+    """What to write instead; autograph first, where there is a source to be rewritten."""
+    source = user_source()
+    if wish != "bool" or source is None or not linecache.getlines(source.file):
+        return ADVICE[wish]
+    return f"{_AUTOGRAPH}; without it {ADVICE[wish]}"
 
 
 def differentiated_argument(instruction: Instruction) -> str | None:

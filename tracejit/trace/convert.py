@@ -131,21 +131,29 @@ def plain_array(value: Any) -> np.ndarray:
     except ConcretizationError:
         raise
     except (ValueError, TypeError, BufferError, RuntimeError) as error:
-        raise ArgumentError(f"a {kind.__name__} does not make an array: {error}") from error
+        raise ArgumentError(f"{in_words(kind)} does not make an array: {error}") from error
     if array.dtype.kind in "OUSMm" or array.dtype.names is not None:
         raise ArgumentError(_refusal(value, array))
     element_type_of(array.dtype)
     return array
 
 
+def in_words(kind: type) -> str:
+    """A value of a class: an int, a list, an object of class Model."""
+    name = kind.__name__
+    if kind.__module__ != "builtins":
+        return f"an object of class {name}"
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def _refusal(value: Any, array: np.ndarray) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of dtype {array.dtype} cannot be traced: its elements are not numbers"
-    kind = type(value).__name__
+    kind = in_words(type(value))
     if isinstance(value, str | bytes | type(None)) or array.ndim:
-        return f"a {kind} is no array of numbers"
+        return f"{kind} is no array of numbers"
     return (
-        f"a {kind} is no array of numbers; make its class a tree of arrays "
+        f"{kind} is no array of numbers; make its class a tree of arrays "
         f"(tracejit.tree.register_node or register_dataclass), or make the argument static"
     )
 

@@ -6,6 +6,7 @@ whether it was an array, a NumPy scalar or a Python number, and how a large arra
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -56,7 +57,8 @@ def normalised(leaf: Any, describe: Callable[[], str]) -> Any:
     try:
         array = plain_array(leaf)
     except ArgumentError as error:
-        raise ArgumentError(f"{describe()}: {error.message}") from None
+        name = describe()
+        raise ArgumentError(f"{name}: {error.message}{_advice(leaf, name)}") from None
     native = array.astype(element_type_of(array.dtype).dtype, copy=False)
     return native[()] if isinstance(leaf, np.generic) else native
 
@@ -64,6 +66,19 @@ def normalised(leaf: Any, describe: Callable[[], str]) -> Any:
 def as_shape(leaf: Any) -> Any:
     """A leaf, or the `Shape` that it says an array has."""
     return leaf.array_shape if isinstance(leaf, ShapeDtypeStruct) else leaf
+
+
+def _advice(leaf: Any, name: str) -> str:
+    """How an argument that is no array can be one that is known while tracing."""
+    own = name.split()[1]
+    if own == "self":
+        return (
+            "; a jitted method's object is compiled for with jit(static_argnums=0), or its class "
+            "is registered as a tree"
+        )
+    if isinstance(leaf, str | bytes | enum.Enum) and own.isidentifier():
+        return f"; jit(f, static_argnames={own!r}) compiles for each of its values"
+    return ""
 
 
 def abstract_of(leaf: Any) -> Abstract:
