@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.errors import UnsupportedError
 from tracejit.transforms.arguments import COPIED_BYTES
 from tracejit.transforms.memory_order import inverse, order_of_array
 
@@ -99,3 +100,35 @@ def test_matrix_products_and_gradients() -> None:
 def test_lowered_functions_take_them_as_well() -> None:
     compiled = tj.jit(lambda x: x * 2).lower(SQUARE).compile()
     np.testing.assert_array_equal(compiled(SQUARE.copy(order="F")), SQUARE * 2)
+
+
+MATRIX = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.ravel("K"),
+        lambda x: x.flatten("A"),
+        lambda x: np.ravel(x + 1, order="K"),
+        lambda x: x.reshape(-1, order="A"),
+    ],
+)
+def test_the_order_of_memory_is_asked_for(function: Any) -> None:
+    jitted = tj.jit(function)
+    for given in (MATRIX, np.ascontiguousarray(MATRIX.T)):
+        np.testing.assert_array_equal(jitted(given), function(given))
+        with pytest.raises(UnsupportedError, match="does not lie in memory row by row, and the"):
+            jitted(np.asfortranarray(given))
+        np.testing.assert_array_equal(jitted(given), function(given))
+
+
+def test_a_write_through_ravel_is_one_to_a_view_or_a_copy() -> None:
+    def f(x: Any) -> Any:
+        x.ravel()[0] = 7
+        return x + 1
+
+    jitted = tj.jit(f)
+    np.testing.assert_array_equal(jitted(MATRIX), f(MATRIX.copy()))
+    with pytest.raises(UnsupportedError, match="a write through ravel or reshape"):
+        jitted(np.asfortranarray(MATRIX))

@@ -15,6 +15,7 @@ from tracejit.errors import AttributeValueError, DimensionError, ShapeError
 from tracejit.numpy.building import axes_of, canonical_axis
 from tracejit.numpy.reducing import NO_VALUE, reduction_axes
 from tracejit.ops import layout
+from tracejit.trace.context import ask_order
 from tracejit.trace.convert import broadcast_dimensions, operand
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
@@ -94,6 +95,8 @@ def _is_column_major(function: str, x: Tracer, order: str) -> bool:
     """Whether the first dimension of an order C, F or A counts up fastest."""
     if order not in ("C", "F", "A"):
         raise AttributeValueError(f"{function}: order must be 'C', 'F' or 'A', not {order!r}")
+    if order == "A" and x.ndim > 1:
+        ask_order()
     return order == "F" or (order == "A" and not is_contiguous(x) and is_contiguous(x.T))
 
 
@@ -115,6 +118,8 @@ def in_column_major_memory(x: Tracer) -> Tracer:
 
 def in_memory_order(x: Tracer) -> Tracer:
     """The array with its dimensions in the order in which they lie in memory."""
+    if x.ndim > 1:
+        ask_order()
     strides = x.strides_in_elements() or row_major_strides(x.shape)
     by_stride = sorted(range(x.ndim), key=lambda d: -abs(strides[d]))
     return x.through(Permute(tuple(by_stride)), False)

@@ -90,7 +90,8 @@ class Trace:
     ``record_numpy`` that functions called inside see recording namespaces. ``effects`` are the
     instructions that happen for their side effects, whatever becomes of their values. ``bounds``
     are those of arguments that are Python's integers. ``limit`` holds for inner traces as well;
-    recording that reaches ``end`` asks it. ``memory`` has what earlier traces of the function made;
+    recording that reaches ``end`` asks it. ``asks_order``: what was recorded is right for arguments
+    that lie in memory row by row. ``memory`` has what earlier traces of the function made;
     inner traces make everything anew.
     """
 
@@ -100,6 +101,7 @@ class Trace:
         "_noticed",
         "alive",
         "arguments",
+        "asks_order",
         "bounds",
         "eager",
         "effects",
@@ -129,6 +131,7 @@ class Trace:
         self.alive = False
         self.parent: Trace | None = None
         self.arguments: dict[Instruction, Argument] = {}
+        self.asks_order = False
         self.bounds: dict[Instruction, Bounds] = {}
         self.values: dict[Instruction, Any] = {}
         self.effects: list[Instruction] = []
@@ -237,6 +240,12 @@ def keep_effect(instruction: Instruction) -> Instruction:
     if instruction.has_effect and trace is not None:
         trace.effects.append(instruction)
     return instruction
+
+
+def ask_order() -> None:
+    """Says that what is recorded depends on how arguments lie in memory."""
+    for trace in _running.traces:
+        trace.asks_order = True
 
 
 def running_traces() -> list[Trace]:

@@ -17,7 +17,7 @@ from tracejit.loading import supplied
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.concrete import concrete, differentiated_argument
-from tracejit.trace.context import Trace, current_trace
+from tracejit.trace.context import Trace, ask_order, current_trace
 from tracejit.trace.convert import Operand, converted
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
@@ -154,6 +154,9 @@ class Tracer(Operators, Indexing, Methods):
         target, update = self, value
         while target._base is not None:
             assert target._path is not None
+            if type(target._path) is Reshape and target._base.ndim > 1:
+                # Of an array that lies otherwise it would be a copy.
+                ask_order()
             update = target._path.write(target._base.instruction, update)
             target = target._base
         time = target.assign(update)

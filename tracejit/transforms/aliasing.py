@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.runtime.donation import are_apart, overlapping
 from tracejit.trace.tracer import Tracer
 
@@ -40,6 +40,22 @@ def twins(leaves: Sequence[Any], written: Collection[int]) -> dict[int, int]:
 def are_guarded(leaves: Sequence[Any], written: Collection[int]) -> bool:
     """Whether no leaf that is ``written`` surely or maybe shares memory with another one."""
     return are_apart(leaves) or overlapping(leaves, [*written]) is None
+
+
+def is_row_major(leaf: object) -> bool:
+    """Whether a leaf lies in memory as arrays of traced functions do."""
+    return not isinstance(leaf, np.ndarray) or leaf.ndim < 2 or leaf.flags.c_contiguous
+
+
+def require_row_major(leaves: Sequence[Any], describe: Callable[[int], str]) -> None:
+    """Raises `UnsupportedError` for an array that does not lie in memory row by row."""
+    for number, leaf in enumerate(leaves):
+        if not is_row_major(leaf):
+            raise UnsupportedError(
+                f"{describe(number)} does not lie in memory row by row, and the function asks for "
+                f"the order of memory (order='K' or 'A', or a write through ravel or reshape); "
+                f"pass np.ascontiguousarray(x), or write the order, 'C' or 'F'"
+            )
 
 
 def require_apart(

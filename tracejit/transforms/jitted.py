@@ -27,7 +27,7 @@ from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary, hide_internal_frames
 from tracejit.transforms import long_traces
-from tracejit.transforms.aliasing import Twins, require_apart, twins
+from tracejit.transforms.aliasing import Twins, require_apart, require_row_major, twins
 from tracejit.transforms.arguments import (
     abstract_of,
     as_shape,
@@ -255,6 +255,8 @@ class JitFunction(Generic[P, R]):
                 # What the function closes over may belong to the running trace.
                 return self._inline(call)
             version = self._made_version(full_key, call)
+        if version.asks_order:
+            require_row_major(leaves, lambda n: self._describe(call, n)())
         if version.written:
             same = twins(leaves, version.written)
             require_apart(leaves, version.written, lambda n: self._describe(call, n)(), same)

@@ -55,7 +55,8 @@ class Staged:
 
     ``bounds`` are those of the arguments, by number, that are Python's integers and must be within.
     ``has_lost_derivatives`` says that it was pickled without derivatives of the user's own.
-    ``written`` are the arguments, by number, that the function writes to.
+    ``written`` are the arguments, by number, that the function writes to. ``asks_order``: it is
+    right for arguments that lie in memory row by row.
     """
 
     module: Module
@@ -64,6 +65,7 @@ class Staged:
     bounds: Mapping[int, Bounds] = field(default_factory=dict)
     has_lost_derivatives: bool = False
     written: tuple[int, ...] = ()
+    asks_order: bool = False
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled with the module's text; what it calls back into is known to this process alone.
@@ -206,4 +208,11 @@ def stage(
     entry = Computation(title, tuple(trace.arguments), root, effects)
     numbers = {parameter: number for number, parameter in enumerate(trace.arguments)}
     bounds = {numbers[parameter]: known for parameter, known in trace.bounds.items()}
-    return Staged(Module(title, entry), outputs, structure, bounds, written=tuple(written))
+    return Staged(
+        Module(title, entry),
+        outputs,
+        structure,
+        bounds,
+        written=tuple(written),
+        asks_order=trace.asks_order,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.errors import ValueRangeError
 from tracejit.runtime.donation import require_donatable
-from tracejit.transforms.aliasing import are_guarded
+from tracejit.transforms.aliasing import are_guarded, is_row_major
 from tracejit.transforms.cache_report import Tier
 from tracejit.transforms.compiler import Executable, Pending
 from tracejit.transforms.memory_order import Order
@@ -97,6 +97,7 @@ class Version:
         )
         arrays = sum(isinstance(leaf, np.ndarray) for leaf in leaves)
         self.written = staged.written if arrays > 1 else ()
+        self.asks_order = staged.asks_order
         self.shortcut: Shortcut | None = None
         self._executable = executable
         if pending is None:
@@ -120,12 +121,14 @@ class Version:
 
     def _guarded(self, run: Run) -> Run:
         """``run`` where no written argument shares memory, with None for an answer elsewhere."""
-        written = self.written
-        if not written:
+        written, asks_order = self.written, self.asks_order
+        if not written and not asks_order:
             return run
 
         def guarded(arguments: Sequence[object]) -> list[np.ndarray] | None:
-            return run(arguments) if are_guarded(arguments, written) else None
+            if asks_order and not all(map(is_row_major, arguments)):
+                return None
+            return run(arguments) if not written or are_guarded(arguments, written) else None
 
         return guarded
 
