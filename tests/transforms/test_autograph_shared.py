@@ -544,3 +544,16 @@ def test_arrays_from_outside_of_a_loop(function: Any, n: float) -> None:
     jitted = tj.jit(function, autograph=True)
     for one, other in zip(function(n), jitted(n), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_reshape_that_may_be_a_copy_is_not_written_to() -> None:
+    def f(n: Any) -> Any:
+        u, v = np.zeros((2, 2)), np.ones((2, 2))
+        w = u[:, ::-1]
+        if n > 0:
+            w = v
+        w.ravel()[0] = 7
+        return u, v
+
+    with pytest.raises(ConcretizationError, match="so that this is a copy or not"):
+        tj.jit(f, autograph=True)(1.0)

@@ -19,7 +19,7 @@ from tracejit.shapes import Shape
 from tracejit.sources import user_source
 from tracejit.trace.context import current_trace
 from tracejit.trace.index_basic import BasicIndex, Run
-from tracejit.trace.views import Path, Permute, Reshape
+from tracejit.trace.views import Path, Permute, Reshape, row_major_strides
 
 if TYPE_CHECKING:
     from tracejit.trace.tracer import Tracer
@@ -199,6 +199,29 @@ def lose(array: Tracer, but: Sequence[Shares]) -> None:
     for shares in (mine, *(one.other for one in mine.entries)):
         if not any(shares is each for each in but):
             shares.lost, shares.doubted = True, str(user_source())
+
+
+def are_dense(one: Share) -> bool:
+    """Whether an array lies in memory row by row if it is what ``one`` says."""
+    if not one.mine:
+        # It counts as the memory; where the other begins with a turn, it may be the one that turns.
+        return not one.theirs or one.theirs[0] not in _turning(one.shape)
+    return _is_dense(one.shape, one.mine)
+
+
+def _is_dense(shape: Shape, way: Way) -> bool:
+    strides: Sequence[int] | None = row_major_strides(shape.dimensions)
+    for path in way:
+        assert strides is not None, "strides are known up to here"
+        strides = path.strides(shape.dimensions, tuple(strides))
+        shape = _shape_after(path, shape)
+        if strides is None:
+            return False
+    wanted = row_major_strides(shape.dimensions)
+    return all(
+        size == 1 or one == other
+        for size, one, other in zip(shape.dimensions, strides or (), wanted, strict=True)
+    )
 
 
 def _refuse(shares: Shares) -> NoReturn:

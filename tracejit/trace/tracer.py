@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, MissingAttributeError, TracerLeakError, UnsupportedError
+from tracejit.errors import (
+    ArgumentError,
+    ConcretizationError,
+    MissingAttributeError,
+    TracerLeakError,
+    UnsupportedError,
+)
 from tracejit.graph import Instruction
 from tracejit.loading import supplied
 from tracejit.ops.layout import full
@@ -24,7 +30,7 @@ from tracejit.trace.indexing import Indexing
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
-from tracejit.trace.shared import Shares, foreign, refreshed, tick
+from tracejit.trace.shared import Shares, are_dense, foreign, refreshed, tick
 from tracejit.trace.table import call, find, implementation
 from tracejit.trace.views import (
     Bits,
@@ -154,9 +160,8 @@ class Tracer(Operators, Indexing, Methods):
         target, update = self, value
         while target._base is not None:
             assert target._path is not None
-            if type(target._path) is Reshape and target._base.ndim > 1:
-                # Of an array that lies otherwise it would be a copy.
-                ask_order()
+            if type(target._path) is Reshape and target._path.dimensions != target._base.shape:
+                target._base.require_dense()
             update = target._path.write(target._base.instruction, update)
             target = target._base
         time = target.assign(update)
@@ -165,6 +170,20 @@ class Tracer(Operators, Indexing, Methods):
         if target is not self:
             self._instruction = value
             self._seen = target._version
+
+    def require_dense(self) -> None:
+        """Raises `ConcretizationError` where a reshape may be a copy, as that of a view may be.
+
+        That of an array which does not lie row by row would be.
+        """
+        shares = self.root.shares
+        if shares is not None and not all(map(are_dense, shares.entries)):
+            raise ConcretizationError(
+                "ravel, reshape: written to, where the array may be a view of another one, so that "
+                "this is a copy or not; write to the array itself"
+            )
+        if self.ndim > 1:
+            ask_order()
 
     def _reach(self, root: Tracer, shares: Shares, running: Trace | None) -> None:
         found = foreign(shares, running)
