@@ -8,7 +8,7 @@
         outputs=[spec],
     )
 
-Rules for a kernel, of which `verification` proves the first:
+Rules for a kernel, of which `verification` proves the first and looks for races:
 
 - Every index stays inside its buffer, for every value that the data may hold: an index that comes
   out of memory is clamped, or its access is guarded by an `IfThenElse` (a select computes both

@@ -19,6 +19,7 @@ with importing_tvm():
     from tracejit.backends.tvm.cpu import cpu_target
     from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
     from tracejit.backends.tvm.tir import (
+        PARALLEL,
         VECTORIZED,
         AllocBuffer,
         Buffer,
@@ -200,3 +201,37 @@ def test_minus_one_is_not_minus_two() -> None:
         return loop(10, lambda i: store(z, i, load(x, 2 * i + i * -1 + 2 + -2)))
 
     assert not report(body, 10, 10).unproven
+
+
+def in_parallel(step: int) -> Callable[[Buffer, Buffer], Stmt]:
+    """Pieces of 25 elements, each of which begins ``step`` after the one before."""
+
+    def piece(x: Buffer, z: Buffer, n: Expr) -> Stmt:
+        return loop(25, lambda i: store(z, n * step + i, load(x, n * step + i)))
+
+    return lambda x, z: loop(4, lambda n: piece(x, z, n), PARALLEL)
+
+
+def test_parallel_iterations_write_apart() -> None:
+    assert not report(in_parallel(25), 100, 100).unproven
+    (finding,) = report(in_parallel(24), 100, 100).unproven
+    assert finding.rule == "races"
+    (finding,) = report(in_parallel(0), 100, 100).unproven
+    assert "same elements of m1" in str(finding)
+
+
+def test_parallel_iterations_do_not_read_what_others_write() -> None:
+    def body(x: Buffer, z: Buffer) -> Stmt:
+        shifted = lambda i: load(z, tirx.min(i + 1, i32(9)))  # noqa: E731
+        return loop(10, lambda i: store(z, i, load(x, i) + shifted(i)), PARALLEL)
+
+    (finding,) = report(body, 10, 10).unproven
+    assert finding.rule == "races"
+
+
+def test_memory_of_an_iteration_is_its_own() -> None:
+    def piece(x: Buffer, z: Buffer, i: Expr) -> Stmt:
+        own = buffer("own", (1,), "float32", scope="local")
+        return seq(AllocBuffer(own), store(own, i32(0), load(x, i)), store(z, i, load(own, i32(0))))
+
+    assert not report(lambda x, z: loop(9, lambda i: piece(x, z, i), PARALLEL), 9, 9).unproven

@@ -12,13 +12,17 @@ from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 
 @dataclass(frozen=True)
 class Memory:
-    """A buffer as the verifier sees it: what ``own`` ones hold, the kernel has written."""
+    """A buffer as the verifier sees it: what ``own`` ones hold, the kernel has written.
+
+    It was allocated inside of ``depth`` loops.
+    """
 
     buffer: Buffer
     name: str
     dtype: str
     shape: tuple[int, ...]
     own: bool
+    depth: int = 0
 
     @property
     def size(self) -> int:

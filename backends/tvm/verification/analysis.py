@@ -143,7 +143,8 @@ class Analysis(Expressions):
 
     def _remember(self, buffer: Buffer, own: bool) -> Memory:
         shape = tuple(int(extent) for extent in buffer.shape)
-        made = Memory(buffer, str(buffer.name), str(buffer.dtype), shape, own)
+        depth = len(self._loops)
+        made = Memory(buffer, str(buffer.name), str(buffer.dtype), shape, own, depth)
         self._memories[hash(buffer)] = made
         return made
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from tracejit.backends.tvm.program import Kernel, Program
 from tracejit.backends.tvm.verification.analysis import Analysis
 from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.backends.tvm.verification.races import races
 from tracejit.errors import CompilationError
 from tracejit.sources import Source
 
@@ -89,6 +90,11 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
         what = "a store to" if access.is_store else "a load from"
         text = f"{what} {access.memory.name} has {access.problem.text}"
         report.unproven.append(finding("bounds", text, access.problem.is_certain))
+    for access in races(analysis.accesses):
+        text = (
+            f"iterations of a parallel loop may store to the same elements of {access.memory.name}"
+        )
+        report.unproven.append(finding("races", text))
     return analysis
 
 

@@ -1,0 +1,52 @@
+"""Proofs that the iterations of a parallel loop write apart from each other.
+
+    for access in races(accesses): ...      # the stores of which that was not proven
+
+Elements that one iteration stores to must not be touched by another: their places have to be a
+multiple of the loop variable and a rest that is smaller than its coefficient.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from tracejit.backends.tvm.verification.accesses import Access, Loop, Memory, flat
+from tracejit.backends.tvm.verification.linear import Linear, Symbol
+
+
+def races(accesses: Sequence[Access]) -> Iterator[Access]:
+    """Stores in a parallel loop to elements that another iteration may touch."""
+    touched: dict[tuple[Symbol, Memory], list[Access]] = defaultdict(list)
+    for access in accesses:
+        loop = _parallel(access)
+        # What a kernel allocates in a loop is another memory in each iteration.
+        if loop is not None and access.memory.depth <= access.loops.index(loop):
+            touched[loop.symbol, access.memory].append(access)
+    for (symbol, memory), each in touched.items():
+        stores = [access for access in each if access.is_store]
+        if stores and not _are_apart([flat(a.indices, memory.shape) for a in each], symbol):
+            yield stores[0]
+
+
+def _parallel(access: Access) -> Loop | None:
+    return next((loop for loop in access.loops if loop.is_parallel), None)
+
+
+def _are_apart(places: Sequence[Linear], symbol: Symbol) -> bool:
+    """Whether places at different values of ``symbol`` are always different."""
+    coefficient = places[0].terms.get(symbol, 0)
+    first = _outside(places[0], symbol)
+    low, high = 0, 0
+    for number, place in enumerate(places):
+        if place.terms.get(symbol, 0) != coefficient or _outside(place, symbol).key != first.key:
+            return False
+        inside = {s: c for s, c in place.terms.items() if s.serial > symbol.serial}
+        least, most = Linear(place.constant, inside).bounds()
+        low, high = (least, most) if number == 0 else (min(low, least), max(high, most))
+    return high - low < abs(coefficient)
+
+
+def _outside(place: Linear, symbol: Symbol) -> Linear:
+    """The part of a place that is the same in all iterations."""
+    return Linear(0, {s: c for s, c in place.terms.items() if s.serial < symbol.serial})
