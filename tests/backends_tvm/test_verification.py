@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.verification.__main__ import main
 from tracejit.backends.abi import ArraySpec
 from tracejit.errors import CompilationError
 from tracejit.runtime import importing_tvm
@@ -235,3 +236,8 @@ def test_memory_of_an_iteration_is_its_own() -> None:
         return seq(AllocBuffer(own), store(own, i32(0), load(x, i)), store(z, i, load(own, i32(0))))
 
     assert not report(lambda x, z: loop(9, lambda i: piece(x, z, i), PARALLEL), 9, 9).unproven
+
+
+def test_the_command_counts_what_is_not_proven(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--samples", "200", "--graphs", "0"]) == 0
+    assert "0 not, in" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
     python -m tests.verification [--samples N] [--graphs N] [--first SEED] [--show N]
 
-Verifies the samples of all ops (one in ``--samples``), the HLO text among the tests and
+Verifies the samples of all ops (one in ``--samples``), the HLO dumps among the tests and
 ``--graphs`` random graphs. Prints counts by rule and schedule, and ``--show`` findings of each.
 Ends with status 1 if anything is certainly wrong.
 """

@@ -36,8 +36,8 @@ def samples(every: int = 1) -> Iterator[tuple[str, Module]]:
 
 
 def dumps() -> Iterator[tuple[str, Module]]:
-    """The HLO text among the tests."""
-    for file in sorted(TESTS.rglob("*.hlo")):
+    """The HLO text that XLA wrote."""
+    for file in sorted((TESTS / "hlo" / "dumps").glob("*.hlo")):
         yield file.name, parse(file.read_text())
 
 
