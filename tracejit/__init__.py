@@ -118,6 +118,7 @@ __all__ = [
 supply(
     array_namespace="tracejit.numpy",
     factorizations="tracejit.numpy.factorization_gradients",
+    lapack_calls="tracejit.numpy.lapack_calls",
     methods="tracejit.statements.methods",
     vectorization="tracejit.transforms.vmap",
 )

@@ -31,15 +31,15 @@ from tracejit.errors import (
 )
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.loading import supplied
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
 from tracejit.sources import Source
 from tracejit.traversal import called_computations, instructions
 
 Function = Callable[..., Any]
 
-LINEAR_ALGEBRA = "tracejit.linalg."
-"""How the names of the library's own targets begin, those of `lax.factorizations`."""
+LAPACK = "lapack_"
+"""How the names of XLA's calls of LAPACK begin; those without an op run by `numpy.lapack_calls`."""
 
 
 class CustomOp(Protocol):
@@ -172,8 +172,15 @@ def enter_target(target: Target, replace: bool = False) -> None:
         _targets[name] = target
 
 
+# What supplies the library's own targets, by the beginnings of their names.
+_DEFINED = {
+    LINEAR_ALGEBRA: "factorizations",
+    LAPACK: "lapack_calls",
+}
+
+
 def define_target(target: Target) -> None:
-    """Enters one of the library's own targets, whose names begin with "tracejit."."""
+    """Enters one of the library's own targets, whose names begin as `_DEFINED` lists them."""
     assert target.name not in _targets, f"target {target.name!r} is defined twice"
     _targets[target.name] = target
 
@@ -187,8 +194,10 @@ def unregister_custom_call(name: str) -> None:
 
 def find_target(name: str, source: Source | None = None) -> Target:
     """What is registered for ``name``. Raises `UnknownTargetError`."""
-    if name not in _targets and name.startswith(LINEAR_ALGEBRA):
-        supplied("factorizations")
+    if name not in _targets:
+        for beginning, module in _DEFINED.items():
+            if name.startswith(beginning):
+                supplied(module)
     found = _targets.get(name) or _held.get(name)
     if found is None:
         raise UnknownTargetError(

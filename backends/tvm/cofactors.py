@@ -5,14 +5,13 @@ from __future__ import annotations
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.control import conditional
-from tracejit.ops.custom import custom_call
+from tracejit.ops.custom import LINEAR_ALGEBRA, custom_call
 from tracejit.ops.elementwise import mul
 from tracejit.ops.elementwise_unary import is_finite
 from tracejit.ops.layout import broadcast_in_dim, transpose
 from tracejit.ops.matrices import identity
 from tracejit.ops.reduction import reduce_and
 from tracejit.shapes import ElementType, Shape, TupleShape
-from tracejit.targets import LINEAR_ALGEBRA
 
 COFACTORS = LINEAR_ALGEBRA + "cofactors"
 

@@ -21,7 +21,7 @@ from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER,
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import OPTIMIZATION_BARRIER
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.ops.elementwise import ADD, DIV, MUL, SUB
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import (
@@ -40,7 +40,6 @@ from tracejit.ops.reduction import REDUCE, TOP_K, extreme
 from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.sources import Source
-from tracejit.targets import LINEAR_ALGEBRA
 
 # Real operations in one operation on complex numbers.
 _COMPLEX = {

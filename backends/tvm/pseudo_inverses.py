@@ -6,13 +6,12 @@ from tracejit.graph import Instruction
 from tracejit.ops.comparison import le
 from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.contraction import DotDimensionNumbers, dot_general
-from tracejit.ops.custom import custom_call
+from tracejit.ops.custom import LINEAR_ALGEBRA, custom_call
 from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import div, mul, select
 from tracejit.ops.layout import broadcast_in_dim, full_like, reshape, slice_
 from tracejit.ops.matrices import conjugate
 from tracejit.shapes import ElementType, TupleShape
-from tracejit.targets import LINEAR_ALGEBRA
 
 PSEUDO_INVERSE = LINEAR_ALGEBRA + "pinv"
 

@@ -13,9 +13,8 @@ from tracejit.backends.tvm.used_parts import used_parts
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TupleShape
-from tracejit.targets import LINEAR_ALGEBRA
 from tracejit.traversal import in_order, transform
 
 # By target and the only result that is used: another target that makes it alone.

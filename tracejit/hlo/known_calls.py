@@ -1,11 +1,13 @@
 """Custom calls of XLA's own, read as the ops that they were made of.
 
 TopK           what XLA's CPU client makes of TopK, and of a sort whose beginning is sliced
+lapack_…_ffi   what JAX makes of linear algebra, see `lapack_calls`
 """
 
 from __future__ import annotations
 
 from tracejit.graph import Instruction
+from tracejit.hlo import lapack_calls
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.reduction import top_k
@@ -14,7 +16,12 @@ from tracejit.shapes import Shape, TupleShape
 
 def as_op(instruction: Instruction) -> Instruction:
     """What a custom call means, where XLA says it; any other instruction as it is."""
-    if instruction.op is not CUSTOM_CALL or instruction.attributes["custom_call_target"] != "TopK":
+    if instruction.op is not CUSTOM_CALL:
+        return instruction
+    target = instruction.attributes["custom_call_target"]
+    if target.startswith("lapack_"):
+        return lapack_calls.as_op(instruction) or instruction
+    if target != "TopK":
         return instruction
     shape, operands = instruction.shape, instruction.operands
     roots = [c.root for c in instruction.attributes["called_computations"]]

@@ -18,9 +18,8 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from tracejit.ops.constants import elements_of
-from tracejit.ops.custom import custom_call
+from tracejit.ops.custom import LINEAR_ALGEBRA, custom_call
 from tracejit.shapes import ElementType, Shape, TupleShape, shape_of
-from tracejit.targets import LINEAR_ALGEBRA
 from tracejit.trace.tracer import Tracer, lift
 
 Arrays = tuple[np.ndarray, ...]

@@ -21,6 +21,9 @@ API_VERSIONS = (
     "API_VERSION_TYPED_FFI",
 )
 
+LINEAR_ALGEBRA = "tracejit.linalg."
+"""How the names of the library's own targets for linear algebra begin."""
+
 # Targets that every process knows: the queues, and ops on dynamic arrays, for compiled code.
 DYNAMIC_TARGET = "tracejit.dynamic"
 INFEED_TARGET = "tracejit.infeed"

@@ -17,10 +17,10 @@ from tracejit.backends.numpy import evaluate
 from tracejit.graph import Computation
 from tracejit.hlo import parse
 from tracejit.ops.constants import CONSTANT
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.targets import LINEAR_ALGEBRA, find_target
+from tracejit.targets import find_target
 
 
 @functools.lru_cache(maxsize=4096)

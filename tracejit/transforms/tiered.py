@@ -15,9 +15,8 @@ import numpy as np
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction, stepping
 from tracejit.graph import Instruction, Module
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.runtime.donation import are_donatable
-from tracejit.targets import LINEAR_ALGEBRA
 from tracejit.transforms.compiler import Pending
 from tracejit.transforms.interpreted import Interpreted
 from tracejit.traversal import called_computations, instructions

@@ -18,9 +18,9 @@ from tracejit.backends.tvm.types import memory_dtype, words
 from tracejit.errors import CompilationError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import Shape
-from tracejit.targets import LINEAR_ALGEBRA, kernel_for
+from tracejit.targets import kernel_for
 
 # The custom calls of linear algebra that are compiled.
 _COMPILED = {

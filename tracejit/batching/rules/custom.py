@@ -14,9 +14,9 @@ from tracejit.errors import ShapeError
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import tuple_
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TupleShape
-from tracejit.targets import LINEAR_ALGEBRA, Function, batching_for, differentiable_expansion_for
+from tracejit.targets import Function, batching_for, differentiable_expansion_for
 from tracejit.trace.body import Abstract, record_body
 
 
