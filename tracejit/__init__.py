@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         tree_util,
     )
     from tracejit.callbacks import pure_callback
+    from tracejit.interop import from_jax, from_stablehlo
     from tracejit.lax.stopping import stop_gradient
     from tracejit.queues import Queue, feeds, infeed, outfeed
     from tracejit.statements import autograph
@@ -76,6 +77,8 @@ __all__ = [
     "eval_shape",
     "feeds",
     "flatten_util",
+    "from_jax",
+    "from_stablehlo",
     "grad",
     "gradient_of",
     "hessian",
@@ -161,6 +164,10 @@ _MEMBERS = {
     ),
     "tracejit.transforms.of_module": ("gradient_of",),
     "tracejit.lax.stopping": ("stop_gradient",),
+    "tracejit.interop": (
+        "from_jax",
+        "from_stablehlo",
+    ),
     "tracejit.transforms.abstract": (
         "eval_shape",
         "make_graph",

@@ -28,6 +28,7 @@ from tracejit.errors import (
     InvalidArgumentError,
     ShapeError,
     UnknownTargetError,
+    UnsupportedError,
 )
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.loading import supplied
@@ -179,6 +180,15 @@ _DEFINED = {
 }
 
 
+# Calls that mean something in the process that lowered them, and there alone.
+_OF_ANOTHER_PROCESS = {
+    "xla_ffi_python_cpu_callback": "a Python function called back by JAX (jax.pure_callback, "
+    "jax.debug.print)",
+    "xla_ffi_partitioned_python_cpu_callback": "a Python function called back by JAX",
+    "xla_python_cpu_callback": "a Python function called back by JAX",
+}
+
+
 def define_target(target: Target) -> None:
     """Enters one of the library's own targets, whose names begin as `_DEFINED` lists them."""
     assert target.name not in _targets, f"target {target.name!r} is defined twice"
@@ -199,6 +209,12 @@ def find_target(name: str, source: Source | None = None) -> Target:
             if name.startswith(beginning):
                 supplied(module)
     found = _targets.get(name) or _held.get(name)
+    if found is None and name in _OF_ANOTHER_PROCESS:
+        raise UnsupportedError(
+            f"custom_call: target {name!r} is {_OF_ANOTHER_PROCESS[name]}, which the graph does "
+            "not hold",
+            source,
+        )
     if found is None:
         raise UnknownTargetError(
             f"custom_call: target {name!r} is not registered in this process; "

@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_in_one_line(
     wrong = {
         "No such file or directory": ["show", str(tmp_path / "missing.hlo")],
         "line 4, column 7: element type f33 is not known": ["show", str(tmp_path / "bad.hlo")],
-        "looks like MLIR": ["run", str(tmp_path / "model.mlir")],
+        "from_stablehlo: ": ["run", str(tmp_path / "model.mlir")],
         "is not text": ["show", str(tmp_path / "bytes.hlo")],
         "argument 0 must be f32[3]; the file has float32[4]": [
             "run",

@@ -46,7 +46,7 @@ LAYERS = (
     {"runtime"},
     {"transforms"},
     {"api"},
-    {"background", "custom_ops"},
+    {"background", "custom_ops", "interop"},
     {"commandline"},
     {"__init__"},
     {"__main__"},

@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.hlo import parse
+from tracejit.loading import load
 from tracejit.shapes import AnyShape, ElementType, Shape, TokenShape, TupleShape
 from tracejit.verifier import verify
 
@@ -26,20 +27,33 @@ def command(
 ) -> argparse.ArgumentParser:
     """A new command on one HLO file."""
     made: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
-    made.add_argument("file", help="HLO text; - reads standard input")
+    made.add_argument("file", help="HLO text, .mlir, .mlirbc or .pb; - reads standard input")
     made.set_defaults(command=run)
     return made
 
 
 def read_module(file: str) -> Module:
-    """The verified module in a file. Raises `HloParseError`, `ArgumentError` or `OSError`."""
+    """The verified module in a file: HLO text, or by the file's ending what jaxlib reads.
+
+    ``.mlir`` and ``.mlirbc`` are StableHLO as text and as bytecode, ``.pb`` a serialised
+    HloModuleProto. Raises `HloParseError`, `ArgumentError`, `OSError`, and `UnsupportedError` where
+    jaxlib is needed and not installed.
+    """
+    if file.endswith((".mlir", ".mlirbc")):
+        return verify(_interop().from_stablehlo(Path(file).read_bytes()))
+    if file.endswith(".pb"):
+        return verify(_interop().module_of_proto(Path(file).read_bytes()))
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{file} is not text: {error.reason}") from error
     if text.lstrip().startswith(("module", "func.func", "#loc")):
-        raise ArgumentError(f"{file} looks like MLIR; the command line reads HLO text")
+        return verify(_interop().from_stablehlo(text))
     return verify(parse(text))
+
+
+def _interop() -> Any:
+    return load("tracejit.interop")
 
 
 def write(text: str, output: str | None) -> None:

@@ -1,6 +1,7 @@
 """Custom calls of XLA's own, read as the ops that they were made of.
 
 TopK           what XLA's CPU client makes of TopK, and of a sort whose beginning is sliced
+Sharding …     marks of where an array lies: the array
 lapack_…_ffi   what JAX makes of linear algebra, see `lapack_calls`
 """
 
@@ -10,8 +11,14 @@ from tracejit.graph import Instruction
 from tracejit.hlo import lapack_calls
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.elementwise_unary import erf
 from tracejit.ops.reduction import top_k
 from tracejit.shapes import Shape, TupleShape
+
+# What says where arrays lie: on one device, nothing.
+_ON_ONE_DEVICE = frozenset(
+    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"}
+)
 
 
 def as_op(instruction: Instruction) -> Instruction:
@@ -19,6 +26,10 @@ def as_op(instruction: Instruction) -> Instruction:
     if instruction.op is not CUSTOM_CALL:
         return instruction
     target = instruction.attributes["custom_call_target"]
+    if target in _ON_ONE_DEVICE and len(instruction.operands) == 1:
+        return instruction.operands[0]
+    if target == "mhlo.erf":
+        return erf(instruction.operands[0])
     if target.startswith("lapack_"):
         return lapack_calls.as_op(instruction) or instruction
     if target != "TopK":

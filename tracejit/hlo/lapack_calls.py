@@ -21,7 +21,7 @@ from tracejit.shapes import ElementType, Shape, TupleShape
 Operands = Sequence[Instruction]
 Shapes = Sequence[Shape]
 Config = Mapping[str, str]
-_NAME = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
+ROUTINE = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
 _ENTRY = re.compile(r"(\w+) = (-?\w+)")
 
 
@@ -34,8 +34,8 @@ def config_of(text: str) -> dict[str, str]:
 
 def as_op(instruction: Instruction) -> Instruction | None:
     """What a call of LAPACK computes, where ops do; None for every other call."""
-    name = _NAME.fullmatch(instruction.attributes["custom_call_target"])
-    rule = _RULES.get(name[2]) if name else None
+    name = ROUTINE.fullmatch(instruction.attributes["custom_call_target"])
+    rule = RULES.get(name[2]) if name else None
     if rule is None or not all(isinstance(o.shape, Shape) for o in instruction.operands):
         return None
     config = config_of(instruction.attributes["backend_config"])
@@ -110,7 +110,7 @@ def _geev(operands: Operands, shapes: Shapes, config: Config) -> list[Instructio
     return [*parts, _unused(left), v, _info(parts[0], info)]
 
 
-_RULES: dict[str, Callable[[Operands, Shapes, Config], list[Instruction] | None]] = {
+RULES: dict[str, Callable[[Operands, Shapes, Config], list[Instruction] | None]] = {
     "geev": _geev,
     "gesdd": _gesdd,
     "gesvd": _gesdd,
