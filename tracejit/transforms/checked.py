@@ -21,13 +21,12 @@ from tracejit.errors import (
 from tracejit.graph import Instruction, Op
 from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
-from tracejit.ops.custom import CUSTOM_CALL
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
 from tracejit.ops.elementwise import DIV, REM, SELECT
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
-from tracejit.targets import LINEAR_ALGEBRA
 from tracejit.transforms.interpreted import Interpreted
 
 
