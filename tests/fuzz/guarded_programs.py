@@ -1,8 +1,9 @@
 """A program that dies if compiled code touches memory that is not its own.
 
 Random graphs run with every input, output and workspace right before, then right behind, a page
-that no access survives; the results must be the same. ``python -m tests.fuzz.guarded_programs``;
-with ``--planted`` the arrays are an item shorter than the code was compiled for.
+that no access survives, outputs and workspaces filled with one pattern, then another; the results
+must be the same. ``python -m tests.fuzz.guarded_programs``; with ``--planted`` the arrays are an
+item shorter than the code was compiled for.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ from tracejit.backends.abi import ALIGNMENT
 from tracejit.graph import Computation
 from tracejit.runtime import executable, results, workspace
 
+# What memory holds that nobody has written: NaN or -1, and a small number or a large negative one.
+PATTERNS = {True: 0xFF, False: 0xA5}
+
+
+def filled(shape: Sequence[int], dtype: np.dtype, at_end: bool) -> np.ndarray:
+    """A new array of bytes that show where they are read before they are written."""
+    made = np.empty(shape, dtype)
+    made.reshape(-1).view(np.uint8)[...] = PATTERNS[at_end]
+    return made
+
 
 class GuardedNumPy:
     """NumPy as `tracejit.runtime` sees it, whose new arrays touch a forbidden page."""
@@ -35,7 +46,7 @@ class GuardedNumPy:
         return getattr(np, name)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-        whole = np.zeros(shape, dtype)
+        whole = filled(shape, dtype, self.at_end)
         if not self.missing or not whole.size:
             return guarded(whole, at_end=self.at_end, align=whole.itemsize)
         # An array that says it is whole, an item of which lies on the forbidden page.
@@ -51,7 +62,7 @@ def place(at_end: bool, missing: int = 0) -> None:
 
     def take(nbytes: int) -> np.ndarray:
         # Code rounds the start up; what follows the rounded start is exactly the workspace.
-        whole = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        whole = filled((nbytes + ALIGNMENT,), np.dtype(np.uint8), at_end)
         return guarded(whole, at_end=at_end, align=ALIGNMENT)
 
     mock.patch.object(workspace, "take", take).start()
