@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracejit.autodiff.counted_loops import Counted, Counter, most_steps
-from tracejit.autodiff.ranges import is_moving, times
+from tracejit.autodiff.intervals import is_moving, times
 from tracejit.autodiff.reverse import Cotangent
 from tracejit.autodiff.rules.scanning import Pair, Reversed, small_parts
+from tracejit.autodiff.trip_count import Counted, Counter, most_steps
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import gt
 from tracejit.ops.constants import constant, elements_of, iota, tuple_

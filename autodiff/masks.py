@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracejit.autodiff.sums import Sum
+from tracejit.autodiff.accumulator import Sum
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import ne
 from tracejit.ops.computations import binary_op

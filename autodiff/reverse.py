@@ -13,8 +13,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from tracejit.autodiff.accumulator import Sum
 from tracejit.autodiff.masks import Mask, either, step
-from tracejit.autodiff.sums import Sum
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
 from tracejit.loading import load

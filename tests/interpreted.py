@@ -12,8 +12,8 @@ import pytest
 from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.transforms.checked import Checked
-from tracejit.transforms.compiler import Compiler, Executable, use_compiler
 from tracejit.transforms.interpreted import Interpreted
+from tracejit.transforms.jit.hooks import Compiler, Executable, use_compiler
 
 
 def by_interpreter(module: Module, target: Target, check: bool) -> Executable:

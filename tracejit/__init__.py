@@ -9,7 +9,7 @@ from tracejit.api import compile, interpret
 from tracejit.loading import adds_names, on_first_use, supply
 from tracejit.targets import register_custom_call, unregister_custom_call
 from tracejit.trace.table import implemented_in
-from tracejit.transforms.jit import jit
+from tracejit.transforms.jit.jit import jit
 
 if TYPE_CHECKING:
     from tracejit import (
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tracejit.interop import from_jax, from_stablehlo
     from tracejit.lax.stopping import stop_gradient
     from tracejit.queues import Queue, feeds, infeed, outfeed
-    from tracejit.statements import autograph
     from tracejit.transforms.abstract import eval_shape, make_graph
+    from tracejit.transforms.autograph import autograph
     from tracejit.transforms.check_grads import check_grads
     from tracejit.transforms.checkpoint import checkpoint, checkpoint_policies, remat
     from tracejit.transforms.custom import custom_jvp, custom_vjp
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tracejit.transforms.forward import jvp, linear_transpose, linearize
     from tracejit.transforms.gradient import grad, value_and_grad, vjp
     from tracejit.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
-    from tracejit.transforms.of_module import gradient_of
+    from tracejit.transforms.module_gradient import gradient_of
     from tracejit.transforms.porting import (
         Array,
         block_until_ready,
@@ -122,7 +122,7 @@ supply(
     array_namespace="tracejit.numpy",
     factorizations="tracejit.numpy.factorization_gradients",
     lapack_calls="tracejit.numpy.lapack_calls",
-    methods="tracejit.statements.methods",
+    methods="tracejit.transforms.autograph.methods",
     vectorization="tracejit.transforms.vmap",
 )
 
@@ -134,7 +134,7 @@ _MEMBERS = {
         "infeed",
         "outfeed",
     ),
-    "tracejit.statements": ("autograph",),
+    "tracejit.transforms.autograph": ("autograph",),
     "tracejit.transforms.check_grads": ("check_grads",),
     "tracejit.transforms.checkpoint": (
         "checkpoint",
@@ -162,7 +162,7 @@ _MEMBERS = {
         "jacobian",
         "jacrev",
     ),
-    "tracejit.transforms.of_module": ("gradient_of",),
+    "tracejit.transforms.module_gradient": ("gradient_of",),
     "tracejit.lax.stopping": ("stop_gradient",),
     "tracejit.interop": (
         "from_jax",

@@ -17,6 +17,7 @@ from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
 from tracejit.loading import load
 from tracejit.ops.inlining import inlined
+from tracejit.passes.input_layouts import in_memory_order, inverse, order_of
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.locks import ProcessLock
@@ -27,10 +28,9 @@ from tracejit.shapes import AnyShape, TupleShape
 from tracejit.targets import CALLBACK, calls_back, kernel_texts
 from tracejit.trace.evaluation import use_evaluator
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms import compiler
-from tracejit.transforms.compiled import CompiledProgram
-from tracejit.transforms.memory_order import in_memory_order, inverse, order_of
-from tracejit.transforms.staging import collecting_garbage_later, has_own_derivatives
+from tracejit.transforms.jit import hooks
+from tracejit.transforms.jit.compiled import CompiledProgram
+from tracejit.transforms.jit.staging import collecting_garbage_later, has_own_derivatives
 from tracejit.traversal import called_computations, instructions
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 PASS_SETTINGS = ("TRACEJIT_DUMP", "TRACEJIT_PASSES")
 """What changes or shows the compiler's passes, in the environment."""
 
-_GENERATOR = "tracejit.backends.tvm.compiler"
+_GENERATOR = "tracejit.backends.tvm.compile"
 
 _compiling = ProcessLock()
 
@@ -197,7 +197,7 @@ def _stream(seed: int) -> Stream:
 def _kept_aliases(module: Module) -> Module:
     if not module.input_output_alias:
         return module
-    made: Module = load("tracejit.transforms.donation").kept_aliases(module)
+    made: Module = load("tracejit.passes.donation").kept_aliases(module)
     return made
 
 
@@ -274,21 +274,21 @@ def _compiled(module: Module, place: Place) -> Executable:
 
 
 def code_generator() -> ModuleType:
-    """`tracejit.backends.tvm.compiler`, and TVM with it, which takes most of a second."""
+    """`tracejit.backends.tvm.compile`, and TVM with it, which takes most of a second."""
     with importing_tvm():
-        return importlib.import_module("tracejit.backends.tvm.compiler")
+        return importlib.import_module("tracejit.backends.tvm.compile")
 
 
-def _compiler(module: Module, target: Target, check: bool) -> compiler.Executable:
+def _compiler(module: Module, target: Target, check: bool) -> hooks.Executable:
     if not check:
         return executable(module, target)
-    checked: compiler.Executable = load("tracejit.transforms.checked").Checked(module)
+    checked: hooks.Executable = load("tracejit.transforms.checked").Checked(module)
     return checked
 
 
-def _beginner(module: Module, target: Target) -> compiler.Pending:
+def _beginner(module: Module, target: Target) -> hooks.Pending:
     place = place_of(module, target)
-    begun: compiler.Pending = load("tracejit.runtime.pending").Pending(
+    begun: hooks.Pending = load("tracejit.runtime.compile_future").Pending(
         module.name,
         None if place.kernels else to_text(module),
         place.target,
@@ -320,7 +320,7 @@ class _Tuner:
         # Nothing else is compiled meanwhile, which would disturb what is measured.
         with _compiling, reported(module.name, tuning=seconds) as progress:
             with importing_tvm():
-                backend = importlib.import_module("tracejit.backends.tvm.candidates")
+                backend = importlib.import_module("tracejit.backends.tvm.tuning_candidates")
             candidates = backend.ProgramCandidates(module, place.target)
             made: Executable = self._programs(place).tune(
                 untuned, candidates, arguments, seconds, progress
@@ -337,7 +337,7 @@ class _Tuner:
 def _planner(module: Module, target: Target) -> int:
     with _compiling:
         with importing_tvm():
-            backend = importlib.import_module("tracejit.backends.tvm.footprint")
+            backend = importlib.import_module("tracejit.backends.tvm.memory_estimate")
         planned: int = backend.planned_bytes(module, target)
     return planned
 
@@ -357,8 +357,8 @@ def _preparer(instruction: Instruction) -> Callable[..., Any]:
 
 
 use_evaluator(_evaluator, _preparer)
-compiler.use_compiler(_compiler)
-compiler.use_beginner(_beginner)
-compiler.use_planner(_planner)
-compiler.use_optimizer(_optimizer)
-compiler.use_tuner(_Tuner())
+hooks.use_compiler(_compiler)
+hooks.use_beginner(_beginner)
+hooks.use_planner(_planner)
+hooks.use_optimizer(_optimizer)
+hooks.use_tuner(_Tuner())

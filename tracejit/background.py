@@ -1,4 +1,5 @@
-"""The main program of a process that compiles for another one; see `tracejit.runtime.builders`.
+"""The main program of a process that compiles for another one; see
+`tracejit.runtime.compile_workers`.
 
 It compiles what it finds in the folder of jobs, one after the other, until there was nothing to do
 for a while or the other process has ended.
@@ -20,7 +21,7 @@ from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import Target
 from tracejit.errors import TracejitError
 from tracejit.runtime import DiskCache
-from tracejit.runtime.jobs import LEFT, Answer, Job, give, take
+from tracejit.runtime.job_files import LEFT, Answer, Job, give, take
 
 IDLE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01

@@ -22,13 +22,13 @@ Rule = TypeVar("Rule", bound=Callable[..., object])
 class RuleTable(Generic[Rule]):
     """At most one rule, or one reason why there is none, for each op.
 
-    With a ``package``, the rules of a family of ops are in its module of the family's name, which
-    is imported when a rule of the family is first asked for; a family without one has no rules.
+    With ``packages``, the rules of a family of ops are in their modules of the family's name, which
+    are imported when a rule of the family is first asked for; a family without one has no rules.
     """
 
-    def __init__(self, concern: str, package: str | None = None) -> None:
+    def __init__(self, concern: str, *packages: str) -> None:
         self.concern = concern
-        self.package = package
+        self.packages = packages
         self._families: set[str] = set()
         self._rules: dict[Op, Rule] = {}
         self._declined: dict[Op, str] = {}
@@ -77,6 +77,6 @@ class RuleTable(Generic[Rule]):
     def _load(self, family: str) -> None:
         if family in self._families:
             return
-        if self.package is not None:
-            load_if_any(f"{self.package}.{family}")
+        for package in self.packages:
+            load_if_any(f"{package}.{family}")
         self._families.add(family)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from tracejit.autodiff.bounded_loops import bounded_cotangents
+from tracejit.autodiff.checkpointed_while import while_cotangent
 from tracejit.autodiff.composition import pullback_through
-from tracejit.autodiff.counted_loops import as_counted, as_scan
 from tracejit.autodiff.leaves import assembled, flat, leaves, nested, refilled, wanted_leaves
 from tracejit.autodiff.reverse import (
     Cotangent,
@@ -19,7 +19,7 @@ from tracejit.autodiff.reverse import (
     zero_cotangent,
 )
 from tracejit.autodiff.rules.scanning import scan_rule
-from tracejit.autodiff.while_loops import while_cotangent
+from tracejit.autodiff.trip_count import as_counted, as_scan
 from tracejit.errors import DerivativeError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tracejit.autodiff.composition import pullback_through
+from tracejit.autodiff.intervals import knowing, range_of, ranges_of_state, times
 from tracejit.autodiff.leaves import refilled
-from tracejit.autodiff.ranges import knowing, range_of, ranges_of_state, times
 from tracejit.autodiff.reverse import (
     Cotangent,
     Cotangents,

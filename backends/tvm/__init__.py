@@ -1,1 +1,1 @@
-"""The TVM backend: a graph in, a program of machine code out (see `compiler`)."""
+"""The TVM backend: a graph in, a program of machine code out (see `compile`)."""

@@ -11,21 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.tvm.adjacent_updates import LEAST_ELEMENTS, with_vector_updates
-from tracejit.backends.tvm.bounded import with_bounds
-from tracejit.backends.tvm.boxes import in_boxes
-from tracejit.backends.tvm.dead_state import without_dead_state
-from tracejit.backends.tvm.first_sorted import with_first_alone
-from tracejit.backends.tvm.fragments import with_optimized_computations
-from tracejit.backends.tvm.graphs import Graph, flattened_graph
-from tracejit.backends.tvm.index_vectors import with_index_vectors
-from tracejit.backends.tvm.joint_products import LEAST_PRODUCTS, with_joint_products
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.known_values import with_known_values
-from tracejit.backends.tvm.legalise import legalise
-from tracejit.backends.tvm.loop_constants import with_loop_constants
-from tracejit.backends.tvm.merge_loops import merge_loops
-from tracejit.backends.tvm.pass_manager import (
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES
+from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+from tracejit.backends.tvm.passes.canonicalize.constant_folding import with_known_values
+from tracejit.backends.tvm.passes.canonicalize.dead_results import without_unused_results
+from tracejit.backends.tvm.passes.canonicalize.sort_dead_operands import without_unused_parts
+from tracejit.backends.tvm.passes.canonicalize.sort_promote_type import with_wide_sorts
+from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import with_first_alone
+from tracejit.backends.tvm.passes.canonicalize.split_index_vectors import with_index_vectors
+from tracejit.backends.tvm.passes.legalize.collectives import for_one_device
+from tracejit.backends.tvm.passes.legalize.composites import legalise
+from tracejit.backends.tvm.passes.loops.constant_state import with_loop_constants
+from tracejit.backends.tvm.passes.loops.dead_state import without_dead_state
+from tracejit.backends.tvm.passes.loops.fuse_scans import merge_scans
+from tracejit.backends.tvm.passes.loops.fuse_whiles import merge_loops
+from tracejit.backends.tvm.passes.loops.mask_to_bounds import with_bounds
+from tracejit.backends.tvm.passes.loops.scalarize import in_scalars
+from tracejit.backends.tvm.passes.loops.scan_contractions import products_of_all_steps
+from tracejit.backends.tvm.passes.loops.vectorize import with_vector_steps
+from tracejit.backends.tvm.passes.manager import (
     Context,
     Options,
     Pass,
@@ -34,19 +40,13 @@ from tracejit.backends.tvm.pass_manager import (
     on_roots,
     run_passes,
 )
-from tracejit.backends.tvm.rolling import rolled
-from tracejit.backends.tvm.row_blocks import in_row_blocks
-from tracejit.backends.tvm.scalars import in_scalars
-from tracejit.backends.tvm.scan_products import products_of_all_steps
-from tracejit.backends.tvm.scans import merge_scans
-from tracejit.backends.tvm.schedule.sort_vectors import VECTOR_BYTES
-from tracejit.backends.tvm.simplify import simplify
-from tracejit.backends.tvm.single_device import for_one_device
-from tracejit.backends.tvm.sorted_parts import without_unused_parts
-from tracejit.backends.tvm.stencil_blocks import in_stencil_blocks
-from tracejit.backends.tvm.unused_results import without_unused_results
-from tracejit.backends.tvm.vector_steps import with_vector_steps
-from tracejit.backends.tvm.wide_sorts import with_wide_sorts
+from tracejit.backends.tvm.passes.nested_computations import with_optimized_computations
+from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import LEAST_PRODUCTS, with_joint_products
+from tracejit.backends.tvm.passes.reroll.reroll import rolled
+from tracejit.backends.tvm.passes.reroll.slp_vectorize import LEAST_ELEMENTS, with_vector_updates
+from tracejit.backends.tvm.passes.tile.overlapped_tiling import in_stencil_blocks
+from tracejit.backends.tvm.passes.tile.split_concats import in_boxes
+from tracejit.backends.tvm.passes.tile.tile_and_fuse import in_row_blocks
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import OPTIMIZATION_BARRIER

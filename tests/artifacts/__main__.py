@@ -31,11 +31,11 @@ os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-artifacts-"
 
 from tests.artifacts.corpus import modules
 from tracejit.backends.artifact import InProcess, unpack
-from tracejit.backends.tvm.aliases import aliases_of
-from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.program import Branch, Call, Loop, Node, Program
+from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
+from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.program.program import Branch, Call, Loop, Node, Program
 from tracejit.errors import TracejitError
 from tracejit.graph import Module
 

@@ -23,7 +23,7 @@ from tests.samples.cases import all_samples, joint_module, sample_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
 from tracejit.graph import Module
-from tracejit.transforms import compiler
+from tracejit.transforms.jit import hooks
 
 Maker = Callable[[], Module]
 
@@ -98,14 +98,14 @@ def _script(name: str, options: dict[str, Any]) -> Module:
     def compiled(module: Module, _target: Target, _check: bool) -> NoReturn:
         raise _CompiledError(module)
 
-    before = compiler.use_compiler(compiled)
+    before = hooks.use_compiler(compiled)
     try:
         scripts.load(name).main(**options)
     except _CompiledError as error:
         return error.module
     finally:
         assert before is not None
-        compiler.use_compiler(before)
+        hooks.use_compiler(before)
     raise AssertionError(f"{name} compiles nothing")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.autodiff.ranges import knowing, range_of, ranges_of_state
+from tracejit.autodiff.intervals import knowing, range_of, ranges_of_state
 from tracejit.graph import Module
 from tracejit.ops import comparison, elementwise
 from tracejit.ops.constants import constant, iota, parameter

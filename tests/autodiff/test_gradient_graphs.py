@@ -25,7 +25,7 @@ from tests.autodiff.networks import (
     stacked,
 )
 from tracejit import lax
-from tracejit.backends.tvm.scans import merge_scans
+from tracejit.backends.tvm.passes.loops.fuse_scans import merge_scans
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT
 from tracejit.ops.scanning import SCAN

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tests.building import computation
 from tracejit import ops
-from tracejit.autodiff.sums import Sum
+from tracejit.autodiff.accumulator import Sum
 from tracejit.graph import Instruction, Module
 from tracejit.ops.computations import scalar_computation
 from tracejit.shapes import ElementType, Shape, shape_of

@@ -14,8 +14,8 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import transform
 
 with importing_tvm():
-    from tracejit.backends.tvm.known import UNDEFINED
-    from tracejit.backends.tvm.simplify import simplify
+    from tracejit.backends.tvm.ir.internal_ops import UNDEFINED
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
 
 
 def simple(function: Callable[..., Any], *arguments: Any) -> Module:

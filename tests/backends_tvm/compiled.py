@@ -17,7 +17,7 @@ from tracejit.shapes import Shape
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.compiler import compile_for
+    from tracejit.backends.tvm.compile import compile_for
 
 
 def compiled(entry: Computation) -> Executable:

@@ -17,24 +17,24 @@ from tests.backends_tvm.kernel_harness import MACHINE, Compiled, Operand, Pair, 
 from tests.backends_tvm.test_kernels_convolution import CASES, FIRST, LAST
 from tests.backends_tvm.test_kernels_convolution import LARGE as LARGE_CONVOLUTIONS
 from tests.backends_tvm.test_kernels_gemm import COLUMNS, LARGE, ROWS, SHAPES
-from tracejit.backends.tvm.kernels.blocked_systems import (
+from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.cpu.kernels.conv.convolution import convolution
+from tracejit.backends.tvm.cpu.kernels.gemm.bounded_product import bounded
+from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
+from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
+from tracejit.backends.tvm.cpu.kernels.linalg.blocked_systems import (
     cholesky_factors_by_blocks,
     general_systems_by_blocks,
     triangular_systems_by_blocks,
 )
-from tracejit.backends.tvm.kernels.bounded import bounded
-from tracejit.backends.tvm.kernels.contraction import Contraction
-from tracejit.backends.tvm.kernels.convolution import convolution
-from tracejit.backends.tvm.kernels.elimination import General, general_systems
-from tracejit.backends.tvm.kernels.gemm import gemm
-from tracejit.backends.tvm.kernels.triangular import (
+from tracejit.backends.tvm.cpu.kernels.linalg.elimination import General, general_systems
+from tracejit.backends.tvm.cpu.kernels.linalg.triangular import (
     Factors,
     Systems,
     cholesky_factors,
     triangular_systems,
 )
-from tracejit.backends.tvm.kernels.work import Work
-from tracejit.backends.tvm.tir import i32, loop
+from tracejit.backends.tvm.ir.tir import i32, loop
 
 Case = tuple[str, list[Operand], Callable[[], Work]]
 

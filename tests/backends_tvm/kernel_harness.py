@@ -23,13 +23,13 @@ import tvm
 from tvm.ir import GlobalVar, PrimType
 
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.kernels.work import Work
-from tracejit.backends.tvm.linker import find_linker
-from tracejit.backends.tvm.mathematics import link
-from tracejit.backends.tvm.narrow import decode, encode
-from tracejit.backends.tvm.tir import (
+from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.cpu.build.linker import find_linker
+from tracejit.backends.tvm.cpu.mathematics import link
+from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.narrow_types import decode, encode
+from tracejit.backends.tvm.ir.tir import (
     Buffer,
     DeclBuffer,
     Expr,

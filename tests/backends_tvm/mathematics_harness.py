@@ -14,16 +14,17 @@ import mpmath
 import numpy as np
 
 from tests.backends_tvm.kernel_harness import HOST, LEVELS
-from tracejit.backends.tvm.codegen import (
+from tracejit.backends.tvm.cpu.build.tir_pipeline import (
     compile_kernels,
     contents,
     kernel_function,
     packed_function,
 )
-from tracejit.backends.tvm.cpu import CpuTarget
-from tracejit.backends.tvm.narrow import decode, encode
-from tracejit.backends.tvm.program import Kernel
-from tracejit.backends.tvm.tir import (
+from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.ir.complex import Complex
+from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
+from tracejit.backends.tvm.ir.narrow_types import decode, encode
+from tracejit.backends.tvm.ir.tir import (
     VECTORIZED,
     Buffer,
     Expr,
@@ -32,8 +33,7 @@ from tracejit.backends.tvm.tir import (
     loop,
     store,
 )
-from tracejit.backends.tvm.types import memory_dtype, words
-from tracejit.backends.tvm.values import Complex
+from tracejit.backends.tvm.program.program import Kernel
 from tracejit.shapes import element_type_of
 
 TARGETS = {"host": HOST} | {name: LEVELS[name][0] for name in ("SSE2", "AVX2") if name in LEVELS}

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracejit.backends.tvm.affine import (
+from tracejit.backends.tvm.ir.affine import (
     Affine,
     LoopVariable,
     linear,

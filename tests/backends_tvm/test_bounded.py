@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.backends_tvm.compiled import compiled
 from tracejit import ops
-from tracejit.backends.tvm.bounded import with_bounds
-from tracejit.backends.tvm.known import BOUNDED_DOT
+from tracejit.backends.tvm.ir.internal_ops import BOUNDED_DOT
+from tracejit.backends.tvm.passes.loops.mask_to_bounds import with_bounds
 from tracejit.graph import Computation, Instruction
 from tracejit.runtime import Executable
 from tracejit.shapes import ElementType, Shape

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm import boxes
-from tracejit.backends.tvm.boxes import in_boxes
+from tracejit.backends.tvm.passes.tile import split_concats
+from tracejit.backends.tvm.passes.tile.split_concats import in_boxes
 from tracejit.graph import Computation, Module
 from tracejit.ops.control import OPTIMIZATION_BARRIER
 from tracejit.traversal import in_order
@@ -105,8 +105,8 @@ def drawn(choices: list[int], x: Any, depth: int) -> Any:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_arrays(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The graph in boxes gives the very numbers of the graph that was recorded."""
-    monkeypatch.setattr(boxes, "LEAST_ELEMENTS", 1)
-    monkeypatch.setattr(boxes, "MOST_BOXES", 200)
+    monkeypatch.setattr(split_concats, "LEAST_ELEMENTS", 1)
+    monkeypatch.setattr(split_concats, "MOST_BOXES", 200)
     rng = np.random.default_rng(seed)
     x, numbers = (
         rng.standard_normal((11, 13)).astype(np.float32),

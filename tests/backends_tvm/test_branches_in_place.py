@@ -19,8 +19,8 @@ from tracejit import lax
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.lower import lower
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.lower.lowering import lower
 
 ROWS, COLUMNS, ARRAYS = 6, 30, 3
 SIZE = 5000

@@ -32,17 +32,16 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     import tvm_ffi
 
-    from tracejit.backends.tvm import build as building
-    from tracejit.backends.tvm import in_process, linker
-    from tracejit.backends.tvm.codegen import (
+    from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, Counted
+    from tracejit.backends.tvm.cpu.build import build as building
+    from tracejit.backends.tvm.cpu.build import in_process, linker
+    from tracejit.backends.tvm.cpu.build.linker import can_link, find_linker
+    from tracejit.backends.tvm.cpu.build.tir_pipeline import (
         STACK_LIMIT,
         contents,
     )
-    from tracejit.backends.tvm.cpu import cpu_target
-    from tracejit.backends.tvm.facts import NOTHING, Counted
-    from tracejit.backends.tvm.linker import can_link, find_linker
-    from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Node, Program
-    from tracejit.backends.tvm.tir import (
+    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
         SERIAL,
         VECTORIZED,
@@ -53,6 +52,15 @@ with importing_tvm():
         seq,
         store,
         tirx,
+    )
+    from tracejit.backends.tvm.program.program import (
+        Argument,
+        Branch,
+        Call,
+        Kernel,
+        Loop,
+        Node,
+        Program,
     )
 
 

@@ -22,13 +22,13 @@ from tracejit.backends.tunable import Measured, Taken, Tunable
 from tracejit.graph import Module
 from tracejit.runtime import importing_tvm
 from tracejit.runtime.executable import Executable
+from tracejit.runtime.kernel_bench import Workbench, agree
 from tracejit.runtime.measuring import captured
-from tracejit.runtime.variants import Workbench, agree
 
 with importing_tvm():
-    from tracejit.backends.tvm import build as building
-    from tracejit.backends.tvm.candidates import ProgramCandidates
-    from tracejit.backends.tvm.codegen import compile_kernels
+    from tracejit.backends.tvm.cpu.build import build as building
+    from tracejit.backends.tvm.cpu.build.tir_pipeline import compile_kernels
+    from tracejit.backends.tvm.tuning_candidates import ProgramCandidates
 
 SAMPLED = 3
 """How many ways to write a kernel are tried, unless all are."""

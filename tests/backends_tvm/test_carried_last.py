@@ -19,10 +19,10 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.carried_last import with_carried_last
-    from tracejit.backends.tvm.counted_loops import counted
-    from tracejit.backends.tvm.simplify import simplify
-    from tracejit.backends.tvm.vector_steps import with_vector_steps
+    from tracejit.backends.tvm.analysis.induction import counted
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.loops.reassociate_recurrence import with_carried_last
+    from tracejit.backends.tvm.passes.loops.vectorize import with_vector_steps
 
 
 def warped(costs: Any) -> Any:

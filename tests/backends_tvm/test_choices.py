@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracejit.backends.tvm.choices import (
+from tracejit.backends.tvm.tune.knobs import (
     MODEL,
     MOST_CANDIDATES,
     Answers,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.legalise import legalise
+from tracejit.backends.tvm.passes.legalize.composites import legalise
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.traversal import in_order
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.backends_tvm.kernel_harness import LEVELS, Compiled
-from tracejit.backends.tvm.kernels.symmetric import Symmetric, symmetric_eigenvalues
-from tracejit.backends.tvm.tir import buffer, store
+from tracejit.backends.tvm.cpu.kernels.linalg.symmetric import Symmetric, symmetric_eigenvalues
+from tracejit.backends.tvm.ir.tir import buffer, store
 
 values = tj.jit(np.linalg.eigvalsh)
 vectors = tj.jit(lambda a: tuple(np.linalg.eigh(a)))

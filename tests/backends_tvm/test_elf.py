@@ -19,9 +19,9 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     import tvm
 
-    from tracejit.backends.tvm import linker
-    from tracejit.backends.tvm.cpu import cpu_target
-    from tracejit.backends.tvm.elf import shared_library
+    from tracejit.backends.tvm.cpu.build import linker
+    from tracejit.backends.tvm.cpu.build.elf import shared_library
+    from tracejit.backends.tvm.cpu.target import cpu_target
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tracejit.backends.tvm import single_device
-from tracejit.backends.tvm.emit import indexed, pointwise, rooted
-from tracejit.backends.tvm.legalise import expansions
-from tracejit.backends.tvm.plain import CALLS, simpler_names
+from tracejit.backends.tvm.codegen.rules import indexed, pointwise, rooted
+from tracejit.backends.tvm.passes.legalize import collectives
+from tracejit.backends.tvm.passes.legalize.composites import expansions
+from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
 from tracejit.graph import OPS
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
@@ -17,7 +17,7 @@ from tracejit.ops.elementwise import DIV, POW
 from tracejit.ops.spectra import FFT
 from tracejit.ops.windows import REDUCE_WINDOW
 
-__all__ = ["single_device"]  # imported for the table it fills
+__all__ = ["collectives"]  # imported for the table it fills
 
 # What the program's structure is made of; `lower` deals with these, calls are inlined. Ops on
 # dynamic sizes become ops on pairs of an array and its sizes.

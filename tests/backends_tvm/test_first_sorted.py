@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.first_sorted import with_first_alone
-from tracejit.backends.tvm.known import FIRST_SORTED
+from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
+from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import with_first_alone
 from tracejit.ops.constants import elements_of
 from tracejit.ops.reduction import sort, sort_order
 from tracejit.shapes import ElementType

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tests.backends_tvm.compiled import compiled, computation
 from tracejit import ops
-from tracejit.backends.tvm.schedule.fourier_plan import (
+from tracejit.backends.tvm.analysis.fft_plan import (
     BEFORE_STAGES,
     COARSE,
     FINE,

@@ -17,16 +17,14 @@ from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
     from tests.backends_tvm.kernel_harness import HOST
-    from tracejit.backends.tvm.entry import program_texts
-    from tracejit.backends.tvm.facts import is_soon_built
-    from tracejit.backends.tvm.glue import written_kernels
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.kernels.sharing import share
-    from tracejit.backends.tvm.lower import lower
-    from tracejit.backends.tvm.mathematics.kinds import FLOAT32
-    from tracejit.backends.tvm.mathematics.procedures import Procedure
-    from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
-    from tracejit.backends.tvm.tir import (
+    from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
+    from tracejit.backends.tvm.cpu.build.entry import program_texts
+    from tracejit.backends.tvm.cpu.kernels.sharing import share
+    from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32
+    from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
         UNROLLED,
         AllocBuffer,
@@ -38,6 +36,8 @@ with importing_tvm():
         seq,
         tirx,
     )
+    from tracejit.backends.tvm.lower.lowering import lower
+    from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
 
 SIZE = 16
 ARRAY = spec("float32", SIZE)

@@ -10,9 +10,9 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax, ops
-from tracejit.backends.tvm.fuse import fuse
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.fusion.planner import fuse
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.shapes import ElementType, Shape
 
 ROWS = np.arange(12.0).reshape(4, 3)

@@ -21,9 +21,9 @@ from tests.backends_tvm.kernel_harness import (
     Operand,
     accumulate_dtype,
 )
-from tracejit.backends.tvm.kernels.convolution import ConvolutionShape, convolution
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.tir import const, tirx
+from tracejit.backends.tvm.cpu.kernels.conv.convolution import ConvolutionShape, convolution
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.tir import const, tirx
 
 
 def shape(

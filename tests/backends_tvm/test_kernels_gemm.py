@@ -20,10 +20,10 @@ from tests.backends_tvm.kernel_harness import (
     Operand,
     accumulate_dtype,
 )
-from tracejit.backends.tvm.kernels import tiling
-from tracejit.backends.tvm.kernels.gemm import gemm
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.tir import const, tirx
+from tracejit.backends.tvm.cpu.kernels import tiling
+from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.tir import const, tirx
 
 DTYPES = [
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),

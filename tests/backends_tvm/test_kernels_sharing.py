@@ -7,10 +7,10 @@ import itertools
 import pytest
 from tvm import sym
 
-from tracejit.backends.tvm.kernels.sharing import share
-from tracejit.backends.tvm.kernels.tile import pieces
-from tracejit.backends.tvm.kernels.tiling import no_empty_share
-from tracejit.backends.tvm.tir import i32
+from tracejit.backends.tvm.cpu.kernels.sharing import share
+from tracejit.backends.tvm.cpu.kernels.tile import pieces
+from tracejit.backends.tvm.cpu.kernels.tiling import no_empty_share
+from tracejit.backends.tvm.ir.tir import i32
 
 
 def items(total: int, shares: int, *, is_static: bool) -> list[list[int]]:

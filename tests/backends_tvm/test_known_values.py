@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm import known_values
-from tracejit.backends.tvm.known_values import with_known_values
+from tracejit.backends.tvm.passes.canonicalize import constant_folding
+from tracejit.backends.tvm.passes.canonicalize.constant_folding import with_known_values
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, elements_of
 from tracejit.traversal import in_order
@@ -57,7 +57,7 @@ def test_only_what_is_repeated_is_kept() -> None:
 @pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_BYTES_IN_ALL"])
 def test_large_ones_are_computed_in_the_call(limit: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_values, limit, 100)
+        patch.setattr(constant_folding, limit, 100)
         before, after = roots(lambda x: x * np.sin(np.arange(30.0)), np.ones(30))
         assert ops(after) == ops(before)
 

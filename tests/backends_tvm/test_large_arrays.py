@@ -16,12 +16,12 @@ import tracejit as tj
 from tests.backends_tvm.compiled import computation
 from tracejit import ops
 from tracejit.backends.target import CPU
-from tracejit.backends.tvm.aliases import aliases_of
-from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import cpu_target
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.tir import For
+from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.tir import For
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.errors import CompilationError
 from tracejit.graph import Module
 from tracejit.shapes import ElementType, Shape

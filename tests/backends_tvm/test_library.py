@@ -16,8 +16,8 @@ from tracejit.runtime import DiskCache, importing_tvm
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 with importing_tvm():
-    from tracejit.backends.tvm.compiler import compile_for
-    from tracejit.backends.tvm.emit.linalg import LARGEST_COMPLEX_FACTOR
+    from tracejit.backends.tvm.compile import compile_for
+    from tracejit.backends.tvm.cpu.roots.linalg import LARGEST_COMPLEX_FACTOR
 
 # The factors of large complex matrices are LAPACK's.
 SIZE = LARGEST_COMPLEX_FACTOR + 1

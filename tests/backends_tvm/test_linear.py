@@ -15,9 +15,9 @@ import tracejit.numpy as tnp
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.lower import lower
-    from tracejit.backends.tvm.twins import without_twins
+    from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.lower.lowering import lower
 
 # All steps differ in a number, so that none can be rolled into a loop or share a kernel.
 

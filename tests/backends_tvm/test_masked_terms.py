@@ -16,7 +16,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.vector_steps import with_vector_steps
+    from tracejit.backends.tvm.passes.loops.vectorize import with_vector_steps
 
 CHANGES: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda s, v: s + v,

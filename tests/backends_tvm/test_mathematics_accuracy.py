@@ -18,7 +18,7 @@ from tests.backends_tvm.mathematics_harness import (
     evaluate,
     worst_error,
 )
-from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.cpu import mathematics
 
 Interval = tuple[float, float]
 

@@ -13,11 +13,11 @@ import tvm
 
 from tests.backends_tvm.kernel_harness import HOST
 from tests.backends_tvm.mathematics_harness import FLOATS, TARGETS, evaluate, module_of
-from tracejit.backends.tvm import mathematics
-from tracejit.backends.tvm.mathematics import complex as complex_mathematics
-from tracejit.backends.tvm.mathematics.kinds import KINDS
-from tracejit.backends.tvm.mathematics.operations import operation
-from tracejit.backends.tvm.tir import const
+from tracejit.backends.tvm.cpu import mathematics
+from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
+from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
+from tracejit.backends.tvm.cpu.mathematics.operations import operation
+from tracejit.backends.tvm.ir.tir import const
 
 OF_TWO = ("atan2", "div", "higher_rank", "max", "min", "pow", "rem")
 RANKS = tuple(name for name in mathematics.__all__ if "rank" in name)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.minimax import Real, Target, fit
-from tracejit.backends.tvm.mathematics import (
+from tracejit.backends.tvm.cpu.mathematics import (
     error_function,
     exponential,
     inverse_trigonometric,

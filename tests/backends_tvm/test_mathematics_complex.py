@@ -14,7 +14,7 @@ import pytest
 
 from tests.backends_tvm.accuracy_page import STATED
 from tests.backends_tvm.mathematics_harness import TARGETS, evaluate
-from tracejit.backends.tvm.mathematics import complex as mathematics
+from tracejit.backends.tvm.cpu.mathematics import complex as mathematics
 
 COMPLEX: dict[str, np.dtype[Any]] = {
     "complex64": np.dtype(np.complex64),

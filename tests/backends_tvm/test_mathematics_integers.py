@@ -12,7 +12,7 @@ import pytest
 import tracejit as tj
 from tests.backends_tvm.mathematics_harness import evaluate
 from tracejit import lax
-from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.cpu import mathematics
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 

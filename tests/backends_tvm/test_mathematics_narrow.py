@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends_tvm.mathematics_harness import TARGETS, evaluate
 from tests.backends_tvm.test_mathematics_accuracy import FUNCTIONS
-from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.cpu import mathematics
 
 NARROW = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 NAMES = [*(f.name for f in FUNCTIONS), "floor", "ceil", "round_nearest_even", "sign"]

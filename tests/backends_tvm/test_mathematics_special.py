@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.mathematics_harness import FLOATS, TARGETS, any_bits, evaluate
-from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.cpu import mathematics
 
 INF, NAN = math.inf, math.nan
 HALF_PI, PI = math.pi / 2, math.pi

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracejit.backends.tvm.memory import ALIGNMENT, Lifetime, pack
+from tracejit.backends.tvm.buffers.allocator import ALIGNMENT, Lifetime, pack
 
 lifetimes = st.builds(
     lambda nbytes, first, length: Lifetime(nbytes, first, first + length),

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.backends_tvm.kernel_harness import LEVELS, MACHINE, Compiled
-from tracejit.backends.tvm.kernels.orthogonal import Orthogonal, orthogonal_factors
-from tracejit.backends.tvm.tir import buffer, store
-from tracejit.backends.tvm.unused_results import without_unused_results
+from tracejit.backends.tvm.cpu.kernels.linalg.orthogonal import Orthogonal, orthogonal_factors
+from tracejit.backends.tvm.ir.tir import buffer, store
+from tracejit.backends.tvm.passes.canonicalize.dead_results import without_unused_results
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.traversal import in_order
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.backends.tvm import build as building
-from tracejit.backends.tvm import routines
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.program import Program
+from tracejit.backends.tvm.cpu.build import build as building
+from tracejit.backends.tvm.cpu.llvm import runtime_routines
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.program.program import Program
 from tracejit.graph import Module
 
 # Rows, columns, steps: whole tiles, and rows and columns that are left over; more steps than a
@@ -88,10 +88,10 @@ def test_a_second_product_compiles_nothing() -> None:
     rng = np.random.default_rng(2)
     left, right = whole(rng, "float32", 65, 96), whole(rng, "float32", 96, 64)
     tracejit.jit(product)(left, right)
-    known = dict(routines._known)
+    known = dict(runtime_routines._known)
     left, right = whole(rng, "float32", 130, 80), whole(rng, "float32", 80, 128)
     np.testing.assert_array_equal(tracejit.jit(product)(left, right), left @ right)
-    assert routines._known == known
+    assert runtime_routines._known == known
 
 
 def test_routines_that_share_their_columns_are_linked() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.backends.tvm.glue import written_kernels
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 
 Function = Callable[[Any, Any], Any]
 

@@ -12,7 +12,7 @@ import pytest
 
 import tracejit as tj
 from tests.backends_tvm.mathematics_harness import TARGETS, evaluate
-from tracejit.backends.tvm import mathematics
+from tracejit.backends.tvm.cpu import mathematics
 
 SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38, 1.0, -1.0]
 

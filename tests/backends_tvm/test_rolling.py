@@ -11,14 +11,14 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.numpy.interpreter import evaluate
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
 from tracejit.backends.tvm.pipeline import applied
-from tracejit.backends.tvm.simplify import simplify
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import TUPLE, elements_of, tuple_
 from tracejit.ops.control import WHILE
-from tracejit.transforms import long_traces
+from tracejit.transforms.jit import trace_limit
 from tracejit.traversal import in_order
 
 X = np.random.default_rng(0).normal(size=(12, 12))
@@ -27,7 +27,7 @@ X = np.random.default_rng(0).normal(size=(12, 12))
 @pytest.fixture(autouse=True)
 def step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of Python are recorded as they run, however long."""
-    monkeypatch.setattr(long_traces, "LONGEST", 1 << 30)
+    monkeypatch.setattr(trace_limit, "LONGEST", 1 << 30)
 
 
 def stencil(x: Any) -> Any:

@@ -19,9 +19,9 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.row_blocks import in_row_blocks
-    from tracejit.backends.tvm.simplify import simplify
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.tile.tile_and_fuse import in_row_blocks
 
 # Two threads with caches of 256 bytes each: blocks have 512 bytes, of arrays of at least 2048.
 SMALL = Machine(64, 2, l2=256)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.backends_tvm.compiled import check, computation
 from tracejit import ops
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
 

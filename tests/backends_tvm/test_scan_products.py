@@ -21,8 +21,8 @@ from tracejit.traversal import in_order
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.scan_products import products_of_all_steps
-    from tracejit.backends.tvm.simplify import simplify
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.loops.scan_contractions import products_of_all_steps
 
 STEPS, ROWS, INNER, COLUMNS = 5, 3, 4, 6
 

@@ -10,17 +10,17 @@ import pytest
 from tests.backends_tvm.compiled import computation
 from tests.backends_tvm.test_sorting import compiled_for
 from tracejit import ops
-from tracejit.backends.tvm.cpu import cpu_target
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.mathematics.procedures import (
+from tracejit.backends.tvm.cpu.llvm.procedures import (
     Procedure,
     declaration,
     group_of,
     procedures_of,
 )
-from tracejit.backends.tvm.routines import Part
-from tracejit.backends.tvm.shared_procedures import shared_parts, without_shared
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
 

@@ -20,7 +20,7 @@ from tracejit.traversal import in_order
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.simplify import simplify
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
 
 F32, F64, S32, PRED, C64 = (
     ElementType.F32,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.backends_tvm.kernel_harness import LEVELS, Compiled
-from tracejit.backends.tvm.kernels.singular import Rectangular, singular_values
-from tracejit.backends.tvm.tir import buffer, store
+from tracejit.backends.tvm.cpu.kernels.linalg.singular_values import Rectangular, singular_values
+from tracejit.backends.tvm.ir.tir import buffer, store
 
 values = tj.jit(lambda a: np.linalg.svd(a, compute_uv=False))
 

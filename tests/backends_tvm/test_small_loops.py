@@ -20,11 +20,11 @@ with importing_tvm():
     from tvm.tirx import While
     from tvm_ffi import structural_walk
 
-    from tracejit.backends.tvm import small_loops
-    from tracejit.backends.tvm.codegen import contents
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.lower import lower
-    from tracejit.backends.tvm.program import Branch, Loop, Node, Program
+    from tracejit.backends.tvm.cpu import loop_kernel
+    from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.lower.lowering import lower
+    from tracejit.backends.tvm.program.program import Branch, Loop, Node, Program
 
 TURNS = 5
 
@@ -245,7 +245,7 @@ def test_steps_that_need_much_of_the_stack_stay_kernels(monkeypatch: pytest.Monk
     made = {kernel.name: kernel for kernel in program(function, y).kernels}
     used = contents(made["k0_while"].body).stack_bytes
     assert used > 8
-    monkeypatch.setattr(small_loops, "STACK_LIMIT", used - 1)
+    monkeypatch.setattr(loop_kernel, "STACK_LIMIT", used - 1)
     assert "k0_while" not in kernels(function, y)
 
 

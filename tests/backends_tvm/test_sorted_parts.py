@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.sorted_parts import without_unused_parts
+from tracejit.backends.tvm.passes.canonicalize.sort_dead_operands import without_unused_parts
 from tracejit.graph import Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.reduction import SORT, sort, sort_order

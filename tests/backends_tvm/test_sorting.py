@@ -14,11 +14,11 @@ from tests.fuzz.comparing import leaves
 from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
-from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import cpu_target
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.schedule.sort_keys import order_of
+from tracejit.backends.tvm.analysis.sort_keys import order_of
+from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.runtime import Executable
 from tracejit.shapes import ElementType, Shape

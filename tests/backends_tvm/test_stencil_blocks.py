@@ -20,9 +20,14 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.row_ranges import can_be_cut, made_rows, needed_rows, uniform_rows
-    from tracejit.backends.tvm.stencil_blocks import in_stencil_blocks
+    from tracejit.backends.tvm.analysis.bounds_inference import (
+        can_be_cut,
+        made_rows,
+        needed_rows,
+        uniform_rows,
+    )
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.passes.tile.overlapped_tiling import in_stencil_blocks
 
 # Blocks of some KiB, of arrays of at least 16 KiB.
 SMALL = Machine(64, 1, l2=2048)

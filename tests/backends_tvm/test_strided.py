@@ -11,8 +11,8 @@ import pytest
 import tvm
 
 import tracejit as tj
-from tracejit.backends.tvm.strided import strided
-from tracejit.backends.tvm.tir import AllocBuffer, buffer, i32, seq, tirx
+from tracejit.backends.tvm.cpu.build.deinterleave_vectors import strided
+from tracejit.backends.tvm.ir.tir import AllocBuffer, buffer, i32, seq, tirx
 
 TYPES = [
     np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.int32,

@@ -13,8 +13,8 @@ import pytest
 import tracejit as tj
 from tracejit.api import place_of
 from tracejit.backends.target import CPU, Target
-from tracejit.backends.tvm import cpu
-from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
+from tracejit.backends.tvm.cpu import target as cpu
+from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.commandline.main import main
 from tracejit.errors import AttributeValueError, UnsupportedError
 from tracejit.runtime.cache import DiskCache

@@ -14,11 +14,11 @@ from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.lower import lower
-    from tracejit.backends.tvm.program import Argument, Branch, Call, Kernel, Loop, Program
-    from tracejit.backends.tvm.tir import const
-    from tracejit.backends.tvm.twins import without_twins
+    from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.ir.tir import const
+    from tracejit.backends.tvm.lower.lowering import lower
+    from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Program
 
 ARRAY = spec("float32", 8)
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit.backends.numpy import evaluate
-from tracejit.backends.tvm.adjacent_updates import with_vector_updates
-from tracejit.backends.tvm.graphs import flattened_graph
-from tracejit.backends.tvm.joint_products import with_joint_products
-from tracejit.backends.tvm.simplify import simplify
+from tracejit.backends.tvm.ir.graph import flattened_graph
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import with_joint_products
+from tracejit.backends.tvm.passes.reroll.slp_vectorize import with_vector_updates
 from tracejit.graph import Computation, Instruction
-from tracejit.transforms import long_traces
+from tracejit.transforms.jit import trace_limit
 from tracejit.traversal import in_order
 
 Pass = Callable[[Sequence[Instruction]], list[Instruction]]
@@ -28,7 +28,7 @@ ROWS, COLUMNS = 4, 12
 def step_by_step() -> Iterator[None]:
     """Loops of Python are recorded as they run, however long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_traces, "LONGEST", 1 << 30)
+        patch.setattr(trace_limit, "LONGEST", 1 << 30)
         yield
 
 

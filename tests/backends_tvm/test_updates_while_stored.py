@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tests.evaluation import given as parameter
 from tracejit import lax, ops
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.own_places import reads_elsewhere
+from tracejit.backends.tvm.analysis.in_place_safety import reads_elsewhere
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 
 ROWS, COLUMNS, ARRAYS = 7, 40, 2
 MACHINE = Machine(64, 2)

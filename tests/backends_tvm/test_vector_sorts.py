@@ -12,10 +12,10 @@ from tests.backends_tvm.test_sorting import compiled_for, values
 from tests.fuzz.comparing import leaves
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
-from tracejit.backends.tvm.cpu import cpu_target
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.schedule.sort_network import Exchange, network
+from tracejit.backends.tvm.cpu.schedule.sort.network import Exchange, network
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
 

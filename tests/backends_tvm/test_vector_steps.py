@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm import products_of_steps, vector_steps
-from tracejit.backends.tvm.vector_steps import with_vector_steps
+from tracejit.backends.tvm.passes.loops import hoist_contractions, vectorize
+from tracejit.backends.tvm.passes.loops.vectorize import with_vector_steps
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, WHILE
-from tracejit.statements import counted, counted_loops, counting
+from tracejit.transforms.autograph import capture_policy, counted_loops, loop_capture
 from tracejit.traversal import in_order
 
 SIZE = 6
@@ -29,9 +29,9 @@ _count = 0
 def soon() -> Iterator[None]:
     """Short loops are worth it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counted, "LEAST_STEPS", 3)
-        patch.setattr(counting, "LEAST_OF_NESTS", 3)
-        patch.setattr(vector_steps, "LEAST_STEPS", 2)
+        patch.setattr(loop_capture, "LEAST_STEPS", 3)
+        patch.setattr(capture_policy, "LEAST_OF_NESTS", 3)
+        patch.setattr(vectorize, "LEAST_STEPS", 2)
         yield
 
 
@@ -247,7 +247,7 @@ def test_products_that_no_step_has_a_part_in_come_before_the_loop() -> None:
     given, expected = arrays(), arrays()
     function_of(["B = A + 1", *lines])(*expected)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products_of_steps, "LEAST_STEPS", 2)
+        patch.setattr(hoist_contractions, "LEAST_STEPS", 2)
         module = vectorised(recorded(["B = A + 1", *lines], given))
     assert sum(i.op is DOT_GENERAL for i in in_order([module.entry.root])) == 1
     assert depth(module.entry.root) == 1

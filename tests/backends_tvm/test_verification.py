@@ -16,10 +16,9 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.target import CPU
-    from tracejit.backends.tvm.build import build
-    from tracejit.backends.tvm.cpu import cpu_target
-    from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
-    from tracejit.backends.tvm.tir import (
+    from tracejit.backends.tvm.cpu.build.build import build
+    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
         VECTORIZED,
         AllocBuffer,
@@ -36,6 +35,7 @@ with importing_tvm():
         store,
         tirx,
     )
+    from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
     from tracejit.backends.tvm.verification import program as verification
     from tracejit.backends.tvm.verification.program import Report, verify_program
 

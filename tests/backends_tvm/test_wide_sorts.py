@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import check, computation
-from tracejit.backends.tvm.wide_sorts import with_wide_sorts
+from tracejit.backends.tvm.passes.canonicalize.sort_promote_type import with_wide_sorts
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import lt_total_order
 from tracejit.ops.constants import parameter

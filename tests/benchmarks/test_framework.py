@@ -245,7 +245,7 @@ def test_tuned_and_untuned_side_by_side(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEJIT_CACHE_DIR", os.environ["TRACEJIT_CACHE_DIR"])
-    monkeypatch.setattr("tracejit.backends.tvm.choices.MOST_CANDIDATES", 2)
+    monkeypatch.setattr("tracejit.backends.tvm.tune.knobs.MOST_CANDIDATES", 2)
     options = ["softmax, 1024x1024", "--tune", "0.2", "--seconds", "0.01", "--tiny"]
     assert tuning.main(options) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -23,8 +23,8 @@ from tracejit import tree
 from tracejit.backends.target import Target
 from tracejit.graph import Module
 from tracejit.transforms.checked import Checked
-from tracejit.transforms.compiler import Executable, use_compiler
 from tracejit.transforms.interpreted import Interpreted
+from tracejit.transforms.jit.hooks import Executable, use_compiler
 
 compile_module = use_compiler(lambda module, target, check: choose(module, target, check))
 """What the product compiles with."""

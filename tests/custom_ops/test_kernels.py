@@ -38,7 +38,7 @@ from tracejit.errors import (
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.tir import loop, store, tirx
+    from tracejit.backends.tvm.ir.tir import loop, store, tirx
 
 pytestmark = pytest.mark.usefixtures("own_targets")
 both = pytest.mark.parametrize("way", [plain, tj.jit], ids=["eager", "jit"])

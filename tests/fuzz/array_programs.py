@@ -26,7 +26,7 @@ from tracejit.errors import TracejitError
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.compiler import compile_for
+    from tracejit.backends.tvm.compile import compile_for
 
 # A program takes no less time to compile than this to be a failure.
 LEAST_SECONDS = 6.0

@@ -23,7 +23,8 @@ from tests.fuzz.graphs import drawn
 from tests.tolerances import same_bits
 from tracejit.backends.abi import ALIGNMENT
 from tracejit.graph import Computation
-from tracejit.runtime import executable, results, workspace
+from tracejit.runtime import executable, workspace
+from tracejit.runtime import result_arena as results
 
 # What memory holds that nobody has written: NaN or -1, and a small number or a large negative one.
 PATTERNS = {True: 0xFF, False: 0xA5}

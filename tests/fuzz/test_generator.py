@@ -22,7 +22,7 @@ from tracejit.shapes import element_type_of
 from tracejit.traversal import called_computations, instructions
 
 with importing_tvm():
-    from tracejit.backends.tvm.scope import pointwise
+    from tracejit.backends.tvm.analysis.element_rules import pointwise
 
 
 def module(seed: int, steps: int = 20) -> Module:

@@ -24,7 +24,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
-    from tracejit.backends.tvm.scope import pointwise
+    from tracejit.backends.tvm.analysis.element_rules import pointwise
 
 Build = Callable[[Instruction], Instruction]
 

@@ -15,8 +15,8 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import called_computations, in_order, instructions
 
 with importing_tvm():
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
     from tracejit.backends.tvm.pipeline import applied
-    from tracejit.backends.tvm.simplify import simplify
 
 SEEDS = range(30)
 

@@ -19,7 +19,7 @@ from tracejit.backends.numpy.interpreter import interpret
 from tracejit.backends.target import Target
 from tracejit.graph import OPS, Module
 from tracejit.runtime import Executable
-from tracejit.transforms import compiler
+from tracejit.transforms.jit import hooks
 
 # What the training step cannot do without. Shapes and indices known while tracing may be worked
 # out by the interpreter: it is these that must not be.
@@ -57,7 +57,7 @@ def poisoned() -> Iterator[None]:
 @dataclass(frozen=True)
 class Run:
     script: ModuleType
-    executables: list[compiler.Executable]
+    executables: list[hooks.Executable]
     accuracy: float
     output: Path
     printed: str
@@ -68,15 +68,15 @@ def run(poisoned: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The script as the command line runs it; the interpreter is poisoned, the compiler watched."""
     output = tmp_path_factory.mktemp("digits")
     script = scripts.load("train_digits")
-    executables: list[compiler.Executable] = []
+    executables: list[hooks.Executable] = []
 
-    def watched(module: Module, target: Target, check: bool) -> compiler.Executable:
+    def watched(module: Module, target: Target, check: bool) -> hooks.Executable:
         assert installed is not None
         executable = installed(module, target, check)
         executables.append(executable)
         return executable
 
-    installed = compiler.use_compiler(watched)
+    installed = hooks.use_compiler(watched)
     with pytest.MonkeyPatch.context() as patch:
         lines: list[str] = []
         patch.setattr(script, "print", lines.append, raising=False)
@@ -84,7 +84,7 @@ def run(poisoned: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
             accuracy = script.main(output=output)
         finally:
             assert installed is not None
-            compiler.use_compiler(installed)
+            hooks.use_compiler(installed)
     return Run(script, executables, accuracy, output, "\n".join(lines))
 
 

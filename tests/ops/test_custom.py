@@ -32,7 +32,7 @@ from tracejit.targets import Target, find_target
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.tir import loop, store, tirx
+    from tracejit.backends.tvm.ir.tir import loop, store, tirx
 
 ROW = Shape(ElementType.F32, (3,))
 X = np.array([1, 2, 3], np.float32)

@@ -20,9 +20,9 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm import pipeline
-    from tracejit.backends.tvm.graphs import Graph
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.pass_manager import Options, Session
+    from tracejit.backends.tvm.ir.graph import Graph
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.passes.manager import Options, Session
 
 FOLDER = Path(__file__).parent
 # AVX-512 and the usual caches, whatever this machine has.

@@ -17,8 +17,8 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm import pipeline
-    from tracejit.backends.tvm.graphs import Graph
-    from tracejit.backends.tvm.pass_manager import Context, Pass
+    from tracejit.backends.tvm.ir.graph import Graph
+    from tracejit.backends.tvm.passes.manager import Context, Pass
 
 X = np.linspace(0, 1, 8, dtype=np.float32)
 

@@ -19,9 +19,9 @@ from tracejit.traversal import in_order
 
 with importing_tvm():
     from tracejit.backends.tvm import pipeline
-    from tracejit.backends.tvm.graphs import Graph
-    from tracejit.backends.tvm.kernels.machine import Machine
-    from tracejit.backends.tvm.pass_manager import Context, Options, Pass, Session, run_passes
+    from tracejit.backends.tvm.ir.graph import Graph
+    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.passes.manager import Context, Options, Pass, Session, run_passes
 
 TEXT = """HloModule loop
 

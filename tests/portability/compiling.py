@@ -25,11 +25,11 @@ import tracejit as tj
 from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
-from tracejit.backends.tvm import codegen
-from tracejit.backends.tvm.aliases import aliases_of
-from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.build import tir_pipeline
+from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Module
 
 STARTED, FAILED, DONE = "AT", "FAILED", "DONE"
@@ -60,7 +60,7 @@ def foreign_intrinsics(text: str, target: CpuTarget) -> set[str]:
 def texts_of(module: Module, target: CpuTarget) -> Iterator[str]:
     """LLVM's text of everything that is compiled for a module, which is made of it on the way."""
     made: list[str] = []
-    build_module, load_text = codegen._BUILD, codegen._LOAD_TEXT
+    build_module, load_text = tir_pipeline._BUILD, tir_pipeline._LOAD_TEXT
 
     def built(*given: Any) -> Any:
         result = build_module(*given)
@@ -72,11 +72,11 @@ def texts_of(module: Module, target: CpuTarget) -> Iterator[str]:
             made.append(source.read())
         return load_text(file, kind)
 
-    codegen._BUILD, codegen._LOAD_TEXT = built, loaded
+    tir_pipeline._BUILD, tir_pipeline._LOAD_TEXT = built, loaded
     try:
         build(lower(module.entry, target.machine, aliases_of(module)), target)
     finally:
-        codegen._BUILD, codegen._LOAD_TEXT = build_module, load_text
+        tir_pipeline._BUILD, tir_pipeline._LOAD_TEXT = build_module, load_text
     yield from made
 
 

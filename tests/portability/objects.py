@@ -19,12 +19,12 @@ os.environ["TRACEJIT_CACHE"] = "0"
 from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.aliases import aliases_of
-from tracejit.backends.tvm.build import _program_objects
-from tracejit.backends.tvm.codegen import contents
-from tracejit.backends.tvm.cpu import CpuTarget, cpu_target
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.twins import without_twins
+from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.build.build import _program_objects
+from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
+from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Module
 
 READER = ["llvm-readobj", "--file-headers", "--sections", "--relocations", "--symbols"]

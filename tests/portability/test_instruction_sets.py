@@ -10,7 +10,7 @@ import pytest
 
 from tests.portability.compiling import DONE, FAILED, STARTED, foreign_intrinsics
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.cpu import cpu_target
+from tracejit.backends.tvm.cpu.target import cpu_target
 
 PROCESSORS = (
     "x86-64",

@@ -15,11 +15,11 @@ from tests.samples.base import Sample
 from tests.samples.cases import families
 from tracejit.autodiff.reverse import differentiate
 from tracejit.backends.numpy import interpret
-from tracejit.backends.tvm import single_device
-from tracejit.backends.tvm.emit import indexed, pointwise, rooted
-from tracejit.backends.tvm.legalise import expansions
-from tracejit.backends.tvm.library import is_library_call
-from tracejit.backends.tvm.plain import CALLS, simpler_names
+from tracejit.backends.tvm.codegen.host_calls import is_library_call
+from tracejit.backends.tvm.codegen.rules import indexed, pointwise, rooted
+from tracejit.backends.tvm.passes.legalize import collectives
+from tracejit.backends.tvm.passes.legalize.composites import expansions
+from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
 from tracejit.builder import XlaBuilder
 from tracejit.graph import OPS, Op
 from tracejit.hlo.attributes import READABLE, WRITABLE
@@ -37,7 +37,7 @@ from tracejit.ops.base import (
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.shapes import ElementType
 
-__all__ = ["page", "single_device"]  # the module is imported for the table it fills
+__all__ = ["collectives", "page"]  # the module is imported for the table it fills
 
 PAGE = checkout.ROOT / "docs" / "operations.md"
 MISSING = "**missing**"
@@ -144,7 +144,8 @@ def compiled(op: Op) -> str:
         return "loop"
     if indexed.get(op) is not None:
         return "indices"
-    # The family of dynamic sizes becomes pairs of arrays and sizes, in backends/tvm/dynamic.py.
+    # The family of dynamic sizes becomes pairs of arrays and sizes, in
+    # backends/tvm/passes/legalize/dynamic_shapes.py.
     is_rewritten = (
         simpler_names.get(op) is not None
         or expansions.get(op) is not None

@@ -54,9 +54,9 @@ SELDOM = {
     "tracejit.numpy.linalg",
     "tracejit.numpy.sets",
     "tracejit.numpy.sorting",
-    "tracejit.runtime.evaluation",
-    "tracejit.runtime.keeping",
-    "tracejit.statements",
+    "tracejit.runtime.host_op_callback",
+    "tracejit.runtime.cache_writer",
+    "tracejit.transforms.autograph",
     "tracejit.transforms.gradient",
 }
 

@@ -12,10 +12,10 @@ from tracejit.backends.artifact import InProcess
 from tracejit.runtime import DiskCache, Executable, importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.build import build
-    from tracejit.backends.tvm.cpu import cpu_target
-    from tracejit.backends.tvm.program import Argument, Call, Kernel, Program
-    from tracejit.backends.tvm.tir import PARALLEL, SERIAL, Expr, buffer, loop, store
+    from tracejit.backends.tvm.cpu.build.build import build
+    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Expr, buffer, loop, store
+    from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
 
 Formula = Callable[..., Expr]
 

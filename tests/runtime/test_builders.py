@@ -25,13 +25,13 @@ from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU
 from tracejit.errors import CompilationError
 from tracejit.graph import Module
-from tracejit.runtime import DiskCache, Executable, builders, importing_tvm, jobs
-from tracejit.runtime.builders import Builders
-from tracejit.runtime.jobs import LEFT, Answer, Job
-from tracejit.runtime.pending import Pending
+from tracejit.runtime import DiskCache, Executable, compile_workers, importing_tvm, job_files
+from tracejit.runtime.compile_future import Pending
+from tracejit.runtime.compile_workers import Builders
+from tracejit.runtime.job_files import LEFT, Answer, Job
 
 with importing_tvm():
-    from tracejit.backends.tvm import compiler
+    from tracejit.backends.tvm import compile as compiler
 
 X = np.ones(10, np.float32)
 ADDITION = """HloModule addition
@@ -73,25 +73,25 @@ def until(condition: Callable[[], Any]) -> Any:
 
 def test_jobs_are_taken_once_and_in_order(tmp_path: Path) -> None:
     first, second = (Job(key, "graph", "cpu", False, 2, None, 1) for key in ("b", "a"))
-    assert jobs.take(tmp_path) is None
+    assert job_files.take(tmp_path) is None
     for number, one in enumerate((first, second)):
-        jobs.put(tmp_path, one)
+        job_files.put(tmp_path, one)
         os.utime(tmp_path / f"{one.key}.job", (number, number))
-    assert jobs.is_asked(tmp_path, "b")
-    assert jobs.take(tmp_path) == first
-    assert not jobs.is_asked(tmp_path, "b")
-    assert jobs.is_taken(tmp_path, "b", os.getpid())
-    assert not jobs.is_taken(tmp_path, "a", os.getpid())
-    assert jobs.take(tmp_path) == second
-    assert jobs.take(tmp_path) is None
+    assert job_files.is_asked(tmp_path, "b")
+    assert job_files.take(tmp_path) == first
+    assert not job_files.is_asked(tmp_path, "b")
+    assert job_files.is_taken(tmp_path, "b", os.getpid())
+    assert not job_files.is_taken(tmp_path, "a", os.getpid())
+    assert job_files.take(tmp_path) == second
+    assert job_files.take(tmp_path) is None
 
 
 @pytest.mark.parametrize("answer", [LEFT, Answer("kept"), Answer("built", b"code\nand\r\n more")])
 def test_answers(tmp_path: Path, answer: Answer) -> None:
-    assert jobs.answered(tmp_path, "a") is None
-    jobs.give(tmp_path, "a", answer)
-    assert jobs.answered(tmp_path, "a") == answer
-    assert jobs.is_answered(tmp_path, "a")
+    assert job_files.answered(tmp_path, "a") is None
+    job_files.give(tmp_path, "a", answer)
+    assert job_files.answered(tmp_path, "a") == answer
+    assert job_files.is_answered(tmp_path, "a")
 
 
 # What a builder makes of them.
@@ -160,9 +160,9 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Builder
     folder = tmp_path / "jobs"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(folder))
-    monkeypatch.setattr(builders, "_CODE", "import signal; signal.pause()")
+    monkeypatch.setattr(compile_workers, "_CODE", "import signal; signal.pause()")
     made = Builders()
-    monkeypatch.setitem(builders._by_process, os.getpid(), made)
+    monkeypatch.setitem(compile_workers._by_process, os.getpid(), made)
     yield made
     made._end()
     assert made.processes() == []
@@ -206,7 +206,7 @@ def test_what_becomes_of_the_job_of_a_builder_that_is_ended(
 
 def test_jobs_that_none_took_are_offered_again_but_not_for_ever(started: Builders) -> None:
     started.ask(some_job("a"))
-    for _ in range(builders.STARTS - 1):
+    for _ in range(compile_workers.STARTS - 1):
         end(started, signal.SIGKILL)
         assert started.answer("a") is None
         assert len(started.processes()) == 1
@@ -229,7 +229,7 @@ def test_jobs_beside_one_that_crashed_are_offered_again(started: Builders, tmp_p
 def test_answers_given_before_the_end_count(started: Builders, tmp_path: Path) -> None:
     started.ask(some_job("a"))
     take_for(started, "a", tmp_path / "jobs")
-    jobs.give(tmp_path / "jobs", "a", Answer("kept"))
+    job_files.give(tmp_path / "jobs", "a", Answer("kept"))
     end(started, signal.SIGKILL)
     assert started.answer("a") == Answer("kept")
 
@@ -307,7 +307,7 @@ def test_what_is_left_is_compiled_here(started: Builders, tmp_path: Path) -> Non
     made = promised(lambda: "code")
     assert made.poll() is None
     take_for(started, "a", tmp_path / "jobs")
-    jobs.give(tmp_path / "jobs", "a", LEFT)
+    job_files.give(tmp_path / "jobs", "a", LEFT)
     assert not made.is_built()
     assert made.poll() == "code"
     assert made.is_built()
@@ -326,7 +326,7 @@ def test_what_is_refused_is_refused_again_in_its_own_words(started: Builders) ->
 def test_damaged_and_lost_programs_are_compiled_here(started: Builders, tmp_path: Path) -> None:
     for answer in (Answer("built", b"half of it"), Answer("kept")):
         made = promised(lambda: "code")
-        jobs.give(tmp_path / "jobs", "a", answer)
+        job_files.give(tmp_path / "jobs", "a", answer)
         assert made.is_built()
         assert made.poll() == "code"
 
@@ -336,14 +336,14 @@ def test_a_child_asks_builders_of_its_own_whatever_its_parent_was_told(
 ) -> None:
     compile = Compile()
     made = promised(compile)
-    jobs.give(tmp_path / "jobs", "a", LEFT)
+    job_files.give(tmp_path / "jobs", "a", LEFT)
     assert not made.is_built()
     folder = tmp_path / "child"
     folder.mkdir()
     childs = Builders()
     with monkeypatch.context() as patch:
         patch.setattr(tempfile, "mkdtemp", lambda prefix: str(folder))
-        patch.setitem(builders._by_process, os.getpid(), childs)
+        patch.setitem(compile_workers._by_process, os.getpid(), childs)
         assert made.poll() is None
         assert len(childs.processes()) == 1
         assert compile.count == 0
@@ -374,7 +374,7 @@ WHOLE = """
     import os, signal, sys
     import numpy as np
     import tracejit as tj
-    from tracejit.runtime.builders import builders
+    from tracejit.runtime.compile_workers import builders
 
     def tier(f):
         return f.cache_report().compilations[0].answered_by

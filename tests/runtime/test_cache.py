@@ -28,9 +28,9 @@ from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime import cache as caching
 
 with importing_tvm():
-    from tracejit.backends.tvm import in_process
-    from tracejit.backends.tvm.build import build
-    from tracejit.backends.tvm.cpu import cpu_target
+    from tracejit.backends.tvm.cpu.build import in_process
+    from tracejit.backends.tvm.cpu.build.build import build
+    from tracejit.backends.tvm.cpu.target import cpu_target
 
 X = np.ones(10, np.float32)
 F32 = spec("float32", 10)

@@ -18,7 +18,7 @@ from tracejit.errors import ArgumentError
 from tracejit.runtime import Executable, importing_tvm, workspace
 
 with importing_tvm():
-    from tracejit.backends.tvm.program import Argument, Call, Program
+    from tracejit.backends.tvm.program.program import Argument, Call, Program
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,8 @@ def interrupts_raise() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "module", ["tvm.runtime.device", "tracejit.backends.tvm.fuse", "tracejit.autodiff.masks"]
+    "module",
+    ["tvm.runtime.device", "tracejit.backends.tvm.fusion.planner", "tracejit.autodiff.masks"],
 )
 def test_a_call_after_an_interrupted_import_is_answered(module: str) -> None:
     chosen = {"TRACEJIT_CACHE": "0", "TRACEJIT_COMPILE_SERVER": "0"}  # all imports are here

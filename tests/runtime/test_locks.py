@@ -37,7 +37,7 @@ def test_a_child_goes_on_where_a_thread_of_its_parent_compiles() -> None:
     import numpy as np
     import tracejit as tj
     from tracejit import api
-    from tracejit.transforms.compiler import use_compiler
+    from tracejit.transforms.jit.hooks import use_compiler
     from tracejit.transforms.interpreted import Interpreted
 
     def compile(module, target, check):

@@ -21,22 +21,22 @@ import pytest
 import tracejit as tj
 from tests.runtime.programs import spec
 from tracejit.backends.abi import ALIGNMENT, ArraySpec
-from tracejit.runtime import results
+from tracejit.runtime import result_arena
 
-COUNT = results.FROM_BYTES // 4
+COUNT = result_arena.FROM_BYTES // 4
 LARGE = spec("float32", COUNT)
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    results.release()
+    result_arena.release()
     yield
-    results.release()
+    result_arena.release()
 
 
 def one(kind: ArraySpec = LARGE) -> Callable[[], np.ndarray]:
     """What makes results of a kind, one at a time."""
-    allocate = results.allocator([kind])
+    allocate = result_arena.allocator([kind])
     return lambda: allocate()[0]
 
 
@@ -45,7 +45,7 @@ def address(array: np.ndarray) -> int:
 
 
 def kept() -> int:
-    return sum(size.nbytes * len(size.blocks) for size in results._sizes.values())
+    return sum(size.nbytes * len(size.blocks) for size in result_arena._sizes.values())
 
 
 # When memory is used again.
@@ -65,7 +65,7 @@ def test_the_memory_of_a_result_that_is_gone_is_used_again() -> None:
 
 def test_a_loop_whose_results_are_its_next_arguments_settles() -> None:
     """Old and new results live at once: about twice as many blocks."""
-    allocate = results.allocator([LARGE] * 3)
+    allocate = result_arena.allocator([LARGE] * 3)
     state = allocate()
     used = set()
     for _ in range(50):
@@ -213,29 +213,29 @@ def test_what_is_idle_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     make, busy = one(), one(spec("float64", COUNT))
     make()
     busy()
-    assert results._give_back_idle()
+    assert result_arena._give_back_idle()
     busy()
-    assert results._give_back_idle()
+    assert result_arena._give_back_idle()
     assert kept() == 2 * LARGE.nbytes
     live = make()
-    assert results._give_back_idle()
+    assert result_arena._give_back_idle()
     assert kept() == LARGE.nbytes
     live[...] = 1
-    assert not results._give_back_idle()
+    assert not result_arena._give_back_idle()
 
 
 def test_a_thread_gives_back_what_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "_watched", [])
-    monkeypatch.setattr(results, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(result_arena, "_watched", [])
+    monkeypatch.setattr(result_arena, "IDLE_SECONDS", 0.01)
     make = one()
     make()
     end = time.monotonic() + 20
-    while (kept() or results._watched) and time.monotonic() < end:
+    while (kept() or result_arena._watched) and time.monotonic() < end:
         time.sleep(0.01)
     assert kept() == 0
-    assert not results._watched
+    assert not result_arena._watched
     make()
-    assert results._watched
+    assert result_arena._watched
 
 
 def test_memory_that_is_free_is_given_back_before_memory_runs_out(
@@ -322,10 +322,10 @@ def test_a_forked_process_has_memory_of_its_own() -> None:
     child = os.fork()
     if child == 0:
         array = make()
-        right = address(array) == free and (shared == 3).all() and not results._watched
+        right = address(array) == free and (shared == 3).all() and not result_arena._watched
         array[...] = 4
         make()
-        os._exit(0 if right and results._watched else 1)
+        os._exit(0 if right and result_arena._watched else 1)
     array = make()
     array[...] = 5
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -11,10 +11,10 @@ import pytest
 from tests.backends_tvm.compiled import computation
 from tests.runtime.programs import loaded
 from tracejit import ops
-from tracejit.backends.tvm.build import build
-from tracejit.backends.tvm.cpu import cpu_target
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.runtime import sorting
 from tracejit.shapes import Shape, element_type_of
 

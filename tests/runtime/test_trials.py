@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tracejit.backends.tunable import Library, Tunable, Variant
-from tracejit.runtime import variants
-from tracejit.runtime.trials import survivors
-from tracejit.runtime.variants import Run, Workbench
+from tracejit.runtime import kernel_bench
+from tracejit.runtime.kernel_bench import Run, Workbench
+from tracejit.runtime.sandbox import survivors
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
@@ -63,7 +63,7 @@ def test_what_is_done_there_is_not_done_here() -> None:
 
 
 def test_without_copies_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracejit.runtime.trials.CAN_COPY", False)
+    monkeypatch.setattr("tracejit.runtime.sandbox.CAN_COPY", False)
     assert survivors([crash], 5.0) == [True]
 
 
@@ -85,7 +85,7 @@ def test_candidates_that_crash_or_hang_are_left_out(monkeypatch: pytest.MonkeyPa
         def runs(self, library: Library) -> list[Run]:
             return [Run(v, partial(call, actions[v.function])) for v in library.variants]
 
-    monkeypatch.setattr(variants, "TRIAL_SECONDS", 0.3)
+    monkeypatch.setattr(kernel_bench, "TRIAL_SECONDS", 0.3)
     bench = Bench(Tunable("k", "", {}, {}, [8], 0, [np.dtype(np.float64)]), [np.zeros(8, np.uint8)])
 
     def loaded(*names: str) -> list[str]:

@@ -62,7 +62,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Clock]:
 
     monkeypatch.setattr(tuned, "Stopwatch", Own)
     # Compiling takes most of the time, and two candidates of a question show what becomes of many.
-    monkeypatch.setattr("tracejit.backends.tvm.choices.MOST_CANDIDATES", 2)
+    monkeypatch.setattr("tracejit.backends.tvm.tune.knobs.MOST_CANDIDATES", 2)
     monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path))
     return Own
 

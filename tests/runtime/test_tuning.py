@@ -12,9 +12,9 @@ from tracejit.backends.artifact import InProcess
 from tracejit.backends.tunable import Find, Library, Measured, Taken, Tunable, Variant
 from tracejit.errors import CompilationError
 from tracejit.runtime import stopwatch, tuning
+from tracejit.runtime.kernel_bench import Run
 from tracejit.runtime.stopwatch import Stopwatch, Times, winner
 from tracejit.runtime.tuning import Budget, Search
-from tracejit.runtime.variants import Run
 
 QUESTIONS = {"product": ("tiles", "dots"), "tile": ("8 x 8", "4 x 4", "2 x 2")}
 KERNEL = Tunable("k0", "text", {"product": "tiles", "tile": "8 x 8"}, QUESTIONS, [4], 0, [])

@@ -21,8 +21,8 @@ from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.scans import merge_scans
-    from tracejit.backends.tvm.simplify import simplify
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.loops.fuse_scans import merge_scans
 
 SCALAR = Shape(ElementType.F32)
 

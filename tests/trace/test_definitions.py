@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracejit.statements import definitions
+from tracejit.transforms.autograph import definitions
 
 
 def plain(x: Any) -> Any:

@@ -13,8 +13,8 @@ import pytest
 
 import tracejit as tj
 from tracejit.errors import ElementTypeError, TracejitError
-from tracejit.statements import counted, counted_loops, counting
-from tracejit.transforms import long_traces
+from tracejit.transforms.autograph import capture_policy, counted_loops, loop_capture
+from tracejit.transforms.jit import trace_limit
 
 SIZE = 6
 _count = 0
@@ -23,10 +23,10 @@ _count = 0
 def soon() -> Iterator[None]:
     """Short traces count as long, short loops as worth it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_traces, "LONGEST", 8)
-        patch.setattr(counted, "LEAST_STEPS", 3)
-        patch.setattr(counting, "LEAST_OF_NESTS", 3)
-        patch.setattr(long_traces, "LEAST_OF_NESTS", (3, 3))
+        patch.setattr(trace_limit, "LONGEST", 8)
+        patch.setattr(loop_capture, "LEAST_STEPS", 3)
+        patch.setattr(capture_policy, "LEAST_OF_NESTS", 3)
+        patch.setattr(trace_limit, "LEAST_OF_NESTS", (3, 3))
         yield
 
 
@@ -66,7 +66,7 @@ def check(function: Callable[..., Any], interpreted: bool = False) -> None:
     except TracejitError as error:
         # Nor can it be recorded step by step.
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(long_traces, "LONGEST", math.inf)
+            patch.setattr(trace_limit, "LONGEST", math.inf)
             with pytest.raises(type(error)):
                 mutating(*given)
         return
@@ -79,7 +79,7 @@ def check(function: Callable[..., Any], interpreted: bool = False) -> None:
 def recorded(function: Callable[..., Any]) -> tuple[int, str]:
     """How many loops were recorded once, and why others were not."""
     with counted_loops() as found, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_traces, "LONGEST", math.inf)
+        patch.setattr(trace_limit, "LONGEST", math.inf)
         with suppress(ArithmeticError, ElementTypeError, ValueError):  # step by step neither
             tj.jit(tj.autograph(lambda *args: (function(*args), *args))).lower(*arrays())
     return found.count, "; ".join(found.refused.values())

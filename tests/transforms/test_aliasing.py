@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.errors import ArgumentError
-from tracejit.transforms.aliasing import EFFORT, twins
+from tracejit.transforms.jit.aliasing import EFFORT, twins
 
 
 def both(x: Any, y: Any) -> Any:

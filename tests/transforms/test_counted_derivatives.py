@@ -14,8 +14,8 @@ import tracejit as tj
 from tests.transforms.counted import arrays, function_of
 from tests.transforms.test_counted_loops import loop
 from tracejit.errors import TracejitError
-from tracejit.statements import counted, counting
-from tracejit.transforms import long_traces
+from tracejit.transforms.autograph import capture_policy, loop_capture
+from tracejit.transforms.jit import trace_limit
 
 SOON = 8
 
@@ -24,17 +24,17 @@ SOON = 8
 def soon() -> Iterator[None]:
     """Short traces count as long, short loops as worth it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_traces, "LONGEST", SOON)
-        patch.setattr(counted, "LEAST_STEPS", 3)
-        patch.setattr(counting, "LEAST_OF_NESTS", 3)
-        patch.setattr(long_traces, "LEAST_OF_NESTS", (3, 3))
+        patch.setattr(trace_limit, "LONGEST", SOON)
+        patch.setattr(loop_capture, "LEAST_STEPS", 3)
+        patch.setattr(capture_policy, "LEAST_OF_NESTS", 3)
+        patch.setattr(trace_limit, "LEAST_OF_NESTS", (3, 3))
         yield
 
 
 def recorded(function: Callable[..., Any], *args: Any, limit: float = SOON) -> tuple[str, Any]:
     """The graph of a function as it is recorded, and what that gives."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_traces, "LONGEST", limit)
+        patch.setattr(trace_limit, "LONGEST", limit)
         module = tj.jit(function).lower(*args).module
     return str(module), tj.interpret(module, *args)
 

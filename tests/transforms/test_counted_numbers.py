@@ -16,7 +16,7 @@ from tracejit.errors import ConcretizationError
 from tracejit.ops.constants import parameter
 from tracejit.ops.elementwise import add, sub
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.counters import Affine, affine, counting
+from tracejit.trace.affine_bounds import Affine, affine, counting
 
 
 @pytest.fixture(autouse=True, scope="module")

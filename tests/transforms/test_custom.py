@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.errors import ArgumentError, DerivativeError
 
 

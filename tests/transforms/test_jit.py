@@ -269,7 +269,7 @@ def test_threads_with_other_arguments() -> None:
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     # The module is behind the function of the same name.
-    monkeypatch.setattr(sys.modules["tracejit.transforms.jitted"], "CACHE_SIZE", 3)
+    monkeypatch.setattr(sys.modules["tracejit.transforms.jit.jitted"], "CACHE_SIZE", 3)
     counted = Counted()
     function = tj.jit(counted)
     for size in (1, 2, 3, 4, 5):

@@ -15,9 +15,9 @@ from tracejit.graph import Module
 from tracejit.ops.constants import parameter
 from tracejit.ops.control import WHILE
 from tracejit.shapes import ElementType, Shape
-from tracejit.statements import runtime
-from tracejit.statements.loops import run_loop
-from tracejit.trace.counters import Affine, counting, may_be_place, with_places_free
+from tracejit.trace.affine_bounds import Affine, counting, may_be_place, with_places_free
+from tracejit.transforms.autograph import runtime
+from tracejit.transforms.autograph.loops import run_loop
 from tracejit.traversal import called_computations, instructions
 
 X = np.arange(20.0)

@@ -15,7 +15,7 @@ from tests.transforms.test_grad import W, X, loss, loss_gradient
 from tracejit import nn
 from tracejit.backends.target import CPU
 from tracejit.errors import ArgumentError, UnsupportedError
-from tracejit.transforms.compiler import planned_bytes
+from tracejit.transforms.jit.hooks import planned_bytes
 
 pytestmark = pytest.mark.usefixtures("machine_code")
 

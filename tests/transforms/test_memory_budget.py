@@ -10,7 +10,7 @@ import pytest
 import tracejit as tj
 from tracejit.backends.target import CPU
 from tracejit.errors import MemoryBudgetError
-from tracejit.transforms.compiler import planned_bytes
+from tracejit.transforms.jit.hooks import planned_bytes
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(8, 32, 32)) / 6

@@ -10,8 +10,8 @@ import pytest
 
 import tracejit as tj
 from tracejit.errors import UnsupportedError
-from tracejit.transforms.arguments import COPIED_BYTES
-from tracejit.transforms.memory_order import inverse, order_of_array
+from tracejit.passes.input_layouts import inverse, order_of_array
+from tracejit.transforms.jit.arguments import COPIED_BYTES
 
 pytestmark = pytest.mark.usefixtures("machine_code")
 

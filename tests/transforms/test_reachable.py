@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.statements import reachable
-from tracejit.transforms import jitted, long_traces
-from tracejit.transforms.staging import stage
+from tracejit.transforms.autograph import reachable
+from tracejit.transforms.jit import jitted, trace_limit
+from tracejit.transforms.jit.staging import stage
 
 
 def straight(x: Any) -> Any:
@@ -109,7 +109,7 @@ def test_too_much_to_look_at() -> None:
 @pytest.fixture
 def stages(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often functions are recorded, and what they make."""
-    monkeypatch.setattr(long_traces, "LONGEST", 60)
+    monkeypatch.setattr(trace_limit, "LONGEST", 60)
     made: list[int] = []
 
     def staged(*arguments: Any) -> Any:

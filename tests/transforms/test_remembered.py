@@ -14,8 +14,8 @@ from tracejit.graph import Computation
 from tracejit.ops.constants import parameter
 from tracejit.ops.elementwise_unary import sin
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.remembered import memory_of
-from tracejit.transforms import answers
+from tracejit.trace.hash_consing import memory_of
+from tracejit.transforms import derived_cache
 
 CALLS = 4
 
@@ -24,7 +24,7 @@ CALLS = 4
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether what is asked again is interpreted for ever, or compiled from the third call on."""
     calls = {"interpreted": float("inf"), "compiled": 2}[request.param]
-    monkeypatch.setattr(answers, "calls_before_compiling", lambda entry: calls)
+    monkeypatch.setattr(derived_cache, "calls_before_compiling", lambda entry: calls)
     made: str = request.param
     return made
 
@@ -250,7 +250,7 @@ def test_threads_share_what_is_remembered(engine: str) -> None:
 
 
 def test_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracejit.trace.remembered.MOST", 50)
+    monkeypatch.setattr("tracejit.trace.hash_consing.MOST", 50)
 
     def loss(x: Any, count: int) -> Any:
         for number in range(count):
@@ -304,10 +304,10 @@ def test_when_a_graph_is_compiled(count: int, low: float, high: float) -> None:
     root = x
     for _ in range(count):
         root = sin(root)
-    calls = answers.calls_before_compiling(Computation("chain", (x,), root))
+    calls = derived_cache.calls_before_compiling(Computation("chain", (x,), root))
     assert low <= calls <= high
 
 
 def test_large_work_is_compiled_soon() -> None:
     entry = tj.jit(lambda x: (x @ x).sum()).lower(np.zeros((800, 800))).module.entry
-    assert answers.calls_before_compiling(entry) <= 5
+    assert derived_cache.calls_before_compiling(entry) <= 5

@@ -18,8 +18,8 @@ from tracejit import lax
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError, CompilationError, ReadOnlyError
 from tracejit.graph import Module
-from tracejit.transforms.compiler import Compiler, Executable, use_beginner
 from tracejit.transforms.interpreted import Interpreted
+from tracejit.transforms.jit.hooks import Compiler, Executable, use_beginner
 
 X = np.arange(6.0).reshape(2, 3)
 

@@ -20,10 +20,10 @@ from tracejit.hlo import parse
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.aliases import aliases_of
-    from tracejit.backends.tvm.cpu import cpu_target
-    from tracejit.backends.tvm.lower import lower
-    from tracejit.backends.tvm.program import Program
+    from tracejit.backends.tvm.buffers.donation import aliases_of
+    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.lower.lowering import lower
+    from tracejit.backends.tvm.program.program import Program
 
 TESTS = Path(__file__).parents[1]
 LARGE = 60_000

@@ -6,7 +6,7 @@ import argparse
 
 from tracejit.commandline.files import Commands, command, read_module, write
 from tracejit.hlo import to_stablehlo, to_text
-from tracejit.transforms.of_module import gradient_of
+from tracejit.transforms.module_gradient import gradient_of
 
 _WRITERS = {"hlo": to_text, "stablehlo": to_stablehlo}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tracejit.attributes import OutputAlias
-from tracejit.hlo import skipped
+from tracejit.hlo import ignored_syntax
 from tracejit.hlo.calls import read_aliasing
 from tracejit.hlo.entry_layout import EntryLayout, read_entry_layout
 from tracejit.hlo.lexer import Lexer
@@ -48,7 +48,7 @@ def read_header(lexer: Lexer) -> Header:
                 header.layout = read_entry_layout(lexer)
             elif name == "input_output_alias":
                 header.aliases = read_aliasing(lexer)
-            elif name in skipped.MODULE:
+            elif name in ignored_syntax.MODULE:
                 lexer.skip_value()
             else:
                 raise lexer.error(f"attribute {name} of the module is not known", offset)

@@ -2,8 +2,8 @@
 
 module = parse(open("dump.txt").read())
 
-What changes no value is read past (`tracejit.hlo.skipped` says what and why); the user's line is
-taken from the metadata. A constant that XLA left out, ``constant({...})``, becomes one more
+What changes no value is read past (`tracejit.hlo.ignored_syntax` says what and why); the user's
+line is taken from the metadata. A constant that XLA left out, ``constant({...})``, becomes one more
 parameter of the module: after its own ones, in the order of the text. Without ENTRY the last
 computation is the entry, and without HloModule the module is named after it, as XLA has it.
 Calls may be nested as deeply as they like: nothing recurses along them. What is called by other ops
@@ -21,11 +21,11 @@ from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo.attributes import ComputationName
 from tracejit.hlo.elided import THREADED, with_more
 from tracejit.hlo.entry_layout import with_entry_layout
+from tracejit.hlo.inferred_attributes import LEFT_OUT
 from tracejit.hlo.known_calls import as_op
-from tracejit.hlo.left_out import LEFT_OUT
+from tracejit.hlo.legacy_syntax import starts_apart
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.normal_forms import with_normal_form
-from tracejit.hlo.older import starts_apart
 from tracejit.hlo.program import Block, Program, Statement
 from tracejit.hlo.syntax import Reader
 from tracejit.ops.base import operand_counts

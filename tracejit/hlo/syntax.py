@@ -9,10 +9,10 @@ from typing import Any
 from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import HloParseError, TracejitError
 from tracejit.graph import OPS, Op
-from tracejit.hlo import skipped
+from tracejit.hlo import ignored_syntax
 from tracejit.hlo.attributes import ELSEWHERE, ComputationName, read_attribute
 from tracejit.hlo.header import Header, read_header
-from tracejit.hlo.left_out import LEFT_OUT
+from tracejit.hlo.inferred_attributes import LEFT_OUT
 from tracejit.hlo.lexer import Lexer
 from tracejit.hlo.literals import read_literal, split_tuple
 from tracejit.hlo.metadata import read_fields
@@ -79,7 +79,7 @@ class Reader:
         while lexer.accept(","):
             place = lexer.token.offset
             attribute = lexer.word("an attribute of the computation")
-            if attribute not in skipped.COMPUTATION:
+            if attribute not in ignored_syntax.COMPUTATION:
                 raise lexer.error(f"attribute {attribute} of a computation is not known", place)
             lexer.expect("=")
             lexer.skip_value()
@@ -273,7 +273,7 @@ class Reader:
             lexer.expect("=")
             if name == "metadata":
                 statement.source = self.header.tables.source(read_fields(lexer))
-            elif (name in skipped.INSTRUCTION and name not in known) or (
+            elif (name in ignored_syntax.INSTRUCTION and name not in known) or (
                 name in ("calls", _THREAD.name) and statement.op in (ASYNC_DONE, ASYNC_UPDATE)
             ):
                 lexer.skip_value()

@@ -21,7 +21,7 @@ from tracejit.shapes import Shape
 from tracejit.trace.convert import as_instruction
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.jit import jit
+from tracejit.transforms.jit.jit import jit
 
 
 @api_boundary

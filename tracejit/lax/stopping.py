@@ -7,7 +7,7 @@ from typing import TypeVar
 from tracejit import tree
 from tracejit.trace.convert import operand
 from tracejit.trace.public import public
-from tracejit.trace.stopping import stopped
+from tracejit.trace.stop_gradient import stopped
 from tracejit.trace.tracer import Tracer, lift
 
 T = TypeVar("T")

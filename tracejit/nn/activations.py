@@ -19,7 +19,7 @@ from tracejit.ops.layout import broadcast_in_dim, reshape
 from tracejit.shapes import Shape, element_type_of
 from tracejit.trace.convert import converted
 from tracejit.trace.public import public
-from tracejit.trace.stopping import stopped
+from tracejit.trace.stop_gradient import stopped
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.trace.views import broadcast
 

@@ -15,7 +15,7 @@ from tracejit.numpy import arithmetic, bits, comparison, exponential, logic, rou
 from tracejit.ops import elementwise_unary
 from tracejit.shapes import ElementType
 from tracejit.trace.convert import converted, operand
-from tracejit.trace.exact import require_domain
+from tracejit.trace.int_overflow import require_domain
 from tracejit.trace.public import enter, public
 from tracejit.trace.tracer import Tracer, lift
 

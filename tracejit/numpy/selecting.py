@@ -34,7 +34,7 @@ from tracejit.ops.computations import highest, lowest
 from tracejit.ops.constants import constant, iota
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.convert import assigned, broadcast_together, converted, operand
-from tracejit.trace.fitting import require_between
+from tracejit.trace.int_range_checks import require_between
 from tracejit.trace.mask_places import Places
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements

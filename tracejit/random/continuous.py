@@ -21,7 +21,7 @@ from tracejit.random.intervals import (
 )
 from tracejit.random.keys import drawn
 from tracejit.shapes import ElementType
-from tracejit.trace.stopping import stopped
+from tracejit.trace.stop_gradient import stopped
 from tracejit.trace.tracer import Tracer, lift
 
 

@@ -14,7 +14,7 @@ from tracejit.random.intervals import DEFAULT, floating_type, parameters
 from tracejit.random.keys import drawn
 from tracejit.random.rejection import log_gamma_function, pair, uniforms, until_accepted
 from tracejit.shapes import ElementType
-from tracejit.trace.stopping import stopped
+from tracejit.trace.stop_gradient import stopped
 from tracejit.trace.tracer import Tracer, lift
 
 # Below this mean counting is quicker than rejection, whose hat does not fit there.

@@ -289,8 +289,8 @@ def _checked(given: Any) -> Any:
 
 
 def _keeping() -> ModuleType:
-    """`tracejit.runtime.keeping`, which writes; reading does without it."""
-    return load_module("tracejit.runtime.keeping")
+    """`tracejit.runtime.cache_writer`, which writes; reading does without it."""
+    return load_module("tracejit.runtime.cache_writer")
 
 
 def _user_folder() -> Path | None:

@@ -38,7 +38,7 @@ _SAFE_CALL = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 
-_MODULES = {EVALUATE: "tracejit.runtime.evaluation", SORT_VALUES: "tracejit.runtime.sorting"}
+_MODULES = {EVALUATE: "tracejit.runtime.host_op_callback", SORT_VALUES: "tracejit.runtime.sorting"}
 """What defines the callbacks of our own; imported for a program that calls them."""
 
 _functions: dict[str, Callback] = {}

@@ -1,6 +1,6 @@
 """Compiling in another process: what LLVM dies of there is a `CompilationError` here.
 
-    task = task_of("tracejit.backends.tvm.compiler", "compile_for", module)
+    task = task_of("tracejit.backends.tvm.compile", "compile_for", module)
     built = served(task, title, save)    # or `Here` is raised: it must be done here
 
 The process is a copy of this one, made at the first program, and waits for the next: it costs what

@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.backends.abi import STACK_BYTES, ArraySpec, address_of, table
 from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError, UnsupportedError
-from tracejit.runtime import results, workspace
+from tracejit.runtime import result_arena, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
 from tracejit.runtime.library import Entry, runtime
@@ -128,7 +128,7 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
     """`Executable.run`: as few steps as there can be."""
     facts = table([*artifact.inputs, *artifact.outputs], artifact.constants)
     nbytes = artifact.workspace_bytes
-    allocate, address = results.allocator(artifact.outputs), address_of()
+    allocate, address = result_arena.allocator(artifact.outputs), address_of()
 
     if artifact.aliases:
         return _donating(entry, artifact, facts)
@@ -154,7 +154,7 @@ def _runner(entry: Entry, artifact: Artifact) -> Run:
 
     if nbytes > STACK_BYTES:
         return run_in_workspace
-    if len(artifact.outputs) != 1 or results.is_shared(artifact.outputs[0]):
+    if len(artifact.outputs) != 1 or result_arena.is_shared(artifact.outputs[0]):
         return run
     shape, dtype = artifact.outputs[0].shape, artifact.outputs[0].dtype
     empty = np.empty
@@ -180,7 +180,7 @@ def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
     places = [{**shared, **made}[number] for number in range(len(artifact.outputs))]
     pick = itemgetter(*places) if len(places) > 1 else lambda arrays: (arrays[places[0]],)
     nbytes = artifact.workspace_bytes
-    allocate = results.allocator([artifact.outputs[number] for number in fresh])
+    allocate = result_arena.allocator([artifact.outputs[number] for number in fresh])
     address = address_of()
 
     def run(arguments: Sequence[object]) -> list[np.ndarray] | None:

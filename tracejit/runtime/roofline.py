@@ -105,7 +105,7 @@ def _read(noted: Any) -> Limits | None:
 
 def _measured() -> Limits:
     with importing_tvm():
-        peak = load("tracejit.backends.tvm.peak")
+        peak = load("tracejit.backends.tvm.cpu.roofline")
     cores = thread_count()
     rates = []
     for dtype in ("float32", "float64"):

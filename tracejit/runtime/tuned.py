@@ -21,12 +21,12 @@ from tracejit.backends.tunable import Candidates, Measured, Tunable
 from tracejit.errors import CompilationError
 from tracejit.runtime.cache import DiskCache, cache_key
 from tracejit.runtime.executable import Executable
+from tracejit.runtime.kernel_bench import agree, epsilon
 from tracejit.runtime.measuring import SECONDS, captured, timed, without_donation
 from tracejit.runtime.progress import Progress
 from tracejit.runtime.stopwatch import Stopwatch
 from tracejit.runtime.tuning import LEAST_SHARE, TURN_SECONDS, Budget, Search
 from tracejit.runtime.tuning_notes import Tuning, read
-from tracejit.runtime.variants import agree, epsilon
 
 MOST_BYTES = 1 << 30
 """Kernels with more memory are left as they are: it would be taken twice."""

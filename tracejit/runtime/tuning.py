@@ -20,9 +20,9 @@ import numpy as np
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tunable import Candidates, Measured, Taken, Tunable
 from tracejit.errors import CompilationError
+from tracejit.runtime.kernel_bench import Run, Workbench
 from tracejit.runtime.progress import Progress
 from tracejit.runtime.stopwatch import Stopwatch, winner
-from tracejit.runtime.variants import Run, Workbench
 
 AT_ONCE = 4
 """Candidates that are compiled together: on all threads, while nothing is timed."""

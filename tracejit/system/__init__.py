@@ -39,7 +39,8 @@ OWN_CONTROL_GROUPS = Path("/proc/self/cgroup")
 """What Linux lists of its processors and of what a process may use of them."""
 
 LINKS_HERE = sys.platform == "linux" and platform.machine() == "x86_64"
-"""Whether libraries are ELF for x86-64, which `tracejit.backends.tvm.elf` links by itself."""
+"""Whether libraries are ELF for x86-64, which `tracejit.backends.tvm.cpu.build.elf` links by
+itself."""
 
 LINKER = ["ld", "-shared", "-s", "-Bsymbolic"] if sys.platform.startswith("linux") else []
 """The linker and its options, where it can be called without a compiler."""

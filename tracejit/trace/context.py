@@ -26,8 +26,8 @@ from tracejit.ops.base import Made, make_from
 from tracejit.ops.constants import parameter
 from tracejit.shapes import AnyShape
 from tracejit.sources import Source
+from tracejit.trace.hash_consing import Memory
 from tracejit.trace.hidden_errors import require_seen
-from tracejit.trace.remembered import Memory
 
 
 @dataclass(frozen=True, slots=True)

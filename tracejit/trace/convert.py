@@ -20,10 +20,10 @@ from tracejit.ops import comparison, elementwise_unary, layout
 from tracejit.ops.constants import constant
 from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType, element_type_of, shape_of
-from tracejit.trace import fitting
+from tracejit.trace import int_range_checks
+from tracejit.trace.affine_bounds import are_counted
 from tracejit.trace.context import current_trace
-from tracejit.trace.counters import are_counted
-from tracejit.trace.exact import require_fits
+from tracejit.trace.int_overflow import require_fits
 from tracejit.trace.promotion import Promotable, common_element_type, weak_dtype
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.views import broadcast
@@ -47,7 +47,7 @@ class Operand(NamedTuple):
         """
         if isinstance(self.value, Instruction):
             if self.is_weak:
-                fitting.require_fits(self.value, element_type)
+                int_range_checks.require_fits(self.value, element_type)
                 if are_counted():
                     require_fits(self.value, element_type)
             return converted(self.value, element_type)

@@ -14,8 +14,8 @@ import numpy as np
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.ops.control import WHILE
+from tracejit.trace.affine_bounds import decided
 from tracejit.trace.context import Trace, find_argument, running_traces
-from tracejit.trace.counters import decided
 from tracejit.traversal import in_order
 
 Evaluator = Callable[[Instruction, Sequence[Any]], Any]

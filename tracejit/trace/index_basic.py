@@ -17,7 +17,7 @@ from tracejit.ops import comparison, elementwise, indexing, layout
 from tracejit.ops.constants import constant
 from tracejit.ops.element_types import convert_element_type
 from tracejit.shapes import ElementType
-from tracejit.trace.counters import are_apart, is_within
+from tracejit.trace.affine_bounds import are_apart, is_within
 from tracejit.trace.views import Strides
 
 INDEX_TYPE = ElementType.S64

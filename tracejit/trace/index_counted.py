@@ -18,7 +18,7 @@ from tracejit.ops.element_types import convert_element_type
 from tracejit.ops.elementwise import add, and_, clamp, select
 from tracejit.ops.layout import broadcast_in_dim
 from tracejit.shapes import ElementType, Shape
-from tracejit.trace.counters import affine, is_counted, is_within
+from tracejit.trace.affine_bounds import affine, is_counted, is_within
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import Stretch
 from tracejit.trace.table import Traced

@@ -13,7 +13,7 @@ from tracejit.errors import ConcretizationError, DimensionError, StaticIndexErro
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, constant
 from tracejit.shapes import ElementType
-from tracejit.trace.counters import is_counted, may_be_place
+from tracejit.trace.affine_bounds import is_counted, may_be_place
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.index_basic import BasicIndex, Fixed, Moving, New, Part, Run
 from tracejit.trace.index_counted import counted_slice, unknown_slice

@@ -13,17 +13,17 @@ from tracejit.ops import elementwise, layout
 from tracejit.ops.constants import PARAMETER
 from tracejit.ops.indexing import replace_computation
 from tracejit.shapes import ElementType
-from tracejit.trace.between import Between
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.context import memory_now
 from tracejit.trace.convert import as_instruction, assigned, converted, stretch
 from tracejit.trace.evaluation import known_value
+from tracejit.trace.hash_consing import Read, key_of_index
 from tracejit.trace.index_basic import Fixed, Moving
 from tracejit.trace.index_fancy import FancyIndex
 from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_index
 from tracejit.trace.mask_places import Places
-from tracejit.trace.masked import Masked
+from tracejit.trace.masked_slices import Between
 from tracejit.trace.masks import is_same_mask
-from tracejit.trace.remembered import Read, key_of_index
 from tracejit.trace.table import Traced
 from tracejit.traversal import in_order
 

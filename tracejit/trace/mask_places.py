@@ -9,8 +9,8 @@ import numpy as np
 
 from tracejit.errors import ConcretizationError
 from tracejit.graph import Instruction
+from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.concrete import dependence
-from tracejit.trace.masked import Masked
 from tracejit.trace.masks import is_same_mask
 from tracejit.trace.table import call
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from tracejit.errors import DimensionError
 from tracejit.shapes import ElementType
+from tracejit.trace.affine_bounds import are_counted
 from tracejit.trace.convert import PYTHON_SCALARS
-from tracejit.trace.counters import are_counted
-from tracejit.trace.exact import require_exact
+from tracejit.trace.int_overflow import require_exact
 from tracejit.trace.table import Traced, call
 
 _ACCEPTED = (Traced, np.ndarray, np.generic, *PYTHON_SCALARS, list, tuple)

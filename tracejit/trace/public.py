@@ -17,11 +17,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from tracejit.loading import is_redefined
+from tracejit.trace.affine_bounds import are_counted
 from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.convert import PLAIN_KINDS, as_instruction, held
-from tracejit.trace.counters import are_counted
 from tracejit.trace.evaluation import evaluate
-from tracejit.trace.remembered import Memory, Result, key_of_call
+from tracejit.trace.hash_consing import Memory, Result, key_of_call
 from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import hide_internal_frames

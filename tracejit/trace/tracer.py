@@ -27,10 +27,10 @@ from tracejit.trace.context import Trace, ask_order, current_trace
 from tracejit.trace.convert import Operand, converted
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
+from tracejit.trace.may_alias import Shares, are_dense, foreign, refreshed, tick
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
-from tracejit.trace.shared import Shares, are_dense, foreign, refreshed, tick
 from tracejit.trace.table import call, find, implementation
 from tracejit.trace.views import (
     Bits,

@@ -12,9 +12,9 @@ from typing import Any
 from tracejit import tree
 from tracejit.graph import Module
 from tracejit.shapes import Shape, element_type_of
-from tracejit.transforms.jit import jit
+from tracejit.transforms.jit.jit import jit
+from tracejit.transforms.jit.signature import Numbers
 from tracejit.transforms.shape_structs import ShapeDtypeStruct
-from tracejit.transforms.signature import Numbers
 
 
 def _abstract(leaf: Any) -> Any:

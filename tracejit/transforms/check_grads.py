@@ -15,7 +15,7 @@ from tracejit import tree
 from tracejit.errors import ArgumentError, AttributeValueError, GradientMismatchError
 from tracejit.transforms.forward import jvp
 from tracejit.transforms.gradient import vjp
-from tracejit.transforms.signature import title_of
+from tracejit.transforms.jit.signature import title_of
 
 Function = Callable[..., Any]
 

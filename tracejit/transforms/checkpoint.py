@@ -17,8 +17,8 @@ from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import Derivative, optimization_barrier
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.called import call_with, users
-from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
+from tracejit.transforms.call_with_derivative import call_with, users
+from tracejit.transforms.jit.signature import Numbers, Parameters, as_numbers, title_of
 from tracejit.traversal import instructions, rebuild, substitute
 
 Function = Callable[..., Any]

@@ -27,8 +27,14 @@ from tracejit.ops.constants import parameter
 from tracejit.ops.control import Derivative
 from tracejit.ops.layout import full
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.called import Signature, call_with, leaves_like, record_on, users
-from tracejit.transforms.signature import Numbers, Parameters, as_numbers, title_of
+from tracejit.transforms.call_with_derivative import (
+    Signature,
+    call_with,
+    leaves_like,
+    record_on,
+    users,
+)
+from tracejit.transforms.jit.signature import Numbers, Parameters, as_numbers, title_of
 
 Function = Callable[..., Any]
 P = ParamSpec("P")

@@ -19,7 +19,7 @@ from tracejit.graph import Module
 from tracejit.loading import load
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import AnyShape, TupleShape
-from tracejit.transforms.of_module import gradient_of
+from tracejit.transforms.module_gradient import gradient_of
 
 PathLike = str | os.PathLike[str]
 
@@ -86,7 +86,9 @@ def export(
         functions[f"{called}_value_and_grad"] = _with_gradient(function)
     with importing_tvm():
         made = load("tracejit.backends.tvm.export")
-        processor = replace(load("tracejit.backends.tvm.cpu").cpu_target(target), threads=count)
+        processor = replace(
+            load("tracejit.backends.tvm.cpu.target").cpu_target(target), threads=count
+        )
     there = replace(processor.machine, python=False)
     entries = [
         made.entry_of(title, f.module, f.arguments, f.results, there)

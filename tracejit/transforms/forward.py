@@ -21,9 +21,9 @@ from tracejit.ops.constants import parameter
 from tracejit.ops.layout import full
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.gradient import Aux, like_arguments, output_like, seeds_of, split_aux
+from tracejit.transforms.jit.signature import Parameters, title_of
+from tracejit.transforms.jit.staging import Output, outputs_of
 from tracejit.transforms.recorded import Input, Run, run
-from tracejit.transforms.signature import Parameters, title_of
-from tracejit.transforms.staging import Output, outputs_of
 from tracejit.traversal import substitute
 
 Function = Callable[..., Any]

@@ -25,13 +25,13 @@ from tracejit.ops.constants import constant
 from tracejit.ops.layout import full
 from tracejit.trace.context import current_trace
 from tracejit.trace.convert import as_instruction
-from tracejit.trace.remembered import memory_of
+from tracejit.trace.hash_consing import memory_of
 from tracejit.trace.tracer import Tracer
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.of_jitted import as_compiled
+from tracejit.transforms.jit.signature import Parameters, Transformed, as_numbers, title_of
+from tracejit.transforms.jit.staging import Output, outputs_of
 from tracejit.transforms.recorded import Input, Run, run
-from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
-from tracejit.transforms.staging import Output, outputs_of
+from tracejit.transforms.transform_of_jit import as_compiled
 
 Function = Callable[..., Any]
 P = ParamSpec("P")

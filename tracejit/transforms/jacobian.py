@@ -24,8 +24,8 @@ from tracejit.trace.tracer import Tracer
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.forward import jvp, linearize
 from tracejit.transforms.gradient import grad, positions_of, vjp
-from tracejit.transforms.of_jitted import as_compiled
-from tracejit.transforms.signature import Parameters, Transformed, as_numbers, title_of
+from tracejit.transforms.jit.signature import Parameters, Transformed, as_numbers, title_of
+from tracejit.transforms.transform_of_jit import as_compiled
 from tracejit.transforms.vmap import vmap
 
 Function = Callable[..., Any]

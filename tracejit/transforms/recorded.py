@@ -18,15 +18,15 @@ from tracejit.ops.constants import constant
 from tracejit.trace.body import Abstract
 from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.evaluation import evaluate
+from tracejit.trace.hash_consing import Memory
 from tracejit.trace.recording import recording
-from tracejit.trace.remembered import Memory
 from tracejit.trace.tracer import Tracer
-from tracejit.transforms.aliasing import require_apart
-from tracejit.transforms.answers import Answer
-from tracejit.transforms.arguments import abstract_of, normalised
-from tracejit.transforms.long_traces import as_recorded
-from tracejit.transforms.signature import Parameters
-from tracejit.transforms.staging import Output
+from tracejit.transforms.derived_cache import Answer
+from tracejit.transforms.jit.aliasing import require_apart
+from tracejit.transforms.jit.arguments import abstract_of, normalised
+from tracejit.transforms.jit.signature import Parameters
+from tracejit.transforms.jit.staging import Output
+from tracejit.transforms.jit.trace_limit import as_recorded
 from tracejit.traversal import substitute
 
 Known = np.ndarray | Instruction

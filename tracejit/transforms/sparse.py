@@ -19,7 +19,7 @@ from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.forward import linearize
 from tracejit.transforms.gradient import positions_of
-from tracejit.transforms.signature import Parameters, title_of
+from tracejit.transforms.jit.signature import Parameters, title_of
 from tracejit.transforms.sparsity import pattern_of
 from tracejit.transforms.vmap import vmap
 

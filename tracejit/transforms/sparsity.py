@@ -38,9 +38,9 @@ from tracejit.ops.reduction import REDUCE
 from tracejit.ops.scanning import SCAN, scan_length
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 from tracejit.trace.evaluation import evaluate
+from tracejit.transforms.jit.signature import Parameters, title_of
+from tracejit.transforms.jit.staging import Output, outputs_of
 from tracejit.transforms.recorded import run
-from tracejit.transforms.signature import Parameters, title_of
-from tracejit.transforms.staging import Output, outputs_of
 from tracejit.traversal import in_order, rebuild
 
 Function = Callable[..., Any]

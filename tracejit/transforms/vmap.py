@@ -22,10 +22,10 @@ from tracejit.errors import ArgumentError, ShapeError
 from tracejit.ops.dimensions import moved
 from tracejit.trace.tracer import Tracer
 from tracejit.tracebacks import api_boundary
-from tracejit.transforms.of_jitted import as_compiled
+from tracejit.transforms.jit.signature import Parameters, title_of
+from tracejit.transforms.jit.staging import Output, outputs_of
 from tracejit.transforms.recorded import Run, run
-from tracejit.transforms.signature import Parameters, title_of
-from tracejit.transforms.staging import Output, outputs_of
+from tracejit.transforms.transform_of_jit import as_compiled
 from tracejit.traversal import in_order
 from tracejit.tree_keys import NAMESPACE
 

@@ -21,9 +21,9 @@ from tracejit.sources import Source
 from tracejit.trace.evaluation import evaluate
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.gradient import positions_of
+from tracejit.transforms.jit.signature import Parameters, title_of
+from tracejit.transforms.jit.staging import outputs_of
 from tracejit.transforms.recorded import Input, Run, run
-from tracejit.transforms.signature import Parameters, title_of
-from tracejit.transforms.staging import outputs_of
 from tracejit.traversal import in_order
 
 

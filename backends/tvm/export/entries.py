@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tracejit.backends.abi import ArraySpec
-from tracejit.backends.tvm.codegen import contents
+from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
 from tracejit.backends.tvm.export.c_types import C_KEYWORDS, C_NAMES
-from tracejit.backends.tvm.kernels.machine import Machine
-from tracejit.backends.tvm.lower import lower
-from tracejit.backends.tvm.program import Branch, Call, Kernel, Loop, Node, Program
-from tracejit.backends.tvm.twins import without_twins
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.program.program import Branch, Call, Kernel, Loop, Node, Program
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
 from tracejit.shapes import AnyShape, Shape, TupleShape

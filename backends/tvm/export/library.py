@@ -11,11 +11,11 @@ from pathlib import Path
 
 from tracejit import system
 from tracejit.backends.scratch import roomy_folders
-from tracejit.backends.tvm.build import write_kernels
-from tracejit.backends.tvm.cpu import CpuTarget
+from tracejit.backends.tvm.cpu.build.build import write_kernels
+from tracejit.backends.tvm.cpu.build.linker import chosen_compiler
+from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.export.entries import Entry
 from tracejit.backends.tvm.export.source import constants_of, source
-from tracejit.backends.tvm.linker import chosen_compiler
 from tracejit.errors import CompilationError
 
 # The features that GCC and Clang can ask a processor for at run time, by LLVM's names.

@@ -8,7 +8,7 @@ from importlib import resources
 
 from tracejit.backends.tvm.export.c_types import c_type
 from tracejit.backends.tvm.export.entries import Array, Entry
-from tracejit.backends.tvm.program import Argument, Branch, Call, Loop, Memory, Node
+from tracejit.backends.tvm.program.program import Argument, Branch, Call, Loop, Memory, Node
 
 MESSAGES = (
     "success",

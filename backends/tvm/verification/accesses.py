@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.tir import Buffer
+from tracejit.backends.tvm.ir.tir import Buffer
 from tracejit.backends.tvm.verification.expressions import Indices
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tvm import tirx
 
-from tracejit.backends.tvm.tir import (
+from tracejit.backends.tvm.ir.tir import (
     PARALLEL,
     AllocBuffer,
     Buffer,

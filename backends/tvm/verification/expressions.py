@@ -12,7 +12,7 @@ from typing import Any
 from tvm import tirx
 from tvm.ir import Call, Op, StringImm, TensorLoad
 
-from tracejit.backends.tvm.tir import Buffer, Expr
+from tracejit.backends.tvm.ir.tir import Buffer, Expr
 from tracejit.backends.tvm.verification.constraints import (
     UNKNOWN,
     Condition,

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tracejit.backends.tvm.program import Kernel, Program
+from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.verification.analysis import Analysis
 from tracejit.backends.tvm.verification.expressions import UnsupportedError
 from tracejit.backends.tvm.verification.races import races

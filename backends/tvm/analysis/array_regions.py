@@ -1,0 +1,62 @@
+"""Which places of an array a slice reads or an update writes, in terms of counters of loops.
+
+    versions_of(part, made)             the array before and after each write
+    region_of(whole, part, starts)      the places of a slice or an update
+    read_region(read)                   those of what is read
+    are_apart(one, other)               whether two have no place in common
+
+Inside of `CountedLoop.known`, where what is known of the counters is at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.backends.tvm.analysis.contiguous_access import is_within
+from tracejit.backends.tvm.analysis.induction import place_of
+from tracejit.graph import Instruction
+from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, SLICE
+from tracejit.trace.affine_bounds import Affine, least
+
+Range = tuple[Affine, Affine] | None
+"""Places from the first up to, not with, the second; None where they are not known."""
+
+
+def versions_of(part: Instruction, made: Instruction) -> list[Instruction]:
+    """An array before and after each of the writes that make ``made`` of it; one alone if none."""
+    found = [made]
+    while found[-1] is not part:
+        if found[-1].op is not DYNAMIC_UPDATE_SLICE:
+            return found[:1]
+        found.append(found[-1].operands[0])
+    return found[::-1]
+
+
+def region_of(whole: Instruction, part: Instruction, starts: Sequence[Instruction]) -> list[Range]:
+    """The places of a slice, or of an update, as long as it is not moved inside the array."""
+    found: list[Range] = []
+    sizes = zip(whole.array_shape.dimensions, part.array_shape.dimensions, starts, strict=True)
+    for total, size, start in sizes:
+        first = place_of(start)
+        end = None if first is None else first.plus(Affine(size))
+        is_sure = first is not None and end is not None and is_within(first, end, total)
+        found.append((first, end) if is_sure and first is not None and end is not None else None)
+    return found
+
+
+def read_region(read: Instruction) -> list[Range]:
+    """The places of a Slice or a DynamicSlice; of one by strides, also those between."""
+    if read.op is SLICE:
+        return [(Affine(part.start), Affine(part.limit)) for part in read.attributes["slice"]]
+    return region_of(read.operands[0], read, read.operands[1:])
+
+
+def are_apart(one: Sequence[Range], other: Sequence[Range]) -> bool:
+    """Whether two regions have no place in common, as far as counters tell."""
+    for left, right in zip(one, other, strict=True):
+        if left is None or right is None:
+            continue
+        rooms = least(left[0].plus(right[1], -1)), least(right[0].plus(left[1], -1))
+        if any(room is not None and room >= 0 for room in rooms):
+            return True
+    return False

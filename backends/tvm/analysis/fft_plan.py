@@ -1,0 +1,368 @@
+"""How a Fourier transform is done: in which stages, by which factors, in one or two sweeps.
+
+A sweep transforms the columns of a matrix, whose numbers lie a row apart. One is enough along an
+axis that is not the last; a row of n = r c numbers is two: the columns of an r by c matrix, each
+result turned by row times column of n-ths of a circle, then those of the transpose.
+
+A plan is an array of integers that the kernel reads, so that one body does for all stages of one
+`Radix`. Of short rows, which such a kernel would read for longer than it computes, the plan is in
+the code.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.graph import Instruction
+
+LONGEST = 4096
+"""The longest column: more would not find room in the cache."""
+
+VECTOR = 64
+"""Bytes of a vector, or of two or four where registers are narrower."""
+_VECTORS = 4
+"""The most vectors of a strip."""
+_SAME, _APART = 2048, 512
+"""Rows so many bytes apart, or multiples, want the same lines of a cache, or not many others."""
+
+# The integers of one sweep: the strips of a matrix, the first column of the last strip; bytes
+# between matrices and rows of what is read and written; numbers in a column; where its turns lie in
+# the table; the number of stages, and of each of these which body, m, s and where its factors are.
+STRIPS, LAST, FROM_MATRIX, FROM_ROW, TO_MATRIX, TO_ROW, LENGTH, FINE, COARSE, STAGES = range(10)
+BEFORE_STAGES, PER_STAGE = 10, 4
+
+# What a number costs in one stage, by its radix, and what turning it adds.
+_COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.0}
+_TURN = 0.5
+_MOST_TURNED = 13
+"""From 16 on there are more factors than registers."""
+_WAYS, _SPLITS = 6, 3
+"""How many ways to transform a column, and to divide a row, are looked at."""
+# What it costs if one of two columns is twice as long as the other: then threads share less evenly.
+_UNEVEN = 0.03
+# What a radix more costs to compile, as a share of the time of a call.
+_BODY = 0.06
+
+
+class Radix(NamedTuple):
+    """One kind of stage; all but the last of a column are followed by a turn."""
+
+    radix: int
+    turned: bool
+
+
+@dataclass(frozen=True)
+class Column:
+    """The stages of a transform of ``length`` numbers, the first one first."""
+
+    length: int
+    radices: tuple[int, ...]
+
+    @property
+    def stages(self) -> list[Radix]:
+        *others, last = self.radices
+        return [*(Radix(r, True) for r in others), Radix(last, False)]
+
+    @functools.cached_property
+    def cost(self) -> float:
+        """Of one number."""
+        return sum(_COSTS[s.radix] + _TURN * s.turned * (1 - 1 / s.radix) for s in self.stages)
+
+    @functools.cached_property
+    def bodies(self) -> frozenset[Radix]:
+        return frozenset(self.stages)
+
+
+def smooth(length: int, greatest: int = 13) -> bool:
+    """Whether a length has no prime factors above ``greatest``; all up to 13 are radices."""
+    for prime in (2, 3, 5, 7, 11, 13):
+        while prime <= greatest and length % prime == 0:
+            length //= prime
+    return length == 1
+
+
+@functools.lru_cache(maxsize=256)
+def columns(length: int) -> tuple[Column, ...]:
+    """The best ways to transform a column, the quickest first; none for an unsuitable length."""
+    if not 2 <= length <= LONGEST or not smooth(length):
+        return ()
+    found = [
+        Column(length, (*others, last))
+        for last in _COSTS
+        if length % last == 0
+        for others in _descending(length // last, _MOST_TURNED)
+    ]
+    return tuple(heapq.nsmallest(_WAYS, found, key=lambda column: column.cost))
+
+
+def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
+    """The products of radices up to ``most`` that are ``length``, the largest radix first."""
+    if length == 1:
+        yield ()
+        return
+    for radix in _COSTS:
+        if radix <= most and length % radix == 0:
+            yield from ((radix, *rest) for rest in _descending(length // radix, radix))
+
+
+@functools.lru_cache(maxsize=256)
+def split(length: int) -> tuple[Column, ...] | None:
+    """A row of ``length`` numbers as the columns of one or two matrices; None where it is neither.
+
+    One is for primes, which are the column of a matrix that has no other.
+    """
+    halves = (n for n in range(math.isqrt(length), 1, -1) if length % n == 0)
+    able = ((columns(length // n), columns(n)) for n in halves)
+    pairs = [
+        pair
+        for ways in itertools.islice(filter(all, able), _SPLITS)
+        for pair in itertools.product(*ways)
+    ]
+    whole = [(column,) for column in columns(length)]
+    return min(pairs or whole, key=_row_cost, default=None)
+
+
+def _row_cost(ways: tuple[Column, ...]) -> float:
+    first, last = ways[0], ways[-1]
+    uneven = 1 + _UNEVEN * math.log2(first.length / last.length)
+    return (first.cost + last.cost) * uneven * (1 + _BODY * len(first.bodies | last.bodies))
+
+
+def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
+    """Powers of the ``size``-th root of one; exact where sine and cosine are."""
+    parts = 8 * (numerators % size)
+    octant, rest = parts // size, parts % size
+    odd = octant % 2 == 1
+    angle = np.where(odd, size - rest, rest) * (np.pi / (4 * size))
+    cosine, sine = np.cos(angle), np.sin(angle)
+    # Within an octant the angle is counted from the nearer axis.
+    near = (octant + 1) // 2 % 4
+    sine = np.where(odd, -sine, sine)
+    re = np.choose(near, [cosine, -sine, -cosine, sine])
+    im = np.choose(near, [sine, cosine, -sine, -cosine])
+    return np.asarray(re + 1j * (im if inverse else -im))
+
+
+def powers(numerators: np.ndarray, count: int, size: int, inverse: bool) -> np.ndarray:
+    """For each of ``numerators`` the first ``count`` powers of that power of `circle`.
+
+    Most of them are products, which takes a tenth of the time.
+    """
+    few = math.isqrt(count)
+    ends = numerators[:, None] * np.arange(few), numerators[:, None] * np.arange(0, count, few)
+    low, high = (circle(each, size, inverse) for each in ends)
+    made: np.ndarray = (high[:, :, None] * low[:, None, :]).reshape(len(numerators), -1)
+    return made[:, :count]
+
+
+def doubled(factors: np.ndarray) -> np.ndarray:
+    """Factors as the kernel multiplies by them: (re, re), (-im, im) for each, flattened."""
+    made = np.empty((*factors.shape, 4))
+    made[..., 0] = made[..., 1] = factors.real
+    made[..., 3] = factors.imag
+    np.negative(factors.imag, out=made[..., 2])
+    return made.ravel()
+
+
+def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
+    """For each stage that is turned, by p and k: the p k-th powers."""
+    made, left = [], column.length
+    for stage in column.stages:
+        if stage.turned:
+            p, k = np.arange(left // stage.radix)[:, None], np.arange(1, stage.radix)
+            made.append(doubled(circle(p * k, left, inverse)))
+        left //= stage.radix
+    return made
+
+
+# Rows up to this length are transformed one by one, and of many rows up to the second: then what is
+# between the sweeps stays in the cache.
+_SHORT, _RATHER_SHORT, _MANY = 4096, 1 << 14, 16
+# Up to so many bytes of one part every number has a factor of its own between the sweeps.
+_FEW = 4096
+
+
+@dataclass(frozen=True)
+class Transform:
+    """``count`` transforms of rows, or of ``count`` matrices' columns.
+
+    ``ways`` are one column, or two for the two sweeps of a row. Parts of numbers take ``itemsize``
+    bytes.
+    """
+
+    count: int
+    columns: int
+    ways: tuple[Column, ...]
+    inverse: bool
+    itemsize: int
+
+    @property
+    def name(self) -> str:
+        ways = ["x".join(map(str, column.radices)) for column in self.ways]
+        kind = "inverse" if self.inverse else "forward"
+        sizes = f"{self.count}_{self.columns}"
+        return "_".join([kind, sizes, *ways, f"f{8 * self.itemsize}"])
+
+    @property
+    def length(self) -> int:
+        return math.prod(column.length for column in self.ways)
+
+    @property
+    def is_row(self) -> bool:
+        return len(self.ways) == 2
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Rows and columns of each sweep's matrices."""
+        if not self.is_row:
+            return [(self.length, self.columns)]
+        first, second = (column.length for column in self.ways)
+        return [(first, second), (second, first)]
+
+    @property
+    def lanes(self) -> int:
+        """How many columns are a vector."""
+        return min(VECTOR // (2 * self.itemsize), 1 << (self._narrowest.bit_length() - 1))
+
+    @property
+    def vectors(self) -> int:
+        """Of how many vectors a strip is: of several where rows compete for the same lines."""
+        apart = max(math.gcd(2 * self.itemsize * columns, _SAME) for _, columns in self.sizes)
+        most = 1 if self.by_rows else apart // _APART
+        fit = 1 << (self._narrowest // self.lanes).bit_length() - 1
+        return max(min(most, fit, _VECTORS), 1)
+
+    @property
+    def width(self) -> int:
+        """How many columns are a strip."""
+        return self.lanes * self.vectors
+
+    @property
+    def _narrowest(self) -> int:
+        return min(columns for _, columns in self.sizes)
+
+    @property
+    def strips(self) -> list[int]:
+        """Of one matrix, in each sweep."""
+        return [-(-columns // self.width) for _, columns in self.sizes]
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a row is done with before the next one begins."""
+        many = self.count >= _MANY and self.length <= _RATHER_SHORT
+        return self.is_row and (self.length <= _SHORT or many)
+
+    @property
+    def coarse(self) -> bool:
+        """Whether factors between the sweeps are products of two."""
+        return self.length * self.itemsize > _FEW
+
+    @property
+    def bodies(self) -> tuple[Radix, ...]:
+        return tuple(sorted(frozenset[Radix]().union(*(column.bodies for column in self.ways))))
+
+    @property
+    def room(self) -> int:
+        """Numbers that a scratch memory takes."""
+        return max(column.length for column in self.ways) * self.width
+
+    @property
+    def middle(self) -> int:
+        """Numbers between the sweeps, of one row if these are done one by one."""
+        first, second = self.sizes[0]
+        matrix = second * (first + self._gap) if self.is_row else 0
+        return matrix if self.by_rows else matrix * self.count
+
+    @property
+    def _gap(self) -> int:
+        """Numbers between rows of whole lines, which would compete for the same of a cache's."""
+        return self.lanes if self.sizes[0][0] % self.lanes == 0 else 0
+
+    @property
+    def stride(self) -> int:
+        """Integers of one sweep's plan."""
+        return BEFORE_STAGES + PER_STAGE * max(len(column.radices) for column in self.ways)
+
+    def told(self) -> tuple[np.ndarray, np.ndarray]:
+        """The plan, i64, and the table of all factors, f64."""
+        plan = np.zeros((len(self.ways), self.stride), np.int64)
+        table: list[np.ndarray] = []
+        places: dict[bytes, int] = {}
+
+        def place(factors: np.ndarray) -> int:
+            key = factors.tobytes()
+            if key not in places:
+                places[key] = self.itemsize * sum(each.size for each in table)
+                table.append(factors)
+            return places[key]
+
+        number = 2 * self.itemsize
+        for sweep, (column, (rows, columns)) in enumerate(zip(self.ways, self.sizes, strict=True)):
+            fields = plan[sweep]
+            fields[STRIPS], fields[LAST] = self.strips[sweep], columns - self.width
+            fields[LENGTH], fields[STAGES] = rows, len(column.radices)
+            dense = number * rows * columns, number * columns
+            fields[FROM_MATRIX], fields[FROM_ROW] = fields[TO_MATRIX], fields[TO_ROW] = dense
+            if self.is_row and sweep:
+                fields[FROM_ROW] = number * (columns + self._gap)
+                fields[FROM_MATRIX] = 0 if self.by_rows else fields[FROM_ROW] * rows
+            elif self.is_row:
+                fields[TO_ROW] = number * (rows + self._gap)
+                fields[TO_MATRIX] = 0 if self.by_rows else fields[TO_ROW] * columns
+                fine, coarse = self._turns()
+                fields[FINE], fields[COARSE] = place(fine), place(coarse)
+            factors = iter(stage_factors(column, self.inverse))
+            left, s = rows, 1
+            for n, stage in enumerate(column.stages):
+                left //= stage.radix
+                at = place(next(factors)) if stage.turned else 0
+                begin = BEFORE_STAGES + PER_STAGE * n
+                fields[begin : begin + PER_STAGE] = self.bodies.index(stage), left, s, at
+                s *= stage.radix
+        return plan.ravel(), np.concatenate(table) if table else np.zeros(1)
+
+    def _turns(self) -> tuple[np.ndarray, np.ndarray]:
+        """By which number k of column c is turned.
+
+        By strip, k and column of the strip; or the products of k and the column of the strip, and
+        of strip and k.
+        """
+        rows, columns = self.sizes[0]
+        k, lane = np.arange(rows), np.arange(self.width)
+        begin = np.minimum(np.arange(self.strips[0]) * self.width, columns - self.width)
+        scale = 1 / self.length if self.inverse else 1.0
+        coarse = np.zeros(0)
+        if self.coarse:
+            coarse = doubled(powers(begin, rows, self.length, self.inverse))
+            turn = k[:, None] * lane
+        else:
+            turn = (begin[:, None, None] + lane) * k[:, None]
+        fine = circle(turn, self.length, self.inverse) * scale
+        fine = fine.reshape(-1, self.lanes)
+        # A vector of real parts, then one of imaginary parts with their signs.
+        re, im = (np.repeat(part, 2, axis=-1) for part in (fine.real, fine.imag))
+        im[..., ::2] *= -1
+        return np.stack([re, im], -2).ravel(), coarse
+
+
+@functools.lru_cache(maxsize=32)
+def told(what: Transform) -> tuple[np.ndarray, np.ndarray]:
+    """`Transform.told`, not computed anew each time."""
+    return what.told()
+
+
+def transform_of(instruction: Instruction) -> Transform:
+    """What a `ir.internal_ops.FOURIER` does."""
+    given = instruction.attributes
+    ways = [given["radices"], given["more_radices"]]
+    itemsize = instruction.array_shape.element_type.real.dtype.itemsize
+    columns = tuple(Column(math.prod(radices), radices) for radices in ways if radices)
+    return Transform(given["count"], given["columns"], columns, given["inverse"], itemsize)

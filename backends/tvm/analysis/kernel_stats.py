@@ -1,0 +1,320 @@
+"""What a kernel does, counted on the graph that it computes: bytes, flops, the ops it joins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.explanation import Change
+from tracejit.backends.tvm.analysis.cost_model import cost_of
+from tracejit.backends.tvm.ir.internal_ops import (
+    BOUNDED_DOT,
+    FOURIER,
+    FOURIER_HALVES,
+    THREEFRY,
+    TRANSCENDENTALS,
+)
+from tracejit.backends.work import work_of
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.control import OPTIMIZATION_BARRIER
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
+from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
+from tracejit.ops.elementwise import ADD, DIV, MUL, SUB
+from tracejit.ops.indexing import GATHER, SCATTER
+from tracejit.ops.layout import (
+    BROADCAST_IN_DIM,
+    CONCATENATE,
+    DYNAMIC_SLICE,
+    DYNAMIC_UPDATE_SLICE,
+    PAD,
+    RESHAPE,
+    REV,
+    SLICE,
+    TRANSPOSE,
+)
+from tracejit.ops.linalg import CHOLESKY
+from tracejit.ops.reduction import REDUCE, TOP_K, extreme
+from tracejit.ops.windows import REDUCE_WINDOW, running_axis
+from tracejit.shapes import ElementType, Shape, TupleShape
+from tracejit.sources import Source
+
+# Real operations in one operation on complex numbers.
+_COMPLEX = {
+    ADD: 2,
+    SUB: 2,
+    MUL: 6,
+    DIV: 11,
+    DOT_GENERAL: 4,
+    BOUNDED_DOT: 4,
+    CONV_GENERAL_DILATED: 4,
+}
+_MOVING = frozenset({BROADCAST_IN_DIM, PAD, RESHAPE, REV, SLICE, TRANSPOSE})
+_POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwise_unary"})
+_WIDE = frozenset({ElementType.F64, ElementType.C128})
+
+
+# A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
+# nothing there, and take up to nine tenths of the time to build.
+_HOT = 1 << 19
+# Nor do they save anything where emission writes vectors itself and values have one part: there
+# they take a quarter of the time to build.
+_IN_VECTORS = {
+    BOUNDED_DOT,
+    CHOLESKY,
+    CONCATENATE,
+    CONV_GENERAL_DILATED,
+    DOT_GENERAL,
+    GATHER,
+    IOTA,
+    REDUCE,
+    REDUCE_WINDOW,
+    TOP_K,
+    *_MOVING,
+}
+_IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
+    ElementType.F8E4M3FN,
+    ElementType.F8E5M2,
+    ElementType.S4,
+    ElementType.U4,
+}
+# They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
+# compute all of one of these, unless windows lie side by side in vectors; and up to a third in
+# convolutions with few products to a number that is read or written, where copying counts.
+_FEW_PRODUCTS = 128
+_ALWAYS_HOT = (
+    {"reduce-window"},
+    {"select-and-scatter"},
+    {"sort"},
+)
+# Vectors along what is kept apart.
+COLUMNS = "column reduction"
+# LLVM is given vectors, and in an order that it had better keep.
+_WRITTEN_OUT = "vector sort"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`.
+
+    ``in_vectors`` says that its code is written in vectors throughout; ``source`` is the user's
+    line that asked for it.
+    """
+
+    ops: tuple[str, ...] = ()
+    schedule: str = ""
+    bytes_read: int = 0
+    bytes_written: int = 0
+    flops: int = 0
+    transcendentals: int = 0
+    wide: bool = False
+    in_vectors: bool = False
+    changes: tuple[Change, ...] = ()
+    gain: tuple[float, float] | None = None
+    source: Source | None = None
+
+
+NOTHING = Counted()
+
+
+def together(counted: Sequence[Counted], schedule: str) -> Counted:
+    """The costs of kernels that have become one, of which each runs once."""
+    return Counted(
+        tuple(op for each in counted for op in each.ops),
+        schedule,
+        sum(each.bytes_read for each in counted),
+        sum(each.bytes_written for each in counted),
+        sum(each.flops for each in counted),
+        sum(each.transcendentals for each in counted),
+        any(each.wide for each in counted),
+    )
+
+
+def is_soon_built(told: Counted) -> bool:
+    """Whether a kernel is known to gain nothing by LLVM's slowest passes.
+
+    It does little, or is written in vectors. Of one written by hand nothing is known.
+    """
+    if told.schedule == _WRITTEN_OUT:
+        return True
+    if told.schedule == COLUMNS and told.in_vectors:
+        return True
+    if told is NOTHING or any(ops.issubset(told.ops) for ops in _ALWAYS_HOT):
+        return False
+    moved = (told.bytes_read + told.bytes_written) // 4
+    if "convolution" in told.ops:
+        return told.in_vectors and told.flops >= _FEW_PRODUCTS * moved
+    return told.in_vectors or told.flops + 16 * told.transcendentals + moved < _HOT
+
+
+def _name(instruction: Instruction) -> str:
+    """What users know an op by: the opcode, or linalg.svd for one of the library's own calls."""
+    if instruction.op is CUSTOM_CALL:
+        target: str = instruction.attributes["custom_call_target"]
+        if target.startswith(LINEAR_ALGEBRA):
+            return target.removeprefix("tracejit.")
+    return instruction.op.opcode
+
+
+def counted(
+    inside: Iterable[Instruction],
+    results: Sequence[Instruction],
+    schedule: str,
+    in_place: Collection[Instruction] = (),
+) -> Counted:
+    """What a kernel costs that computes ``inside``, in order, and stores ``results``.
+
+    ``in_place`` are the results of updates that are stored into the memory of their operand.
+    """
+    members = {i: None for i in inside}
+    needed: dict[Instruction, int] = dict.fromkeys(members, 0)
+    needed.update({r: r.array_shape.size for r in results if isinstance(r.shape, Shape)})
+    flops = transcendentals = written = 0
+    wide = False
+    stored = set(results)
+    for instruction in sorted({*members, *results}, key=lambda i: -i.serial):
+        if instruction not in members and instruction.op is not GET_TUPLE_ELEMENT:
+            continue
+        count = _whole(instruction) if _is_whole(instruction) else needed[instruction]
+        for operand, elements in _wanted(instruction, count, instruction in in_place):
+            most = _whole(operand)
+            needed[operand] = min(needed.get(operand, 0) + elements, most)
+        work = _work(instruction, count)
+        flops += work[0]
+        transcendentals += work[1]
+        wide = wide or (bool(sum(work)) and _is_wide(instruction))
+    for result in stored:
+        written += _nbytes(result, _stored(result, result in in_place))
+    read = 0
+    for instruction, elements in needed.items():
+        loaded = instruction not in members and instruction not in stored
+        if loaded and not _is_literal(instruction) and isinstance(instruction.shape, Shape):
+            read += _nbytes(instruction, elements)
+        elif instruction in in_place and instruction.op is SCATTER:
+            read += _nbytes(instruction, _stored(instruction, True))
+    ops = tuple(_name(i) for i in members if i.op not in (CONSTANT, PARAMETER, TUPLE))
+    in_vectors = all(_is_in_vectors(i) for i in members)
+    costs = ops, schedule, read, written, flops, transcendentals, wide, in_vectors
+    source = next((i.source for i in [*results, *members] if i.source is not None), None)
+    return Counted(*costs, source=source)
+
+
+def _is_in_vectors(instruction: Instruction) -> bool:
+    op = instruction.op
+    if op in (CONSTANT, PARAMETER, FOURIER, FOURIER_HALVES, OPTIMIZATION_BARRIER):
+        return True
+    if op.family not in _POINTWISE and op not in _IN_VECTORS:
+        return False
+    if op is REDUCE and isinstance(instruction.shape, TupleShape):
+        # Where an extreme is; of others nothing is known.
+        if extreme(instruction.attributes["to_apply"]) is None:
+            return False
+    elif op is not TOP_K and not isinstance(instruction.shape, Shape):
+        return False
+    shapes = [s for each in (instruction, *instruction.operands) for s in each.element_shapes]
+    return all(isinstance(s, Shape) and s.element_type in _IN_LANES for s in shapes)
+
+
+def moved(shape: Shape) -> Counted:
+    """What it costs to copy an array."""
+    return Counted(("copy",), "copy", shape.nbytes, shape.nbytes)
+
+
+def _wanted(
+    instruction: Instruction, count: int, in_place: bool
+) -> Iterable[tuple[Instruction, int]]:
+    """How many elements of each operand are needed for ``count`` of an instruction."""
+    operands, op = instruction.operands, instruction.op
+    if op in (PARAMETER, CONSTANT) or not count:
+        return []
+    if op.family in _POINTWISE or op in _MOVING:
+        return [(operand, min(count, _whole(operand))) for operand in operands]
+    if op is CONCATENATE:
+        whole = max(_whole(instruction), 1)
+        return [(operand, -(-count * _whole(operand) // whole)) for operand in operands]
+    if op in (DYNAMIC_SLICE, GATHER):
+        first, *rest = operands
+        return [(first, min(count, _whole(first))), *((o, _whole(o)) for o in rest)]
+    if op in (DYNAMIC_UPDATE_SLICE, SCATTER) and in_place:
+        return [(operand, _whole(operand)) for operand in operands[_updated(instruction) :]]
+    if op is DYNAMIC_UPDATE_SLICE:
+        first, update, *starts = operands
+        kept = max(count - _whole(update), 0)
+        pairs = [(first, kept), (update, min(count, _whole(update)))]
+        return [*pairs, *((start, 1) for start in starts)]
+    return [(operand, _whole(operand)) for operand in operands]
+
+
+def _updated(instruction: Instruction) -> int:
+    """How many operands an update replaces parts of."""
+    return len(instruction.operands) // 2 if instruction.op is SCATTER else 1
+
+
+def _is_whole(instruction: Instruction) -> bool:
+    return isinstance(instruction.shape, TupleShape) or instruction.op.family not in (
+        *_POINTWISE,
+        "constants",
+        "indexing",
+        "layout",
+    )
+
+
+def _whole(instruction: Instruction) -> int:
+    shapes = instruction.element_shapes if instruction.op is not TUPLE else ()
+    return sum(shape.size for shape in shapes if isinstance(shape, Shape)) or int(
+        instruction.op is TUPLE
+    )
+
+
+def _stored(result: Instruction, in_place: bool) -> int:
+    if not in_place or result.op not in (DYNAMIC_UPDATE_SLICE, SCATTER):
+        return _whole(result)
+    update = result.operands[1 if result.op is DYNAMIC_UPDATE_SLICE else -1]
+    return min(_whole(update), _whole(result))
+
+
+def _nbytes(instruction: Instruction, elements: int) -> int:
+    shape = instruction.array_shape
+    return shape.nbytes if elements >= shape.size else elements * shape.dtype.itemsize
+
+
+def _work(instruction: Instruction, count: int) -> tuple[int, int]:
+    """Flops and transcendental functions of ``count`` elements of an instruction."""
+    op = instruction.op
+    if op in TRANSCENDENTALS:
+        return 0, count
+    if op is THREEFRY:
+        return count * cost_of(instruction), 0
+    if op is FOURIER_HALVES:
+        return 10 * count, 0
+    if op is FOURIER:
+        radices = instruction.attributes["radices"] + instruction.attributes["more_radices"]
+        return 5 * count * (math.prod(radices).bit_length() - 1), 0
+    flops, transcendentals = work_of(instruction)
+    if op is BOUNDED_DOT:
+        # As if everything were within the bounds.
+        (summed,) = instruction.attributes["lhs_contracting_dims"]
+        flops = 2 * count * instruction.operands[0].array_shape.dimensions[summed]
+    if op is REDUCE_WINDOW:
+        operand = instruction.operands[0].array_shape
+        if running_axis(instruction.attributes["window"], operand.dimensions) is not None:
+            flops = operand.size
+    shapes = [shape for shape in instruction.element_shapes if isinstance(shape, Shape)]
+    if any(shape.element_type.is_complex for shape in shapes):
+        flops *= _COMPLEX.get(op, 1)
+    whole = _whole(instruction)
+    if count >= whole:
+        return flops, transcendentals
+    return flops * count // whole, transcendentals * count // whole
+
+
+def _is_wide(instruction: Instruction) -> bool:
+    shapes = [s for s in instruction.element_shapes if isinstance(s, Shape)]
+    return any(shape.element_type in _WIDE for shape in shapes)
+
+
+def _is_literal(instruction: Instruction) -> bool:
+    """Whether a value is a number in the code."""
+    return instruction.op is CONSTANT and instruction.array_shape.rank == 0

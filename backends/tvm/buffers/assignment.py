@@ -1,0 +1,199 @@
+"""Where each array of a computation lies: argument, result, constant, or workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tracejit.backends.tvm.analysis.alias_roots import origins
+from tracejit.backends.tvm.buffers.allocator import Lifetime, pack
+from tracejit.backends.tvm.buffers.in_place import State, TakenOver
+from tracejit.backends.tvm.fusion.kernel import Kernel, is_given
+from tracejit.backends.tvm.ir.graph import flattened_graph
+from tracejit.backends.tvm.ir.reshapes import stored_as, stripped
+from tracejit.backends.tvm.ir.tuples import Leaves, arrays_of
+from tracejit.backends.tvm.program.program import Argument
+from tracejit.backends.tvm.program.thunks import Owner, Place, Scratch, Step
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT
+from tracejit.ops.control import CONDITIONAL, WHILE
+
+APART = 1 << 10
+"""Up to so many bytes nothing shares memory, and what a step of a loop makes may be a variable."""
+
+
+class Places:
+    """Which memory each array has.
+
+    ``owners`` are the instructions that are computed straight into an output, ``copies`` those to
+    be copied to one, ``homes`` what the memory that a result has taken over was made for at first,
+    ``shared`` what is read by results that are written over it. ``replaced`` and ``donated`` are
+    parameters by the numbers of the outputs that come in their place, as for `lower_fragment`;
+    ``constants`` numbers those that were met so far.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Instruction],
+        outputs: Sequence[Instruction],
+        kernels: Sequence[Kernel],
+        leaves: Leaves,
+        memory: set[Instruction],
+        constants: dict[Instruction, int],
+        replaced: Mapping[Instruction, int],
+        donated: Mapping[Instruction, int],
+    ) -> None:
+        self._parameters = {p: i for i, p in enumerate(parameters)}
+        self._outputs = outputs
+        self._constants = constants
+        self._donated = donated
+        self._memory = memory
+        self.owners, self.copies = self._output_owners()
+        taken = self._taken_over(kernels, leaves, memory, {**replaced, **donated})
+        self.homes, self.shared = taken.homes, taken.shared
+        self.copies += self._stored_late()
+        # An output that took over memory is computed, from the first update on, where it belongs.
+        for result, home in self.homes.items():
+            if result in self.owners and not is_given(home):
+                self.owners[home] = self.owners[result]
+
+    def _output_owners(self) -> tuple[dict[Instruction, int], list[tuple[Instruction, int]]]:
+        """Which instruction is computed straight into which output, and what must be copied."""
+        owners: dict[Instruction, int] = {}
+        copies = []
+        for index, output in enumerate(self._outputs):
+            if output.array_shape.size == 0:
+                continue
+            source = stripped(output)
+            if self._donated.get(source) == index:
+                continue
+            if is_given(source) or source in owners:
+                copies.append((source, index))
+            else:
+                owners[source] = index
+        return owners, copies
+
+    def _taken_over(
+        self,
+        kernels: Sequence[Kernel],
+        leaves: Leaves,
+        memory: set[Instruction],
+        replaced: Mapping[Instruction, int],
+    ) -> TakenOver:
+        kept = [source for source, _ in self.copies]
+        kept += [p for p, number in self._donated.items() if stripped(self._outputs[number]) is p]
+        found = TakenOver(kernels, memory, self.owners, replaced, kept)
+        for number, kernel in enumerate(kernels):
+            heart = kernel.heart
+            if heart is not None and heart.op is CONDITIONAL:
+                found.add_branches(number, [(r, origins(r)) for r in leaves.of(heart)])
+            if heart is None or heart.op is not WHILE:
+                found.add_kernel(number, kernel)
+                if replaced:
+                    found.add_results(number, kernel)
+                continue
+            body = flattened_graph(heart.attributes["body"])
+            states = zip(
+                arrays_of(heart.operands[0]),
+                leaves.of(heart),
+                body.parameters,
+                body.outputs,
+                strict=True,
+            )
+            found.add_loop(number, [State(a, r, p is not f) for a, r, p, f in states])
+        return found
+
+    def _stored_late(self) -> list[tuple[Instruction, int]]:
+        """Results that come in the place of a parameter that is read until later, and their places.
+
+        They are made in memory of their own and copied when all is done.
+        """
+        late = []
+        sources = {number: source for source, number in self.owners.items()}
+        for given, number in self._donated.items():
+            source = sources.get(number)
+            if source is not None and self.homes.get(source) is not given:
+                del self.owners[source]
+                late.append((source, number))
+        return late
+
+    def home(self, owner: Owner) -> Owner:
+        """The same for all that lies in the same memory."""
+        if isinstance(owner, Instruction):
+            owner = self.homes.get(owner, owner)
+            return self.owners.get(owner, owner)
+        return owner
+
+    def is_at_home(self, source: Instruction, target: Instruction) -> bool:
+        """Whether both are the same memory, so that there is nothing to copy."""
+        source = stored_as(source, self._memory.__contains__)
+        return target in self.homes and self.homes[target] == self.homes.get(source, source)
+
+    def is_update(self, result: Instruction) -> bool:
+        """Whether a result lies where its first operand does, which it need not copy then.
+
+        It may also have come to lie in the place of a parameter that its kernel does not read.
+        """
+        return bool(result.operands) and self.is_at_home(result.operands[0], result)
+
+    def settled(self, steps: Sequence[Step]) -> tuple[Place, int]:
+        """Where everything lies that the steps touch, and how large the workspace is."""
+        places, workspace = self._workspace(steps)
+
+        def place(owner: Owner) -> Argument:
+            if isinstance(owner, int):
+                return Argument.output(owner)
+            if isinstance(owner, Scratch):
+                return Argument.workspace(places[owner])
+            owner = self.homes.get(owner, owner)
+            if owner in self.owners:
+                return Argument.output(self.owners[owner])
+            if owner in self._parameters:
+                return Argument.input(self._parameters[owner])
+            if owner.op is CONSTANT:
+                return Argument.constant(self._constants.setdefault(owner, len(self._constants)))
+            return Argument.workspace(places[owner])
+
+        return place, workspace
+
+    @property
+    def constants(self) -> list[Instruction]:
+        """Those that have a place, by their numbers."""
+        return [*self._constants]
+
+    @property
+    def in_place(self) -> frozenset[int]:
+        """The outputs that come to lie in the memory of the parameters they replace."""
+        return frozenset(
+            number
+            for result, number in self.owners.items()
+            if self.homes.get(result) in self._parameters
+        )
+
+    @property
+    def aliases(self) -> dict[int, int]:
+        """The numbers of the parameters whose memory is an output's, by the output's."""
+        return {number: self._parameters[given] for given, number in self._donated.items()}
+
+    def _workspace(self, steps: Sequence[Step]) -> tuple[dict[Instruction | Scratch, int], int]:
+        first: dict[Instruction | Scratch, int] = {}
+        last: dict[Instruction | Scratch, int] = {}
+        for number, step in enumerate(steps):
+            for owner in step.owners:
+                if isinstance(owner, Instruction):
+                    owner = self.homes.get(owner, owner)
+                if isinstance(owner, int) or owner in self.owners:
+                    continue
+                if isinstance(owner, Instruction) and is_given(owner):
+                    continue
+                first.setdefault(owner, number)
+                last[owner] = number
+        if sum(map(_nbytes, first)) <= APART:
+            first, last = dict.fromkeys(first, 0), dict.fromkeys(last, len(steps))
+        lifetimes = [Lifetime(_nbytes(m), first[m], last[m]) for m in first]
+        offsets, total = pack(lifetimes)
+        # Even an empty array needs an address.
+        return dict(zip(first, offsets, strict=True)), max(total, min(len(lifetimes), 1))
+
+
+def _nbytes(memory: Instruction | Scratch) -> int:
+    return memory.nbytes if isinstance(memory, Scratch) else memory.array_shape.nbytes

@@ -1,0 +1,49 @@
+"""Ops that compiled code leaves to the interpreter: LAPACK, FFT, a function of the user's.
+
+    rooted.attach(CHOLESKY)(library_call)
+
+The kernel is one call back into Python, with the op as HLO text (so that a program from the disk
+cache needs nothing else) and the addresses of the operands and the results. Fusion gives every
+operand memory of its own; scalar constants, which have none, are written into the text.
+"""
+
+from __future__ import annotations
+
+from tracejit.backends.abi import EVALUATE
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.ir.tir import Evaluate, Stmt, tirx
+from tracejit.graph import Computation, Instruction, Module, Op
+from tracejit.hlo import to_text
+from tracejit.ops.constants import TUPLE, parameter
+from tracejit.traversal import rebuild
+
+
+def library_call(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """A kernel's whole body: the interpreter evaluates ``instruction``, an op on arrays.
+
+    Operands that are tuples must be Tuple instructions.
+    """
+    frame.schedule = "library call"
+    parameters: list[Instruction] = []
+    addresses = []
+
+    def stand_in(operand: Instruction) -> Instruction:
+        if operand.op is TUPLE:
+            return rebuild(operand, [stand_in(element) for element in operand.operands])
+        if operand not in frame.inputs:
+            return operand
+        parameters.append(parameter(len(parameters), operand.shape))
+        addresses.append(frame.inputs[operand].data)
+        return parameters[-1]
+
+    operands = [stand_in(operand) for operand in instruction.operands]
+    called = Computation("call", tuple(parameters), rebuild(instruction, operands))
+    text = to_text(Module(instruction.op.function, called))
+    addresses += [target.data for _, target in results]
+    return Evaluate(tirx.call_packed(EVALUATE, text, *addresses))
+
+
+def is_library_call(op: Op) -> bool:
+    """Whether compiled code leaves an op to the interpreter."""
+    return rooted.get(op) is library_call

@@ -1,0 +1,40 @@
+"""What a kernel hands back: a statement, and the memory that it works in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Evaluate, Stmt, i32, seq
+
+
+class Work(NamedTuple):
+    """``statement`` uses the buffers in ``scratch``, which the caller allocates around it.
+
+    Scratch holds anything at first and begins at a multiple of 64 bytes. Buffers that are small
+    and private to a thread are allocated inside the statement. ``schedule`` names the way chosen.
+    A ``direct`` call of a routine does the same.
+    """
+
+    statement: Stmt
+    scratch: tuple[Buffer, ...] = ()
+    schedule: str = ""
+    direct: Direct | None = None
+
+    def allocated(self) -> Stmt:
+        """The statement with its scratch allocated in front of it."""
+        return seq([AllocBuffer(buffer) for buffer in self.scratch], self.statement)
+
+
+def nothing() -> Work:
+    """No work at all: what is left of a kernel whose result is empty."""
+    return Work(Evaluate(i32(0)))
+
+
+def one_after_another(works: Sequence[Work]) -> Work:
+    return Work(
+        seq([work.statement for work in works]),
+        tuple(buffer for work in works for buffer in work.scratch),
+        ", ".join(dict.fromkeys(work.schedule for work in works if work.schedule)),
+    )

@@ -1,0 +1,39 @@
+"""The compiler's front: a module in, machine code out; or the graph that it is written from."""
+
+from __future__ import annotations
+
+from tracejit.backends.artifact import InProcess
+from tracejit.backends.target import CPU, Target
+from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.build.build import Progress, build
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.passes.manager import Session
+from tracejit.backends.tvm.pipeline import optimized
+from tracejit.graph import Module
+
+
+def compile_for(
+    module: Module, target: Target = CPU, progress: Progress | None = None
+) -> bytes | InProcess:
+    """The module for a processor: an artifact to keep, or code in this process alone.
+
+    The second where no linker is installed. Raises `CompilationError` for an op without a rule,
+    `AttributeValueError` for an unknown processor.
+    """
+    processor = cpu_target(target)
+    program = lower(module.entry, processor.machine, aliases_of(module))
+    return build(program, processor, progress)
+
+
+def optimized_module(module: Module, target: Target = CPU) -> Module:
+    """The module after all passes over the graph, with the ops that only this compiler knows."""
+    graph = optimized(module.entry, cpu_target(target).machine)
+    return Module(module.name, graph.computation(module.entry.name))
+
+
+def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
+    """The passes that may be left out and change a graph of the module, each with that graph."""
+    session = Session()
+    optimized(module.entry, cpu_target(target).machine, session)
+    return session.changes

@@ -1,0 +1,1 @@
+"""The CPU: schedules, kernels, vector mathematics, LLVM text, and the build of a library."""

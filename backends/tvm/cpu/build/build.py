@@ -1,0 +1,295 @@
+"""Compile a program to one shared library: chunks of kernels on threads, then a linker.
+
+build(program, cpu_target())    # an artifact's bytes, to keep and to load in any process
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+from tracejit.backends.artifact import Artifact, InProcess, pack
+from tracejit.backends.scratch import roomy_folders
+from tracejit.backends.tvm.cpu.build.partition import chunks, cost_to_compile
+from tracejit.backends.tvm.cpu.build.tir_pipeline import (
+    Contents,
+    MakeFunction,
+    c_function,
+    compile_kernels,
+    compile_text,
+    contents,
+    kernel_function,
+    packed_function,
+)
+from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.build.report import explanation
+from tracejit.backends.tvm.cpu.build.entry import program_texts
+from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written, written_kernels
+from tracejit.backends.tvm.cpu.build.in_process import (
+    entry_of,
+    warn_of_missing_linker,
+    warn_of_missing_room,
+)
+from tracejit.backends.tvm.cpu.build.linker import can_link, linked
+from tracejit.backends.tvm.cpu.llvm.procedures import group_of
+from tracejit.backends.tvm.program.program import Kernel, Program
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part, parts
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
+from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
+from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.verification.program import verify_if_wanted
+from tracejit.errors import CompilationError
+
+Progress = Callable[[int, int], None]
+"""Called with the number of modules compiled so far, and of all."""
+
+# How much longer LLVM takes with its slowest passes.
+_SLOW_PASSES = 1.5
+
+
+def build(
+    program: Program, target: CpuTarget, progress: Progress | None = None
+) -> bytes | InProcess:
+    """The artifact of a program; without a linker, or room for files, code for this process alone.
+
+    Code that this machine cannot run is not linked: the artifact has the object files one after the
+    other. Raises `CompilationError` if the program contradicts itself, or if TVM refuses a kernel.
+    Warns, once, of a missing linker and of missing room, and of a linker that fails.
+    """
+    program.check()
+    verify_if_wanted(program)
+    program = without_twins(program)
+    held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
+    artifact = describe(program, held, target)
+    room = next(roomy_folders(), None)
+    if target.lacking:
+        with tempfile.TemporaryDirectory(prefix="tracejit-") as name:
+            objects = _program_objects(program, held, target, Path(name), progress)
+            return pack(b"".join(file.read_bytes() for file in objects), artifact)
+    if can_link() and room is not None:
+        with tempfile.TemporaryDirectory(prefix="tracejit-", dir=room) as name:
+            library = linked(_program_objects(program, held, target, Path(name), progress))
+        if library is not None:
+            return pack(library, artifact)
+    else:
+        (warn_of_missing_room if room is None else warn_of_missing_linker)()
+    jobs = _kernel_jobs(program.kernels, held, target, packed_function)
+    modules = _on_threads(jobs, target.threads, progress)
+    return InProcess(entry_of(program, modules, target), artifact)
+
+
+def _program_objects(
+    program: Program,
+    held: Mapping[str, Contents],
+    target: CpuTarget,
+    folder: Path,
+    progress: Progress | None,
+) -> list[Path]:
+    """Object files in ``folder`` of a checked program."""
+    sources = _sources(program.kernels, held, target)
+    jobs = _kernel_jobs(sources.others, held, target, c_function)
+    texts = program_texts(program, target, sources.written, max(target.threads - len(jobs), 1))
+    return _objects(sources, jobs, texts, target, folder, progress)
+
+
+def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
+    """What the runtime must know of a program besides its code; ``held`` is in its kernels."""
+    called = {name: None for each in held.values() for name in each.callbacks}
+    return Artifact(
+        program.inputs,
+        program.outputs,
+        program.constants,
+        program.workspace_bytes,
+        [*called],
+        explanation(program, held, target.threads).to_json(),
+        program.aliases,
+        target.cpu,
+        target.lacking,
+    )
+
+
+def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:
+    """Object files in ``folder`` with a C function for every kernel of a checked program.
+
+    Nothing is left undone that could make them faster.
+    """
+    held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
+    jobs = _kernel_jobs(program.kernels, held, target, c_function, thorough=True)
+    files = [folder / f"{index}.o" for index in range(len(jobs))]
+    writers = [partial(_write, job, file) for job, file in zip(jobs, files, strict=True)]
+    _on_threads(writers, target.threads, None)
+    return files
+
+
+def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -> list[Kernel]:
+    """A shared library of these kernels, each a C function; those that it has in the end.
+
+    Their code is that which `build` makes of them. The others are refused by TVM. Raises
+    `CompilationError` if there is no linker, or it fails.
+    """
+    if not can_link():
+        raise CompilationError("kernels cannot be compiled on their own without a linker")
+    held = {kernel.name: contents(kernel.body) for kernel in kernels}
+    refused: set[str] = set()
+
+    def compiled(kernel: Kernel) -> Any:
+        try:
+            (job,) = _kernel_jobs([kernel], held, target, c_function)
+            return job()
+        except CompilationError:
+            refused.add(kernel.name)
+
+    with tempfile.TemporaryDirectory(dir=library.parent) as name:
+        sources = _sources(kernels, held, target)
+        jobs = [partial(compiled, kernel) for kernel in sources.others]
+        texts = kernel_texts(kernels, sources.written, target, target.threads)
+        objects = _objects(sources, jobs, texts, target, Path(name), None)
+        made = linked(objects) if objects else b""
+        if made is None:
+            raise CompilationError("kernels cannot be compiled on their own: no linker links them")
+        if made:
+            library.write_bytes(made)
+    return [kernel for kernel in kernels if kernel.name not in refused]
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """What kernels are compiled of.
+
+    That is text that is ``written``, the ``others`` by TVM, and ``parts``, which are compiled once
+    in a process.
+    """
+
+    written: Written
+    others: list[Kernel]
+    parts: list[Part]
+
+
+def _sources(
+    kernels: Sequence[Kernel], held: Mapping[str, Contents], target: CpuTarget
+) -> _Sources:
+    own = [kernel for kernel in kernels if kernel.direct is None]
+    quick = [k.name for k in own if _is_written(k, held[k.name], target)]
+    written = written_kernels(own, quick)
+    others = [kernel for kernel in own if kernel.name not in written.kernels]
+    others, shared = without_shared(others)
+    shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
+    routines = [kernel.direct.routine for kernel in kernels if kernel.direct is not None]
+    return _Sources(written, others, [*parts(routines, target), *shared_parts(shared, target)])
+
+
+def _objects(
+    sources: _Sources,
+    jobs: Sequence[Callable[[], Any]],
+    texts: Sequence[str],
+    target: CpuTarget,
+    folder: Path,
+    progress: Progress | None,
+) -> list[Path]:
+    """Object files in ``folder`` of texts, parts, and TVM's modules that ``jobs`` make, or None."""
+    # The entry alone, and the check of arguments, are no work for a thread of their own.
+    work = len(jobs) + bool(sources.written.code) * len(texts)
+    every = [*jobs]
+    every += [partial(compile_text, text, folder / f"{n}.ll") for n, text in enumerate(texts)]
+    files = [folder / f"{index}.o" for index in range(len(every))]
+    writers = [partial(_write, job, file) for job, file in zip(every, files, strict=True)]
+    for number, part in enumerate(sources.parts):
+        files.append(folder / f"{len(files)}.o")
+        data = part.known()
+        if data is None:
+            writers.append(partial(_write_part, part, files[-1]))
+            work += number > 0
+        else:
+            files[-1].write_bytes(data)
+    _on_threads(writers, target.threads if work > 1 else 1, progress)
+    return [file for file in files if file.exists()]
+
+
+def _kernel_jobs(
+    kernels: Sequence[Kernel],
+    held: Mapping[str, Contents],
+    target: CpuTarget,
+    make: MakeFunction,
+    thorough: bool = False,
+) -> list[Callable[[], Any]]:
+    """Functions that compile chunks of kernels.
+
+    Kernels that call back need a pass that slows others down, and have a module of their own; so
+    have, unless ``thorough``, those that are not worth LLVM's slowest passes.
+    """
+    groups: dict[tuple[bool, bool], list[tuple[str, float]]] = {}
+    functions = {}
+    for kernel in kernels:
+        inside = held[kernel.name]
+        functions[kernel.name] = kernel_function(kernel, inside, make)
+        quick = _is_quick(kernel, inside, thorough)
+        how = bool(inside.callbacks), quick
+        cost = cost_to_compile(kernel.body) * (1 if quick else _SLOW_PASSES)
+        groups.setdefault(how, []).append((kernel.name, cost))
+    pieces = [(how[1], c) for how, each in groups.items() for c in chunks(each, target.threads)]
+    pieces.sort(key=lambda piece: -piece[1].cost)
+    return [
+        partial(
+            compile_kernels,
+            [functions[name] for name in chunk.items],
+            target,
+            reduce(or_, [held[name] for name in chunk.items]),
+            quick,
+        )
+        for quick, chunk in pieces
+    ]
+
+
+def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
+    """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
+    wanted = thorough or kernel.is_thorough
+    return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
+
+
+def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
+    """Whether a kernel may be text that computes, which LLVM's passes do not look at.
+
+    They do what fast mathematics allows. Only TVM has functions between f16 and f32, where the
+    processor has no instruction.
+    """
+    return _is_quick(kernel, inside) and target.converts_halves and not target.fast_math
+
+
+def _write_part(part: Part, file: Path) -> None:
+    file.write_bytes(part.compiled(file.parent))
+
+
+def _write(job: Callable[[], Any], file: Path) -> None:
+    made = job()
+    if made is not None:
+        made.write_to_file(str(file), "o")
+
+
+def _on_threads(
+    jobs: Sequence[Callable[[], Any]], threads: int, progress: Progress | None
+) -> list[Any]:
+    """What each job returns; the first error ends them all. One thread is the caller's own."""
+    if threads == 1:
+        results = []
+        for done, job in enumerate(jobs, 1):
+            results.append(job())
+            if progress is not None:
+                progress(done, len(jobs))
+        return results
+    with ThreadPoolExecutor(threads, "tracejit-build") as pool:
+        pending = [pool.submit(job) for job in jobs]
+        try:
+            for done, future in enumerate(as_completed(pending), 1):
+                future.result()
+                if progress is not None:
+                    progress(done, len(jobs))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return [future.result() for future in pending]

@@ -1,0 +1,70 @@
+"""Programs without a linker or room for its files: machine code in this process alone."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tvm_ffi
+
+from tracejit.backends.abi import ENTRY
+from tracejit.backends.scratch import ROOM_BYTES
+from tracejit.backends.tvm.cpu.build.tir_pipeline import compile_entry_in_process
+from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.build.entry import entry_statement
+from tracejit.backends.tvm.program.program import Program
+from tracejit.backends.tvm.ir.tir import var
+from tracejit.sources import warn
+
+
+@functools.cache
+def warn_of_missing_linker() -> None:
+    """Warn on the first call in a process."""
+    warn(
+        "no linker found: every process compiles its programs anew, because none can be kept on "
+        "disk. Install a C compiler, or set CC to one.",
+        RuntimeWarning,
+    )
+
+
+@functools.cache
+def warn_of_missing_room() -> None:
+    """Warn on the first call in a process."""
+    warn(
+        f"no folder for temporary files has {ROOM_BYTES >> 20} MiB of room: programs are compiled "
+        "for this process alone. Make room, or set TMPDIR to a folder that has some.",
+        RuntimeWarning,
+    )
+
+
+def entry_of(program: Program, modules: Sequence[Any], target: CpuTarget) -> Callable[[int], int]:
+    """The entry of a program whose kernels are the functions of some TVM modules."""
+    functions = {
+        kernel.name: next(m for m in modules if m.implements_function(kernel.name))[kernel.name]
+        for kernel in program.kernels
+    }
+    handles = {name: function.__chandle__() for name, function in functions.items()}
+    call = ctypes.cast(tvm_ffi.LIB.TVMFFIFunctionCall, ctypes.c_void_p).value or 0
+    address = var("address")
+    body = entry_statement(program, handles, call, address)
+    made = compile_entry_in_process(body, address, target)
+    return _Entry(made[ENTRY], [*functions.values()])
+
+
+class _Entry:
+    """A TVM function of one address, called for its bare status.
+
+    TVM's own call would turn a failure into an exception, which the program's caller decides on.
+    """
+
+    def __init__(self, function: Any, called: Sequence[Any]) -> None:
+        self._functions = function, called  # which live as long
+        self._handle = ctypes.c_void_p(function.__chandle__())
+        self._call = tvm_ffi.LIB.TVMFFIFunctionCall
+
+    def __call__(self, address: int) -> int:
+        given = (ctypes.c_int64 * 2)(1, address)  # a TVMFFIAny: kTVMFFIInt, and the integer
+        made = (ctypes.c_int64 * 2)()
+        return int(self._call(self._handle, given, 1, made))

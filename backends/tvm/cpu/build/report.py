@@ -1,0 +1,99 @@
+"""A program as its users may ask about it: each kernel's loops and costs, the order of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tvm.tirx import AttrStmt, For, IfThenElse, IntImm, SeqStmt, While
+
+from tracejit.backends.explanation import Explanation, KernelFacts, Nest, Node, Place
+from tracejit.backends.tvm.cpu.build.tir_pipeline import Contents
+from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Loop, Program
+from tracejit.backends.tvm.program.program import Node as Step
+from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Stmt
+
+_KINDS = {
+    int(SERIAL): "serial",
+    int(PARALLEL): "parallel",
+    int(VECTORIZED): "vectorized",
+    int(UNROLLED): "unrolled",
+}
+
+
+def explanation(program: Program, held: Mapping[str, Contents], threads: int) -> Explanation:
+    """Everything that is told of a program; ``held`` is what the kernels' bodies hold."""
+    kernels = [_facts(kernel, held[kernel.name].callbacks, threads) for kernel in program.kernels]
+    numbers = {kernel.name: number for number, kernel in enumerate(program.kernels)}
+    return Explanation(kernels, _steps(program.calls, numbers))
+
+
+def _facts(kernel: Kernel, callbacks: tuple[str, ...], threads: int) -> KernelFacts:
+    loops = _loops(kernel.body)
+    most = max((nest.extent for nest in loops if nest.kind == "parallel"), default=1)
+    found = kernel.counted
+    return KernelFacts(
+        kernel.name,
+        found.ops,
+        found.schedule,
+        loops,
+        min(threads, most),
+        found.bytes_read,
+        found.bytes_written,
+        found.flops,
+        found.transcendentals,
+        found.wide,
+        callbacks,
+        found.changes,
+        found.gain,
+    )
+
+
+def _loops(body: Stmt) -> tuple[Nest, ...]:
+    """The loops of a body, outermost first; of equal ones side by side, the first."""
+    found: list[Nest] = []
+
+    def visit(statement: Stmt, depth: int) -> None:
+        if isinstance(statement, For | While):
+            nest = Nest(depth, "while", -1)
+            if isinstance(statement, For):
+                extent = statement.extent
+                count = int(extent) if isinstance(extent, IntImm) else -1
+                nest = Nest(depth, _KINDS[int(statement.kind)], count)
+            before = len(found)
+            found.append(nest)
+            visit(statement.body, depth + 1)
+            length = len(found) - before
+            if found[before - length : before] == found[before:]:
+                del found[before:]
+        elif isinstance(statement, SeqStmt):
+            for each in statement.seq:
+                visit(each, depth)
+        elif isinstance(statement, IfThenElse):
+            visit(statement.then_case, depth)
+            if statement.else_case is not None:
+                visit(statement.else_case, depth)
+        elif isinstance(statement, AttrStmt):
+            visit(statement.body, depth)
+
+    visit(body, 0)
+    return tuple(found)
+
+
+def _steps(nodes: Sequence[Step], numbers: Mapping[str, int]) -> list[Node]:
+    made: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Call):
+            places = [_place(argument) for argument in node.arguments]
+            made.append(("call", numbers[node.kernel], places))
+        elif isinstance(node, Loop):
+            condition, body = _steps(node.condition, numbers), _steps(node.body, numbers)
+            made.append(("loop", condition, _place(node.predicate), body, node.steps))
+        else:
+            branches: Any = [_steps(branch, numbers) for branch in node.branches]
+            made.append(("branch", _place(node.selector), branches))
+    return made
+
+
+def _place(argument: Argument) -> Place:
+    return argument.memory.value, argument.index, argument.offset

@@ -1,0 +1,1 @@
+"""Convolutions: direct register tiles over padded slabs."""

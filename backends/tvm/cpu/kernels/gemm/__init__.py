@@ -1,0 +1,1 @@
+"""Matrix products: packed panels and register tiles, products of vectors, small products."""

@@ -1,0 +1,86 @@
+"""A matrix product as a problem: its sizes, its operands, and how they lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.cpu.kernels.access import Access, reading, writing
+from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic, Parts, Value
+from tracejit.backends.tvm.ir.tir import Expr, Stmt
+
+Load = Callable[[Expr, Expr, Expr], Value]
+Store = Callable[[Expr, Expr, Expr, Value], Stmt]
+
+# Rows, columns and products are counted in 32 bits, up to whole tiles and shares of threads.
+LONGEST_GROUP = (1 << 31) - (1 << 20)
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """``store(b, i, j, sum of left(b, i, q) * right(b, q, j) over q < k)``, i < m and j < n.
+
+    The accessors exchange parts (see `cpu.kernels.arithmetic`); ``left_access`` and the others tell
+    how they reach memory, by the positions of their indices.
+    """
+
+    m: int
+    n: int
+    k: int
+    left: Callable[[Expr, Expr, Expr], Parts]
+    right: Callable[[Expr, Expr, Expr], Parts]
+    store: Callable[[Expr, Expr, Expr, Parts], Stmt]
+    arithmetic: Arithmetic
+    left_access: Access
+    right_access: Access
+    result_access: Access
+
+    @staticmethod
+    def of(
+        m: int,
+        n: int,
+        k: int,
+        lhs: Load,
+        rhs: Load,
+        store: Store,
+        accumulate_dtype: str,
+        index_dtype: str,
+    ) -> Contraction:
+        """The problem that a caller's accessors state."""
+        left_access, sample = reading(lhs, 3, index_dtype)
+        right_access, _ = reading(rhs, 3, index_dtype)
+        arithmetic = Arithmetic.like(sample, accumulate_dtype)
+        zero = arithmetic.join(arithmetic.zero)
+        result_access = writing(store, 3, zero, index_dtype)
+
+        def index(x: Expr) -> Expr:
+            return x.astype(index_dtype)
+
+        return Contraction(
+            m,
+            n,
+            k,
+            lambda b, i, q: arithmetic.split(lhs(index(b), index(i), index(q))),
+            lambda b, q, j: arithmetic.split(rhs(index(b), index(q), index(j))),
+            lambda b, i, j, v: store(index(b), index(i), index(j), arithmetic.join(v)),
+            arithmetic,
+            left_access,
+            right_access,
+            result_access,
+        )
+
+    def transposed(self) -> Contraction:
+        """The same problem with rows for columns: the product of the transposes."""
+        left, right, store = self.left, self.right, self.store
+        return Contraction(
+            self.n,
+            self.m,
+            self.k,
+            lambda b, i, q: right(b, q, i),
+            lambda b, q, j: left(b, j, q),
+            lambda b, i, j, v: store(b, j, i, v),
+            self.arithmetic,
+            self.right_access.permuted(0, 2, 1),
+            self.left_access.permuted(0, 2, 1),
+            self.result_access.permuted(0, 2, 1),
+        )

@@ -1,0 +1,1 @@
+"""Factorisations, eigenvalues, singular values: batches of small matrices, blocks of large."""

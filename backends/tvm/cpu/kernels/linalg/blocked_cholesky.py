@@ -1,0 +1,311 @@
+"""Large matrices worked on by blocks: nearly all of it products that register tiles sum.
+
+A matrix and what belongs to it lie side by side in the rows of one copy. Its size is rounded up to
+whole blocks, and what is added is the identity. Steps of an elimination touch a block of rows, and
+then strips of columns, which are independent of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import DataType
+
+from tracejit.backends.tvm.cpu.kernels.access import reading, writing
+from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.cpu.kernels.tile import as_written, not_repeated, vector
+from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.tir import (
+    UNROLLED,
+    AllocBuffer,
+    Buffer,
+    Expr,
+    IfThenElse,
+    Stmt,
+    buffer,
+    const,
+    i32,
+    loop,
+    seq,
+    store,
+    tirx,
+)
+
+BLOCK = 32
+"""Rows and columns of a block: a multiple of what a strip or a register tile has."""
+
+_VECTORS = 2
+"""Vectors in a row of a strip."""
+
+_FEW = 4
+"""Rows that are solved for together: more would be a triangle of statements."""
+
+_SQUARE = 16
+"""Rows and columns that are copied at a time, so that either may be what lies together."""
+
+_LINE = 64
+"""Bytes of a line of the cache."""
+
+Element = Callable[[Expr, Expr], Expr]
+Row = Callable[[Expr], Expr]
+
+
+class Blocks:
+    """One of ``copies`` matrices of ``size``, and ``columns`` more columns from ``begin`` on.
+
+    ``workers`` threads share what is done with it.
+    """
+
+    def __init__(
+        self, size: int, columns: int, dtype: str, machine: Machine, copies: int, workers: int
+    ) -> None:
+        self.size = size
+        self.columns = columns
+        self.dtype = dtype
+        self.workers = workers
+        self.lanes = machine.lanes(dtype)
+        self.strip = _VECTORS * self.lanes
+        self.tile = 8 if machine.registers == 32 else 4
+        self.blocks = ceil_div(size, BLOCK)
+        self.begin = self.blocks * BLOCK
+        self.width = self.begin + ceil_div(columns, self.strip) * self.strip
+        items = _LINE // int(DataType(dtype).itemsize)
+        # Rows an even number of lines apart would compete for the same ones of the nearest cache.
+        row = self.width + items if self.width // items % 2 == 0 else self.width
+        self.memory: Buffer = buffer("matrix", (copies, self.begin, row), dtype)
+
+    def take(self, copy: Expr, part: str, matrix: Element, right: Element | None = None) -> Stmt:
+        """Copy a matrix, or its "upper" or "lower" ``part``, and the columns beside it.
+
+        Of the other part some elements are copied too.
+        """
+        n, zero = self.size, const(0.0, self.dtype)
+
+        def put(i: Expr, j: Expr, value: Expr) -> Stmt:
+            return store(self.memory, [copy, i, j], value)
+
+        def copied(i0: Expr, rows: Expr, first: Expr, last: Expr, at: int, given: Element) -> Stmt:
+            access, _ = reading(given, 2, "int32")
+            return self._rectangle(
+                (i0, rows),
+                (first, last),
+                access.walks(0) and not access.walks(1),
+                lambda i, j: put(i, at + j, given(i, j)),
+            )
+
+        def cleared(i: Expr, start: int, end: int) -> Stmt:
+            return loop(end - start, lambda j: put(i, start + j, zero))
+
+        def padded(i: Expr) -> list[Stmt]:
+            return [cleared(i, n, self.begin), cleared(i, self.begin + self.columns, self.width)]
+
+        def band(number: Expr) -> list[Stmt]:
+            i0 = number * _SQUARE
+            rows = tirx.min(i32(_SQUARE), n - i0)
+            first = i0 if part == "upper" else i32(0)
+            last = tirx.min(i0 + _SQUARE, i32(n)) if part == "lower" else i32(n)
+            made = [copied(i0, rows, first, last, 0, matrix)]
+            if right is not None:
+                made.append(copied(i0, rows, i32(0), i32(self.columns), self.begin, right))
+            made.append(as_written(rows, lambda i: padded(i0 + i)))
+            return made
+
+        def added(i: Expr) -> list[Stmt]:
+            row = n + i
+            return [cleared(row, 0, self.width), put(row, row, const(1.0, self.dtype))]
+
+        return seq(
+            self.shared(ceil_div(n, _SQUARE), band),
+            as_written(self.begin - n, added),
+        )
+
+    def give(self, put: Callable[[Expr, Expr], Stmt], columns: int) -> Stmt:
+        """``put(i, j)`` for all rows and so many columns, in an order that suits either."""
+        n = self.size
+        access = writing(lambda i, j, _: put(i, j), 2, const(0.0, self.dtype), "int32")
+        turned = access.walks(0) and not access.walks(1)
+
+        def band(number: Expr) -> Stmt:
+            i0 = number * _SQUARE
+            rows = tirx.min(i32(_SQUARE), n - i0)
+            return self._rectangle((i0, rows), (i32(0), i32(columns)), turned, put)
+
+        return self.shared(ceil_div(n, _SQUARE), band)
+
+    def _rectangle(
+        self,
+        rows: tuple[Expr, Expr],
+        columns: tuple[Expr, Expr],
+        turned: bool,
+        body: Callable[[Expr, Expr], Stmt],
+    ) -> Stmt:
+        """``body(i, j)`` of rows (from, how many) and columns (from, to), in vectors.
+
+        They lie along rows; where these are ``turned``, along columns, if all rows are there.
+        """
+        (top, height), (first, end) = rows, columns
+
+        def row(r: Expr) -> list[Stmt]:
+            whole = (end - first) // _SQUARE
+            i, rest = top + r, first + whole * _SQUARE
+            return [
+                as_written(
+                    whole,
+                    lambda q: vector(_SQUARE, lambda v: body(i, first + q * _SQUARE + v)),
+                ),
+                loop(end - rest, lambda j: body(i, rest + j)),
+            ]
+
+        def column(c: Expr) -> Stmt:
+            j = first + c
+            return IfThenElse(
+                height == _SQUARE,
+                vector(_SQUARE, lambda v: body(top + v, j)),
+                as_written(height, lambda r: body(top + r, j)),
+            )
+
+        return as_written(end - first, column) if turned else as_written(height, row)
+
+    def shared(self, total: int, body: Callable[[Expr], Stmt | list[Stmt]]) -> Stmt:
+        """``body(number)`` of ``total`` pieces of work, neighbours by the same worker."""
+
+        def worker(w: Expr) -> Stmt:
+            first, count = share(w, total, self.workers)
+            return as_written(count, lambda i: body(first + i))
+
+        return on_workers(self.workers, worker)
+
+    def strips(self, first: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
+        """``body(column)`` of the strips from column ``first`` on, in turn among the workers."""
+        count = (self.width - first) // self.strip
+
+        def worker(w: Expr) -> Stmt:
+            mine = (count - w + (self.workers - 1)) // self.workers
+            return as_written(mine, lambda i: body(first + (w + i * self.workers) * self.strip))
+
+        return on_workers(self.workers, worker)
+
+    def in_vectors(self, first: Expr, end: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
+        """``body(column)`` of columns that are whole vectors."""
+        return as_written(
+            (end - first) // self.lanes,
+            lambda q: vector(self.lanes, lambda v: body(first + q * self.lanes + v)),
+        )
+
+    def update(
+        self,
+        copy: Expr,
+        rows: tuple[Expr, Expr],
+        column: Expr,
+        vectors: int,
+        depth: int,
+        left: Element,
+        right: Row,
+    ) -> Stmt:
+        """From each of the ``rows`` (from, to) of a strip take ``left(row, k)`` times row
+        ``right(k)``, for k < ``depth``."""
+        first, end = rows
+
+        def tile(t: Expr) -> Stmt:
+            top = first + t * self.tile
+            return self._tile(
+                copy,
+                self.tile,
+                lambda a: top + a,
+                column,
+                vectors,
+                i32(depth),
+                lambda a, k: left(top + a, k),
+                right,
+            )
+
+        return as_written((end - first) // self.tile, tile)
+
+    def substitute(
+        self,
+        copy: Expr,
+        place: Row,
+        count: int,
+        column: Expr,
+        vectors: int,
+        coefficient: Element,
+        finish: Callable[[Expr, Expr], Expr] | None = None,
+    ) -> Stmt:
+        """Solve a triangular system of ``count`` rows for a strip of right sides.
+
+        Unknown i, row ``place(i)``, is what it was less ``coefficient(i, p)`` times unknown p for
+        all p < i, and then what ``finish(value, i)`` makes of that.
+        """
+
+        rows = _FEW
+
+        def tile(g: Expr) -> Stmt:
+            begin = g * rows
+            return self._tile(
+                copy,
+                rows,
+                lambda a: place(begin + a),
+                column,
+                vectors,
+                begin,
+                lambda a, k: coefficient(begin + a, k),
+                place,
+                lambda a, p: coefficient(begin + a, begin + p),
+                None if finish is None else lambda value, a: finish(value, begin + a),
+            )
+
+        return as_written(count // rows, tile)
+
+    def _tile(
+        self,
+        copy: Expr,
+        rows: int,
+        place: Row,
+        column: Expr,
+        vectors: int,
+        depth: Expr,
+        left: Element,
+        right: Row,
+        within: Element | None = None,
+        finish: Callable[[Expr, Expr], Expr] | None = None,
+    ) -> Stmt:
+        """A register tile through the subtraction of products, and of its own rows ``within``."""
+        memory, width = self.memory, vectors * self.lanes
+        sums = buffer("sums", (rows, width), self.dtype, scope="local")
+
+        def across(body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+            return vector(width, lambda v: body(v, column + v))
+
+        def each(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+            return loop(rows, lambda a: across(lambda v, x: body(a, v, x)), UNROLLED)
+
+        def product(k: Expr) -> Stmt:
+            return each(
+                lambda a, v, x: store(
+                    sums, [a, v], sums[a, v] - left(a, k) * memory[copy, right(k), x]
+                )
+            )
+
+        def own(a: int) -> list[Stmt]:
+            assert within is not None
+            row = i32(a)
+            made = [
+                across(
+                    lambda v, x, p=p: store(  # type: ignore[misc]
+                        sums, [row, v], sums[row, v] - within(row, i32(p)) * sums[p, v]
+                    ),
+                )
+                for p in range(a)
+            ]
+            if finish is not None:
+                made.append(across(lambda v, x: store(sums, [row, v], finish(sums[row, v], row))))
+            return made
+
+        return seq(
+            AllocBuffer(sums),
+            each(lambda a, v, x: store(sums, [a, v], memory[copy, place(a), x])),
+            not_repeated(depth, product),
+            [s for a in range(rows) for s in own(a)] if within is not None else [],
+            each(lambda a, v, x: store(memory, [copy, place(a), x], sums[a, v])),
+        )

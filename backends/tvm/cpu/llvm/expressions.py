@@ -1,0 +1,406 @@
+"""TIR's expressions as LLVM's values: of one number, or of all lanes of a vectorised loop.
+
+    code = Expressions(Head("name", parameters, pointers, integers), registers)
+    value, lanes = code.expression(x + y)
+
+What is the same in every lane is one number until it meets a vector. Addresses are computed in 64
+bits, and never overflow; elements wrap. The functions of vector mathematics are written out. What
+was computed before in the same block is not computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm.ir import Call, Op, TensorLoad
+
+from tracejit.backends.tvm.cpu.llvm.builder import Operand, Value
+from tracejit.backends.tvm.cpu.llvm.kinds import BOOL, INT64, MOVED, Kind
+from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.llvm.registers import Registers, UnknownError
+from tracejit.backends.tvm.cpu.mathematics.operations import formula_of, is_division, is_operation
+from tracejit.backends.tvm.cpu.mathematics.vocabulary import convert, reinterpret, select
+from tracejit.backends.tvm.ir.tir import Buffer, Expr, tirx
+
+_DATA, _ADDRESS, _REINTERPRET, *_EXTERN = (
+    Op.get(f"tirx.{name}")
+    for name in ("buffer_data", "address_of", "reinterpret", "call_extern", "call_pure_extern")
+)
+_ARITHMETIC: dict[type, Callable[[Any, Any], Value]] = {
+    tirx.Add: lambda a, b: a + b,
+    tirx.Sub: lambda a, b: a - b,
+    tirx.Mul: lambda a, b: a * b,
+    tirx.Div: lambda a, b: a / b,
+    tirx.Mod: lambda a, b: a % b,
+    tirx.Min: lambda a, b: select(a < b, a, b),
+    tirx.Max: lambda a, b: select(a > b, a, b),
+    tirx.LT: lambda a, b: a < b,
+    tirx.LE: lambda a, b: a <= b,
+    tirx.GT: lambda a, b: a > b,
+    tirx.GE: lambda a, b: a >= b,
+    tirx.EQ: lambda a, b: a.equals(b),
+    tirx.NE: lambda a, b: a.is_other(b),
+    tirx.And: lambda a, b: a & b,
+    tirx.Or: lambda a, b: a | b,
+    tirx.BitwiseAnd: lambda a, b: a & b,
+    tirx.BitwiseOr: lambda a, b: a | b,
+    tirx.BitwiseXor: lambda a, b: a ^ b,
+    tirx.LShift: lambda a, b: a << b,
+    tirx.RShift: lambda a, b: a >> b,
+}
+_OF_PLACES = frozenset((tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max, tirx.Div, tirx.Mod))
+_ZEROS = ("0", "splat (i8 0)")
+# Instructions that give the same whenever they are given the same.
+_PURE = frozenset(
+    "add sub mul and or xor shl lshr ashr icmp fcmp select getelementptr sext zext trunc fpext "
+    "fptrunc sitofp uitofp fptosi fptoui bitcast insertelement extractelement shufflevector fadd "
+    "fsub fmul fdiv fneg".split()
+)
+
+Held = tuple[Operand, int]
+"""A value and how many lanes it has; 0 for a Python number, which is as many as it has to be."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A function's name and parameters, and what it knows from the beginning.
+
+    That are the texts of pointers and of loop variables, by the hashes of buffers and variables,
+    which are their addresses.
+    """
+
+    name: str
+    parameters: Sequence[str]
+    pointers: Mapping[int, str] = field(default_factory=dict)
+    integers: Mapping[int, str] = field(default_factory=dict)
+
+
+class Expressions(Procedure):
+    """A function under construction, whose buffers in ``registers`` are values."""
+
+    def __init__(self, head: Head, registers: set[int]) -> None:
+        self._known: dict[str, str] = {}
+        self._conditions: dict[str, Value] = {}
+        self._loads: dict[tuple[str, int, str], Value] = {}
+        super().__init__(head.name, [], [], lanes=1)
+        self._parameters = [*head.parameters]
+        self._pointers = dict(head.pointers)
+        self._integers = dict(head.integers)
+        self._is_register = registers
+        self.registers = Registers(self)
+        self._lane: int | None = None
+        self._width = 1
+
+    # What is not computed twice
+
+    def emit(self, kind: Kind, instruction: str) -> Value:
+        return Value(self, kind, self._made(instruction))
+
+    def _made(self, instruction: str) -> str:
+        if instruction.partition(" ")[0] not in _PURE:
+            return super()._made(instruction)
+        if instruction not in self._known:
+            self._known[instruction] = super()._made(instruction)
+        return self._known[instruction]
+
+    def start(self, label: str) -> None:
+        super().start(label)
+        self._known.clear()
+        self._loads.clear()
+
+    # Values
+
+    def expression(self, e: Expr) -> Held:
+        """A value. Raises `UnknownError`."""
+        kind = type(e)
+        if kind is tirx.FloatImm:
+            return float(e.value), 0
+        if kind is tirx.IntImm:
+            return int(e.value), 0
+        if kind in _ARITHMETIC:
+            (a, b), lanes = self._operands(e.a, e.b)
+            return self._decided(kind, a, b) or _ARITHMETIC[kind](a, b), lanes
+        if kind is TensorLoad:
+            return self._load(e)
+        if kind is tirx.Var:
+            return self._variable(e)
+        if kind is tirx.Cast:
+            return self._cast(e)
+        if kind is tirx.Select:
+            (condition, a, b), lanes = self._operands(e.condition, e.true_value, e.false_value)
+            made = select(condition, a, b)
+            if _is_number(e.true_value, 1) and _is_number(e.false_value, 0):
+                self._conditions[made.text] = condition
+            return made, lanes
+        if kind in (tirx.Not, tirx.BitwiseNot):
+            (a,), lanes = self._operands(e.a)
+            return ~a, lanes
+        if isinstance(e, Call):
+            return self._called(e)
+        raise UnknownError
+
+    def _decided(self, how: type, a: Value, b: Value) -> Value | None:
+        """The condition that a number was made of, if it is compared with 0."""
+        condition = self._conditions.get(a.text)
+        if condition is None or how not in (tirx.EQ, tirx.NE) or b.text not in _ZEROS:
+            return None
+        return condition if how is tirx.NE else ~condition
+
+    def vector(self, e: Expr, lanes: int) -> Value:
+        """A value of so many lanes."""
+        value, has = self.expression(e)
+        if has > lanes:
+            raise UnknownError
+        return self._widened(value, has, lanes, kind_of(e))
+
+    def _operands(self, *expressions: Expr) -> tuple[list[Value], int]:
+        """Values of as many lanes as the one that has most, which instructions may follow on."""
+        held = [self.expression(e) for e in expressions]
+        lanes = max(1, *(has for _, has in held))
+        pairs = zip(held, expressions, strict=True)
+        made = [self._widened(value, has, lanes, kind_of(e)) for (value, has), e in pairs]
+        self.lanes = lanes
+        return made, lanes
+
+    def _widened(self, value: Operand, has: int, lanes: int, kind: Kind) -> Value:
+        self.lanes = lanes
+        if not isinstance(value, Value):
+            return self.literal(kind, value)
+        if has == lanes:
+            return value
+        whole = self.type(kind)
+        first = self._made(f"insertelement {whole} poison, {kind.llvm} {value.text}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self.emit(kind, f"shufflevector {whole} {first}, {whole} poison, {zeros}")
+
+    def _variable(self, e: Any) -> Held:
+        kind = kind_of(e)
+        if self._is_lane(e):
+            numbers = ", ".join(f"{kind.llvm} {lane}" for lane in range(self._width))
+            return Value(self, kind, f"<{numbers}>"), self._width
+        self.lanes = 1
+        return convert(Value(self, INT64, self._number(e)), kind), 1
+
+    def _cast(self, e: Any) -> Held:
+        (a,), lanes = self._operands(e.value)
+        kind = kind_of(e)
+        if kind is BOOL and a.kind is not BOOL:
+            raise UnknownError
+        return convert(a, kind), lanes
+
+    def _called(self, e: Any) -> Held:
+        if is_operation(e):
+            operands, lanes = self._operands(*e.args)
+            if is_division(e) and not operands[0].kind.is_float:
+                # LLVM's passes make products of divisions by constants.
+                raise UnknownError
+            return formula_of(e)(*operands), lanes
+        if _REINTERPRET.same_as(e.op):
+            (a,), lanes = self._operands(e.args[0])
+            return reinterpret(a, kind_of(e)), lanes
+        if any(op.same_as(e.op) for op in _EXTERN):
+            given, kind = self._given(e), kind_of(e)
+            self.lanes = 1
+            return self.emit(kind, f"call {kind.llvm} @{e.args[0].value}({given})"), 1
+        raise UnknownError
+
+    def _given(self, call: Any) -> str:
+        """The arguments of a function, with their types."""
+        return ", ".join(map(self._argument, call.args[1:]))
+
+    def _argument(self, argument: Expr) -> str:
+        if isinstance(argument, Call) and _DATA.same_as(argument.op):
+            return f"ptr {self._pointer(argument.args[0])}"
+        if isinstance(argument, Call) and _ADDRESS.same_as(argument.op):
+            element = argument.args[0]
+            return f"ptr {self._at(element.source, self._scalar(element.indices, element.source))}"
+        kind = kind_of(argument)
+        if kind is INT64:
+            return f"i64 {self._integer(argument)}"
+        return self.vector(argument, 1).typed
+
+    # Memory
+
+    def _pointer(self, memory: Buffer) -> str:
+        found = self._pointers.get(hash(memory))
+        if found is None:
+            raise UnknownError
+        return found
+
+    def _at(self, memory: Buffer, index: str) -> str:
+        """The address of a number in memory."""
+        pointer = self._pointer(memory)
+        if index == "0":
+            return pointer
+        element = kind_named(memory.dtype).llvm
+        return self._made(f"getelementptr {element}, ptr {pointer}, i64 {index}")
+
+    def _load(self, e: Any) -> Held:
+        first, stride = self.place(e.indices, e.source)
+        lanes = self._width if stride else 1
+        if hash(e.source) in self._is_register:
+            if stride not in (0, 1):
+                raise UnknownError
+            return self.registers.read(e.source, known(first), lanes), lanes
+        if stride in (0, 1):
+            return self._read(e.source, first, lanes), lanes
+        if stride == -1:
+            start = self.sum(first, str(1 - lanes))
+            vector = self._read(e.source, start, lanes)
+            return self.shuffled(vector, vector, range(lanes - 1, -1, -1)), lanes
+        if stride != 2:
+            raise UnknownError
+        # Two vectors, of which the second ends with the last number.
+        late = self.sum(first, str(lanes - 1))
+        begin, end = (self._read(e.source, start, lanes) for start in (first, late))
+        places = [2 * lane + (2 * lane >= lanes) for lane in range(lanes)]
+        return self.shuffled(begin, end, places), lanes
+
+    def _read(self, memory: Buffer, first: str, lanes: int) -> Value:
+        """Neighbours in memory."""
+        kind = kind_named(memory.dtype)
+        if kind is BOOL:
+            raise UnknownError
+        self.lanes = lanes
+        key = kind.name, lanes, self._at(memory, first)
+        if key not in self._loads:
+            self._loads[key] = self.get(kind, key[-1])
+        return self._loads[key]
+
+    def store(self, memory: Buffer, indices: Sequence[Expr], e: Expr) -> None:
+        """Put a value into memory, or into registers."""
+        first, stride = self.place(indices, memory)
+        if stride not in (0, 1):
+            raise UnknownError
+        lanes = self._width if stride else 1
+        value, has = self.expression(e)
+        kind = kind_named(memory.dtype)
+        if has > lanes:
+            raise UnknownError
+        made = self._widened(value, has, lanes, kind)
+        if hash(memory) in self._is_register:
+            self.registers.write(memory, known(first), lanes, made)
+            return
+        if kind is BOOL:
+            raise UnknownError
+        self.put(made, self._at(memory, first))
+        self._loads.clear()
+
+    # Places
+
+    def place(self, indices: Sequence[Expr], memory: Buffer) -> tuple[str, int]:
+        """The number of an element in memory: in the first lane, and how much farther in others."""
+        if len(indices) == 1:
+            return self._line(indices[0])
+        base, stride = "0", 0
+        for index, extent in zip(indices, memory.shape, strict=True):
+            first, step = self._line(index)
+            size = self._integer(extent)
+            base, stride = self.sum(self.product(base, size), first), stride * known(size) + step
+        return base, stride
+
+    def _scalar(self, indices: Sequence[Expr], memory: Buffer) -> str:
+        first, stride = self.place(indices, memory)
+        if stride:
+            raise UnknownError
+        return first
+
+    def _integer(self, e: Expr) -> str:
+        """An integer that is the same in every lane, in 64 bits."""
+        first, stride = self._line(e)
+        if stride:
+            raise UnknownError
+        return first
+
+    def _is_lane(self, e: Any) -> bool:
+        return self._lane == hash(e)
+
+    def _line(self, e: Expr) -> tuple[str, int]:
+        """An integer in 64 bits: in the first lane, and how much more in each other."""
+        kind = type(e)
+        if kind is tirx.IntImm:
+            return str(int(e.value)), 0
+        if kind is tirx.Var:
+            return ("0", 1) if self._is_lane(e) else (self._number(e), 0)
+        if kind is tirx.Cast and _is_place(e.value):
+            return self._line(e.value)
+        if kind is TensorLoad and hash(e.source) in self._is_register:
+            return self._counted(e), 0
+        if kind not in _OF_PLACES:
+            # What is read from memory, LLVM's passes take out of the loops that do not change it.
+            raise UnknownError
+        (a, more), (b, more_b) = self._line(e.a), self._line(e.b)
+        if kind is tirx.Add:
+            return self.sum(a, b), more + more_b
+        if kind is tirx.Sub:
+            return self.difference(a, b), more - more_b
+        if kind is tirx.Mul and not (more and more_b):
+            step = more * known(b) if more else more_b * known(a) if more_b else 0
+            return self.product(a, b), step
+        if more or more_b:
+            raise UnknownError
+        if kind in (tirx.Min, tirx.Max):
+            low, high = (a, b) if kind is tirx.Min else (b, a)
+            return self.between(a, b, low, high), 0
+        return self.divided(a, b, kind is tirx.Mod), 0
+
+    def _counted(self, e: Any) -> str:
+        """A number that a register holds."""
+        held, lanes = self._load(e)
+        assert isinstance(held, Value)
+        if lanes > 1 or held.kind.is_float:
+            raise UnknownError
+        self.lanes = 1
+        return convert(held, INT64).text
+
+    def _number(self, variable: Any) -> str:
+        """What a loop counts."""
+        found = self._integers.get(hash(variable))
+        if found is None:
+            raise UnknownError
+        return found
+
+    def between(self, a: str, b: str, less: str, other: str) -> str:
+        """``less`` if a < b, else ``other``."""
+        if a[0] != "%" and b[0] != "%":
+            return less if int(a) < int(b) else other
+        return self.chosen(self.holds("slt", a, b), "i64", less, other)
+
+    def divided(self, a: str, b: str, rest: bool) -> str:
+        """The quotient, towards zero, or the rest."""
+        if a[0] != "%" and b[0] != "%" and int(a) >= 0 and int(b) > 0:
+            return str(int(a) % int(b) if rest else int(a) // int(b))
+        return self._made(f"{'srem' if rest else 'sdiv'} i64 {a}, {b}")
+
+
+def known(number: str) -> int:
+    """A literal's number. Raises `UnknownError` for what is computed."""
+    if number[0] == "%":
+        raise UnknownError
+    return int(number)
+
+
+def kind_of(e: Expr) -> Kind:
+    """What an expression is. Raises `UnknownError` for what no register holds."""
+    return kind_named(e.ty)
+
+
+def kind_named(dtype: Any) -> Kind:
+    kind = MOVED.get(str(dtype))
+    if kind is None:
+        raise UnknownError
+    return kind
+
+
+def _is_number(e: Expr, number: int) -> bool:
+    return type(e) is tirx.IntImm and int(e.value) == number
+
+
+def _is_place(e: Expr) -> bool:
+    """Whether an integer is made of loop variables and constants alone."""
+    kind = type(e)
+    if kind in _OF_PLACES:
+        return _is_place(e.a) and _is_place(e.b)
+    return kind in (tirx.Var, tirx.IntImm) or (kind is tirx.Cast and _is_place(e.value))

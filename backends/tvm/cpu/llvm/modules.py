@@ -1,0 +1,111 @@
+"""LLVM modules, as texts, of kernels that are text and of those who call kernels.
+
+texts = kernel_texts(kernels, written, target, 2)   # what `tir_to_llvm.written_kernels` wrote
+text = module_of(functions, target, True)           # any functions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tracejit.backends.tvm.cpu.llvm.builder import module_text
+from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import DECLARED, Written
+from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.program.program import Kernel
+
+# Characters from which on procedures are worth another module, which costs 2 ms itself.
+_LEAST = 20_000
+
+
+def kernel_texts(
+    kernels: Sequence[Kernel],
+    written: Written,
+    target: CpuTarget,
+    most: int,
+    callers: Sequence[str] = (),
+    declared: Sequence[str] = (),
+) -> list[str]:
+    """Modules of what is ``written`` and not shared with other programs, and of calls of routines.
+
+    Code that has to be fast is in up to ``most`` modules of about the same lengths; the first one
+    has the ``callers`` of kernels as well, which call what is ``declared`` besides.
+    """
+    functions = [*written.glue.values(), *callers]
+    named = [*declared]
+    for kernel in kernels:
+        name, count = kernel.name, len(kernel.parameters)
+        if kernel.direct is not None:
+            functions.append(_direct(kernel, kernel.direct))
+            name, count = kernel.direct.routine.name, len(kernel.direct.pointers) + 1
+        if kernel.name not in written.kernels:
+            named.append(f"declare i32 @{name}({', '.join(['ptr'] * count)})")
+    code = [*written.code.values()]
+    pieces = _pieces([text for text in code if group_of(text) is None], most)
+    if not pieces:
+        known = [*_declarations(code), *dict.fromkeys(named)]
+        return [module_of([*known, *functions], target, False)] if functions else []
+    modules = []
+    for number, piece in enumerate(pieces):
+        known = _declarations(text for text in code if text not in piece)
+        if number == 0:
+            known += dict.fromkeys(named)
+            piece = [*piece, *map(_unoptimised, functions)]
+        modules.append(module_of([module_text([*known, *piece])], target, True))
+    return modules
+
+
+def module_of(texts: Sequence[str], target: CpuTarget, is_hot: bool) -> str:
+    """A module of functions, whose code has to be fast or not."""
+    described: Any = target.tvm_quick if is_hot else target.tvm_unoptimised
+    description = str(described).replace('"', "\\22")
+    return "\n".join(
+        [
+            f'target triple = "{target.triple}"',
+            *texts,
+            "!llvm.module.flags = !{!1}",
+            f'!1 = !{{i32 2, !"tvm_target", !"{description}"}}',
+            "",
+        ]
+    )
+
+
+def _pieces(texts: Sequence[str], most: int) -> list[list[str]]:
+    """Texts in up to so many pieces of about the same lengths, short ones first."""
+    count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
+    pieces: list[list[str]] = [[] for _ in range(count)]
+    for text in sorted(texts, key=len, reverse=True):
+        min(pieces, key=lambda piece: sum(map(len, piece))).append(text)
+    return sorted(pieces, key=lambda piece: sum(map(len, piece)))
+
+
+def _unoptimised(function: str) -> str:
+    """A function that is built quickly, among others that are made fast."""
+    head, brace, body = function.partition(") {\n")
+    return f"{head}) noinline optnone {{\n{body}" if brace else function
+
+
+def _direct(kernel: Kernel, direct: Direct) -> str:
+    """A kernel that calls a routine, and the numbers that this is told, a constant."""
+    words = ", ".join(f"i64 {number}" for number in direct.numbers)
+    numbers = f"@{kernel.name}_numbers"
+    count = len(kernel.parameters)
+    places = direct.places(kernel.parameters)
+    pointers = ["ptr null" if place is None else f"ptr %p{place}" for place in places]
+    call = f"call i32 @{direct.routine.name}({', '.join([*pointers, f'ptr {numbers}'])})"
+    return "\n".join(
+        [
+            f"{numbers} = private constant [{len(direct.numbers)} x i64] [{words}]",
+            f"define i32 @{kernel.name}({', '.join(f'ptr %p{n}' for n in range(count))}) {{",
+            f"  %status = {call}",
+            "  ret i32 %status",
+            "}",
+        ]
+    )
+
+
+def _declarations(functions: Iterable[str]) -> list[str]:
+    """What functions are to those who call them, and TVM's own."""
+    return [DECLARED, *map(declaration, functions)]

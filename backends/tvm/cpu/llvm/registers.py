@@ -1,0 +1,252 @@
+"""Short buffers of a kernel as values: which they are, and what each holds at the moment.
+
+    found = in_registers(body)                  # buffers whose places are all known beforehand
+    registers = Registers(function)
+    registers.write(memory, 0, total)           # vectors, from a place on
+    half = registers.read(memory, 8, 8)
+
+A vector may be read in other parts than it was written in, which lanes are then put together of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.ir import Call, Op, TensorLoad
+from tvm_ffi import structural_walk
+
+from tracejit.backends.tvm.cpu.llvm.builder import Function, Value
+from tracejit.backends.tvm.ir.tir import (
+    PARALLEL,
+    SERIAL,
+    VECTORIZED,
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    Stmt,
+    tirx,
+)
+
+_MOST = 128
+"""Numbers of a buffer; of more LLVM would make memory again."""
+_STRAIGHT = 4
+"""Statements, and functions, of a body that is short."""
+_DATA, _ADDRESS = (Op.get(f"tirx.{name}") for name in ("buffer_data", "address_of"))
+
+
+@dataclass(frozen=True)
+class Part:
+    """``count`` lanes of a vector, from lane ``first`` on; the vector has ``width``."""
+
+    value: Value
+    width: int
+    first: int
+    count: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.count == self.width
+
+    def within(self, begin: int, end: int) -> Part:
+        """The lanes from one on, up to another, if they are among these."""
+        return Part(self.value, self.width, self.first + begin, end - begin)
+
+
+State = dict[int, dict[int, Part]]
+"""What buffers hold, by their hashes and the places where their parts begin."""
+
+
+class UnknownError(Exception):
+    """Something that only TVM can compile."""
+
+
+def in_registers(body: Stmt) -> set[int]:
+    """The hashes of buffers that a body allocates whose places depend on nothing that runs."""
+    found: set[int] = set()
+    known: set[int] = set()
+    accesses: list[tuple[int, Expr]] = []
+    elsewhere: set[int] = set()
+
+    def loop(node: Any) -> None:
+        kind = int(node.kind)
+        if kind == int(PARALLEL):
+            elsewhere.update(_foreign(node.body))
+        elif kind != int(SERIAL) or isinstance(node.extent, tirx.IntImm):
+            # Of short ones the writer decides.
+            if kind != int(SERIAL) or int(node.extent) == 1:
+                known.add(hash(node.loop_var))
+
+    def allocation(node: Any) -> None:
+        if len(node.buffer.shape) == 1 and int(node.buffer.shape[0]) <= _MOST:
+            found.add(hash(node.buffer))
+
+    def call(node: Any) -> None:
+        if _DATA.same_as(node.op):
+            elsewhere.add(hash(node.args[0]))
+        elif _ADDRESS.same_as(node.op):
+            elsewhere.add(hash(node.args[0].source))
+
+    structural_walk(
+        body,
+        [
+            (For, loop),
+            (AllocBuffer, allocation),
+            (BufferStore, lambda node: accesses.append((hash(node.buffer), node.indices))),
+            (TensorLoad, lambda node: accesses.append((hash(node.source), node.indices))),
+            (Call, call),
+        ],
+    )
+    found -= elsewhere
+    for memory, indices in accesses:
+        if memory in found and not (len(indices) == 1 and _is_known(indices[0], known)):
+            found.discard(memory)
+    return found
+
+
+def _is_known(index: Expr, variables: set[int]) -> bool:
+    """Whether a place is a sum, or a product, of these variables and constants."""
+    kind = type(index)
+    if kind in (tirx.Add, tirx.Sub, tirx.Mul):
+        return _is_known(index.a, variables) and _is_known(index.b, variables)
+    return kind is tirx.IntImm or (kind is tirx.Var and hash(index) in variables)
+
+
+def is_added_to(store: Any) -> bool:
+    """Whether a store keeps something of what the buffer held."""
+    found: list[bool] = []
+    memory = hash(store.buffer)
+    structural_walk(
+        store.value, [(TensorLoad, lambda node: found.append(hash(node.source) == memory))]
+    )
+    return any(found)
+
+
+def stored_in(body: Stmt) -> list[Buffer]:
+    """The buffers that a body stores to, each once."""
+    found: dict[Any, None] = {}
+    structural_walk(body, [(BufferStore, lambda node: found.setdefault(node.buffer))])
+    return [*found]
+
+
+def is_straight(body: Stmt) -> bool:
+    """Whether a body is a few statements without a loop that is left one."""
+    loops: list[bool] = []
+    stores: list[Any] = []
+    structural_walk(
+        body,
+        [
+            (For, lambda node: loops.append(int(node.kind) != int(VECTORIZED))),
+            (BufferStore, stores.append),
+            (Call, stores.append),
+        ],
+    )
+    return not any(loops) and len(stores) <= _STRAIGHT
+
+
+def is_arithmetic(body: Stmt) -> bool:
+    """Whether a short body has nothing that is more than an instruction."""
+    calls: list[Any] = []
+    structural_walk(body, [(Call, calls.append)])
+    return not calls and is_straight(body)
+
+
+def _foreign(body: Stmt) -> set[int]:
+    """What a body uses that was allocated outside of it."""
+    own: set[int] = set()
+    used: set[int] = set()
+    structural_walk(
+        body,
+        [
+            (AllocBuffer, lambda node: own.add(hash(node.buffer))),
+            (BufferStore, lambda node: used.add(hash(node.buffer))),
+            (TensorLoad, lambda node: used.add(hash(node.source))),
+        ],
+    )
+    return used - own
+
+
+class Registers:
+    """What each buffer holds at the point that ``function`` is written to."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self.state: State = {}
+
+    def parts(self, memory: Buffer) -> list[tuple[int, int]]:
+        """Where each part of a buffer begins, and how long it is."""
+        return [(start, part.count) for start, part in self.state.get(hash(memory), {}).items()]
+
+    def forget(self, memory: Buffer) -> None:
+        """It holds nothing yet."""
+        self.state.pop(hash(memory), None)
+
+    def write(self, memory: Buffer, start: int, count: int, value: Value) -> None:
+        """Put a vector, or a number, into a buffer."""
+        made: dict[int, Part] = {}
+        for begin, part in self.state.get(hash(memory), {}).items():
+            end = begin + part.count
+            if begin < start:
+                made[begin] = part.within(0, min(end, start) - begin)
+            if end > start + count:
+                first = max(begin, start + count)
+                made[first] = part.within(first - begin, part.count)
+        made[start] = Part(value, count, 0, count)
+        self.state = {**self.state, hash(memory): made}
+
+    def read(self, memory: Buffer, start: int, count: int) -> Value:
+        """What a buffer holds from a place on. Raises `UnknownError` for what nobody put there."""
+        found = []
+        for begin, part in sorted(
+            self.state.get(hash(memory), {}).items(), key=lambda item: item[0]
+        ):
+            first, last = max(begin, start), min(begin + part.count, start + count)
+            if first < last:
+                found.append(part.within(first - begin, last - begin))
+        if sum(part.count for part in found) != count:
+            raise UnknownError
+        return self._value(found[0]) if len(found) == 1 else self._together(found, count)
+
+    def _value(self, part: Part) -> Value:
+        if part.is_whole:
+            return part.value
+        function, kind = self._function, part.value.kind
+        function.lanes = part.width
+        if part.count == 1:
+            return function.emit(kind, f"extractelement {part.value.typed}, i64 {part.first}")
+        mask = ", ".join(f"i32 {part.first + lane}" for lane in range(part.count))
+        nothing = f"{function.type(kind)} poison"
+        lanes = f"<{part.count} x i32> <{mask}>"
+        return function.emit(kind, f"shufflevector {part.value.typed}, {nothing}, {lanes}")
+
+    def _together(self, parts: Sequence[Part], count: int) -> Value:
+        """Neighbours of one length, or single numbers, as one vector."""
+        function = self._function
+        values = [self._value(part) for part in parts]
+        widths = {part.count for part in parts}
+        if len(widths) > 1:
+            raise UnknownError
+        (width,) = widths
+        kind = values[0].kind
+        if width == 1:
+            function.lanes = count
+            whole = Value(function, kind, "poison")
+            for lane, value in enumerate(values):
+                number = f"{kind.llvm} {value.text}"
+                whole = function.emit(kind, f"insertelement {whole.typed}, {number}, i64 {lane}")
+            return whole
+        while len(values) > 1:
+            if len(values) % 2:
+                raise UnknownError
+            function.lanes = width
+            mask = ", ".join(f"i32 {lane}" for lane in range(2 * width))
+            lanes = f"<{2 * width} x i32> <{mask}>"
+            values = [
+                function.emit(kind, f"shufflevector {a.typed}, {b.typed}, {lanes}")
+                for a, b in zip(values[::2], values[1::2], strict=True)
+            ]
+            width *= 2
+        return values[0]

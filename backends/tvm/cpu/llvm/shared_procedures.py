@@ -1,0 +1,61 @@
+"""Procedures that are the same in all programs that have them: compiled once in a process.
+
+    kernels, procedures = without_shared(kernels)   # the texts of those that they call
+    parts = shared_parts(procedures, target)        # those of a group together, as
+    `runtime_routines` are
+
+A procedure's ``group`` says that it is one of these, and which others always come with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tvm.tirx import AttrStmt
+from tvm_ffi import structural_map
+
+from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of, procedures_of
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part
+from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.ir.tir import IMPORT, importing
+from tracejit.backends.tvm.program.program import Kernel
+
+_CALLED = re.compile(r"call \w+ @(\w+)\(")
+
+
+def without_shared(kernels: Sequence[Kernel]) -> tuple[list[Kernel], dict[str, str]]:
+    """Kernels that only declare the shared procedures among those they bring, and their texts."""
+    shared: dict[str, str] = {}
+
+    def declared(node: Any) -> Any:
+        if node.attr_key != IMPORT:
+            return node
+        own = procedures_of(str(node.value.value))
+        apart = {name: text for name, text in own.items() if group_of(text) is not None}
+        if not apart:
+            return node
+        shared.update(apart)
+        rest = [text for name, text in own.items() if name not in apart]
+        return importing("\n".join([*map(declaration, apart.values()), *rest, ""]), node.body)
+
+    bodies = [structural_map(kernel.body, [(AttrStmt, declared)]) for kernel in kernels]
+    made = [replace(kernel, body=body) for kernel, body in zip(kernels, bodies, strict=True)]
+    return (made if shared else list(kernels)), shared
+
+
+def shared_parts(procedures: Mapping[str, str], target: CpuTarget) -> list[Part]:
+    """Shared procedures as modules, one of each group; they may call each other."""
+    groups: dict[str | None, dict[str, str]] = {}
+    for name in sorted(procedures):
+        text = procedures[name]
+        groups.setdefault(group_of(text), {})[name] = text
+    made = []
+    for group in groups.values():
+        called = {name for text in group.values() for name in _CALLED.findall(text)}
+        others = [name for name in sorted(called & procedures.keys()) if name not in group]
+        declared = [declaration(procedures[name]) for name in others]
+        made.append(Part("\n".join([*declared, *group.values(), ""]), target, True))
+    return made

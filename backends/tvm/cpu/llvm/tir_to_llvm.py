@@ -1,0 +1,383 @@
+"""Kernels as LLVM's own text, which TVM's passes and LLVM's have nothing to do with.
+
+    written = written_kernels(kernels, quick)       # the others are TVM's to compile
+
+What is whole vectors, or calls procedures that are, is written as LLVM would make it of anything
+else: numbers are values from the beginning, and loops are few. All that is left to do is to make
+machine code of it. So an addition is built in a third of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm.ir import Call, Op
+from tvm.tirx import AttrStmt
+
+from tracejit.backends.tvm.cpu.build.tir_pipeline import STACK_LIMIT
+from tracejit.backends.tvm.cpu.llvm.builder import Value
+from tracejit.backends.tvm.cpu.llvm.expressions import Expressions, Head, known
+from tracejit.backends.tvm.cpu.llvm.procedures import procedures_of
+from tracejit.backends.tvm.cpu.llvm.registers import (
+    Part,
+    State,
+    UnknownError,
+    in_registers,
+    is_added_to,
+    is_arithmetic,
+    is_straight,
+    stored_in,
+)
+from tracejit.backends.tvm.ir.tir import (
+    IMPORT,
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    nbytes,
+    tirx,
+)
+from tracejit.backends.tvm.program.program import Kernel
+
+LAUNCH = "TVMBackendParallelLaunch"
+DECLARED = f"declare i32 @{LAUNCH}(ptr, ptr, i32)"
+"""What texts may call that none of them defines: it has TVM's threads do something."""
+
+_WORD, _LINE = 8, 64
+_FEW = 4
+"""Steps of a loop, of a few statements each, that are written one by one."""
+_CHAIN = 8
+"""Steps that may wait for each other."""
+_TASKS = 8
+"""Where TVM's parallel group has the number of its tasks."""
+_CALL = Op.get("tirx.call_extern")
+
+
+@dataclass(frozen=True)
+class Written:
+    """The texts of functions by their names: ``glue`` need not be fast, ``code`` is.
+
+    They are those of ``kernels``, of the threads of these, and of the procedures that they call, of
+    which two of one name are one and the same.
+    """
+
+    kernels: frozenset[str]
+    glue: Mapping[str, str]
+    code: Mapping[str, str]
+
+
+def written_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> Written:
+    """All of those that can be written.
+
+    They do nothing but call procedures, but for those whose names are among the ``quick`` ones.
+    """
+    glue: dict[str, str] = {}
+    code: dict[str, str] = {}
+    names = []
+    for kernel in kernels:
+        own: dict[str, str] = {}
+        called: dict[str, str] = {}
+        pointers = {
+            hash(parameter): f"%p{number}" for number, parameter in enumerate(kernel.parameters)
+        }
+        parameters = [f"ptr noalias {name}" for name in pointers.values()]
+        shared = _Shared(in_registers(kernel.body), own, called, kernel.name in quick)
+        body = _Body(Head(kernel.name, parameters, pointers), shared)
+        with suppress(UnknownError):
+            body.state(kernel.body)
+            own[kernel.name] = body.whole()
+            (code if shared.computes else glue).update(own)
+            code |= called
+            names.append(kernel.name)
+    return Written(frozenset(names), glue, code)
+
+
+@dataclass
+class _Shared:
+    """What a kernel's functions have in common.
+
+    ``registers`` are its buffers that are values, ``rooms`` those that are not, of ``stack_bytes``
+    in all; ``threads`` are the functions that its threads run, ``procedures`` what it calls. It
+    ``computes`` if it does more than to call them, which it may if it is ``quick``.
+    """
+
+    registers: set[int]
+    threads: dict[str, str]
+    procedures: dict[str, str]
+    quick: bool
+    rooms: set[int] = field(default_factory=set)
+    stack_bytes: int = 0
+    computes: bool = False
+
+
+class _Body(Expressions):
+    """A function under construction, and the texts of the variables that it knows."""
+
+    def __init__(self, head: Head, shared: _Shared) -> None:
+        super().__init__(head, shared.registers)
+        self._shared = shared
+
+    def whole(self) -> str:
+        return super().whole().removesuffix("}") + "failed:\n  ret i32 -1\n}"
+
+    def state(self, statement: Stmt) -> None:
+        """Write a statement. Raises `UnknownError`."""
+        if isinstance(statement, SeqStmt):
+            for each in statement:
+                self.state(each)
+        elif isinstance(statement, BufferStore):
+            self._shared.computes |= not self._is_note(statement.buffer)
+            if self._shared.computes and not self._shared.quick:
+                raise UnknownError
+            if hash(statement.buffer) in self._shared.rooms and is_added_to(statement):
+                # LLVM's passes hold it in registers.
+                raise UnknownError
+            self.store(statement.buffer, statement.indices, statement.value)
+        elif isinstance(statement, For):
+            self._repeat(statement)
+        elif isinstance(statement, AllocBuffer):
+            self._allocate(statement.buffer)
+        elif isinstance(statement, IfThenElse):
+            self._choose(statement)
+        elif isinstance(statement, AttrStmt) and statement.attr_key == IMPORT:
+            self._import(str(statement.value.value))
+            self.state(statement.body)
+        elif isinstance(statement, Evaluate):
+            self._evaluate(statement.value)
+        else:
+            raise UnknownError
+
+    def _is_note(self, memory: Buffer) -> bool:
+        """Whether a store tells a procedure a number."""
+        is_own = hash(memory) in self._shared.rooms
+        return is_own and str(memory.dtype) == "int64" and self._lane is None
+
+    def _allocate(self, memory: Buffer) -> None:
+        if hash(memory) in self._shared.registers:
+            self.registers.forget(memory)
+            return
+        self._shared.stack_bytes += nbytes(memory)
+        if self._shared.stack_bytes > STACK_LIMIT:
+            raise UnknownError
+        (room,) = self.fresh("%room")
+        self._rooms.append(f"  {room} = alloca [{nbytes(memory)} x i8], align {_LINE}")
+        self._pointers[hash(memory)] = room
+        self._shared.rooms.add(hash(memory))
+
+    def _import(self, text: str) -> None:
+        """A text with some procedures."""
+        self._shared.procedures.update(procedures_of(text))
+
+    def _evaluate(self, value: Expr) -> None:
+        if isinstance(value, tirx.IntImm):
+            return
+        is_call = isinstance(value, Call) and value.op.same_as(_CALL)
+        if not is_call or str(value.args[0].value) not in self._shared.procedures:
+            raise UnknownError
+        self._made(f"call i32 @{value.args[0].value}({self._given(value)})")
+        self._loads.clear()
+
+    # Control
+
+    def _repeat(self, loop: Any) -> None:
+        if not isinstance(loop.min, tirx.IntImm) or int(loop.min):
+            raise UnknownError
+        kind, extent = int(loop.kind), self._integer(loop.extent)
+        if kind in (int(VECTORIZED), int(UNROLLED)) or _is_short(loop):
+            self._unroll(loop, kind, known(extent))
+        elif self._lane is not None:
+            raise UnknownError
+        elif kind == int(PARALLEL):
+            self._share(loop, extent)
+        elif kind == int(SERIAL):
+            if extent[0] == "%":
+                some = self.holds("sgt", extent, "0")
+                self._either(some, lambda: self._run(loop, extent), lambda: None)
+            else:
+                self._run(loop, extent)
+        else:
+            raise UnknownError
+
+    def _unroll(self, loop: Any, kind: int, extent: int) -> None:
+        """Loops of which nothing is left."""
+        if kind == int(VECTORIZED) and extent > 1:
+            if self._lane is not None:
+                raise UnknownError
+            self._lane, self._width = hash(loop.loop_var), extent
+            self.state(loop.body)
+            self._lane, self._width = None, 1
+            return
+        for number in range(extent):
+            self.step(loop, str(number))
+
+    def step(self, loop: Any, number: str) -> None:
+        """Write the body of a loop. Raises `UnknownError`."""
+        self._integers[hash(loop.loop_var)] = number
+        self.state(loop.body)
+
+    def _run(self, loop: Any, extent: str, first: str = "0") -> None:
+        """A loop of at least one step; what a step leaves in registers the next one finds there."""
+        before = self.block
+        registers = self.registers
+        stored = [memory for memory in stored_in(loop.body) if hash(memory) in registers.state]
+        carried = [(memory, *part) for memory in stored for part in registers.parts(memory)]
+        initial = [registers.read(*each) for each in carried]
+        waits = len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN)
+        if waits and carried[0][2] * initial[0].kind.bits <= 8 * _LINE:
+            # Each step waits for the one before; LLVM's passes run several such loops together.
+            raise UnknownError
+        if any(value.kind.bits == 8 for value in initial):
+            # LLVM's passes make conditions of bytes.
+            raise UnknownError
+        at_once = 1
+        if waits and extent[0] != "%" and int(extent) % _FEW == 0 and is_arithmetic(loop.body):
+            # Its end is foreseen more often.
+            at_once, extent = _FEW, str(int(extent) // _FEW)
+
+        def step(number: str) -> None:
+            held = [Value(self, value.kind, *self.fresh("%held")) for value in initial]
+            places = self.reserve(len(carried))
+            for (memory, start, count), value in zip(carried, held, strict=True):
+                registers.write(memory, start, count, value)
+            begin = self.sum(first, self.product(number, str(at_once)))
+            for part in range(at_once):
+                self.step(loop, self.sum(begin, str(part)))
+            made = [registers.read(*each) for each in carried]
+            rows = zip(places, carried, initial, held, made, strict=True)
+            for place, (_, _, self.lanes), old, name, new in rows:
+                incoming = f"[ {old.text}, %{before} ], [ {new.text}, %{self.block} ]"
+                self.fill(place, name.text, f"phi {self.type(old.kind)} {incoming}")
+
+        if extent == "1":
+            self.step(loop, first)
+        else:
+            self.loop(extent, step)
+
+    def _choose(self, statement: Any) -> None:
+        if self._lane is not None:
+            raise UnknownError
+        condition = self.vector(statement.condition, 1)
+        other = statement.else_case
+        self._either(
+            condition.text,
+            lambda: self.state(statement.then_case),
+            lambda: None if other is None else self.state(other),
+        )
+
+    def _either(
+        self, condition: str, then: Callable[[], None], otherwise: Callable[[], None]
+    ) -> None:
+        """One of two if the i1 ``condition`` holds, else the other."""
+        labels = self.fresh("then", "else")
+        (done,) = self.fresh("done")
+        self._lines.append(f"  br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
+        before = self.registers.state
+        ends: list[tuple[str, State]] = []
+        for label, write in zip(labels, (then, otherwise), strict=True):
+            self.start(label)
+            self.registers.state = before
+            write()
+            ends.append((self.block, self.registers.state))
+            self.jump(done)
+        self.start(done)
+        (one, state), (two, other) = ends
+        self.registers.state = {}
+        for memory in state.keys() & other.keys():
+            self.registers.state[memory] = self._merged(one, state[memory], two, other[memory])
+
+    def _merged(
+        self, one: str, parts: Mapping[int, Part], two: str, others: Mapping[int, Part]
+    ) -> dict[int, Part]:
+        """What a buffer holds after one of two blocks."""
+        if parts.keys() != others.keys():
+            raise UnknownError
+        made: dict[int, Part] = {}
+        for start, part in parts.items():
+            other = others[start]
+            if part == other:
+                made[start] = part
+                continue
+            if not part.is_whole or not other.is_whole or part.count != other.count:
+                raise UnknownError
+            self.lanes, kind = part.count, part.value.kind
+            incoming = f"[ {part.value.text}, %{one} ], [ {other.value.text}, %{two} ]"
+            value = self.emit(kind, f"phi {self.type(kind)} {incoming}")
+            made[start] = Part(value, part.width, 0, part.count)
+        return made
+
+    # Threads
+
+    def _share(self, loop: Any, extent: str) -> None:
+        """A loop whose steps threads share: a function that is told what is known, word by word."""
+        (told,) = self.fresh("%told")
+        words = [(pointer, "ptr") for pointer in self._pointers.values()]
+        words += [(integer, "i64") for integer in (*self._integers.values(), extent)]
+        self._rooms.append(f"  {told} = alloca [{len(words)} x i64]")
+        for number, (word, kind) in enumerate(words):
+            at = self.address(told, str(_WORD * number))
+            self._lines.append(f"  store {kind} {word}, ptr {at}")
+        name = f"{self.name}_{len(self._shared.threads)}"
+        worker = _Worker(name, self._pointers, self._integers, self._shared)
+        worker.work(loop)
+        self._shared.threads[name] = worker.whole()
+        self._end_unless_zero(self._made(f"call i32 @{LAUNCH}(ptr @{name}, ptr {told}, i32 0)"))
+        self._loads.clear()
+
+    def _end_unless_zero(self, status: str) -> None:
+        (going_on,) = self.fresh("on")
+        failed = self._made(f"icmp ne i32 {status}, 0")
+        self._lines.append(f"  br i1 {failed}, label %failed, label %{going_on}")
+        self.start(going_on)
+
+
+def _is_short(loop: Any) -> bool:
+    """Whether steps one after the other are built sooner than a loop."""
+    if int(loop.kind) != int(SERIAL) or not isinstance(loop.extent, tirx.IntImm):
+        return False
+    steps = int(loop.extent)
+    return steps == 1 or (steps <= _FEW and is_straight(loop.body))
+
+
+class _Worker(_Body):
+    """What one of TVM's threads does of a loop: as many of its steps as any other, in a row."""
+
+    def __init__(
+        self,
+        name: str,
+        pointers: Mapping[int, str],
+        integers: Mapping[int, str],
+        shared: _Shared,
+    ) -> None:
+        super().__init__(Head(name, ["i32 %task", "ptr %group", "ptr %told"]), shared)
+        words = range(0, _WORD * len(pointers), _WORD)
+        self._pointers = {v: self._word("ptr", at) for v, at in zip(pointers, words, strict=True)}
+        words = range(words.stop, words.stop + _WORD * len(integers), _WORD)
+        self._integers = {v: self._word("i64", at) for v, at in zip(integers, words, strict=True)}
+        self._extent = self._word("i64", words.stop)
+
+    def _word(self, kind: str, offset: int) -> str:
+        return self._made(f"load {kind}, ptr {self.address('%told', str(offset))}")
+
+    def work(self, loop: Any) -> None:
+        """Write the steps. Raises `UnknownError`."""
+        task = self._made("zext i32 %task to i64")
+        tasks = self._made(f"load i32, ptr {self.address('%group', str(_TASKS))}")
+        tasks = self._made(f"zext i32 {tasks} to i64")
+        most, _ = self.quotient(self.sum(self.sum(self._extent, tasks), "-1"), tasks)
+        first = self._made(f"mul i64 {task}, {most}")
+        rest = self.sum(self._extent, self._made(f"sub i64 0, {first}"))
+        count = self.lesser(most, rest)
+        some = self.holds("sgt", count, "0")
+        self._either(some, lambda: self._run(loop, count, first), lambda: None)

@@ -1,0 +1,287 @@
+"""Loops whose steps compute with a few numbers: one kernel each, that holds them in registers.
+
+    in_registers(loop, name, places)     steps that run the whole loop; None for larger ones
+
+A program calls the kernels of a loop one by one, and they hand each other numbers through memory:
+nanoseconds each. In one function their bodies follow each other, and what had memory is a variable.
+State of more than a few numbers stays where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tvm.ir import Call as Called
+from tvm.ir import Op, TensorLoad
+from tvm_ffi import structural_map, structural_walk
+
+from tracejit.backends.explanation import WHOLE_LOOP
+from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, together
+from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.cpu.build.partition import cost_to_compile
+from tracejit.backends.tvm.cpu.build.tir_pipeline import STACK_LIMIT, contents
+from tracejit.backends.tvm.ir.tir import (
+    IMPORT,
+    PARALLEL,
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    For,
+    IfThenElse,
+    Stmt,
+    While,
+    buffer,
+    const,
+    i32,
+    itemsize,
+    nbytes,
+    seq,
+    store,
+    tirx,
+)
+from tracejit.backends.tvm.program.control_flow import WhileStep
+from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
+from tracejit.backends.tvm.program.thunks import KernelStep, Owner
+from tracejit.graph import Instruction
+
+MOST_KERNELS = 64
+MOST_CODE = 800
+"""Units of `cost_to_compile`: beyond, calls cost little beside what they call."""
+MOST_WORK = 4096
+"""Operations and bytes of a step, for each kernel."""
+NUMBERS = 2
+"""So many numbers of the state are held in registers."""
+STACK_BYTES = 16 << 10
+"""What a step needs for itself lies on the stack, up to so much."""
+
+
+def in_registers(loop: WhileStep, name: str, places: Places) -> Sequence[KernelStep] | None:
+    """What copies the arrays that the loop begins with, and a step that does the rest of it."""
+    begun = [step for step in loop.start if _gives_numbers(step, loop, places)]
+    own = [kernel for step in (*begun, *loop.updates) for kernel in step.kernels()]
+    kernels = [*loop.condition.all_kernels, *loop.body.all_kernels, *own]
+    if loop.turn is not None or not _are_small(kernels):
+        return None
+    try:
+        whole = _Whole(loop, begun, {kernel.name: kernel for kernel in kernels}, places.constants)
+        return [*(step for step in loop.start if step not in begun), whole.step(name)]
+    except _LargeError:
+        return None
+
+
+def _gives_numbers(step: KernelStep, loop: WhileStep, places: Places) -> bool:
+    """Whether a step of the start gives a number its first value, and reads no other state."""
+    *given, (_, target) = step.parameters
+    state = {places.home(owner) for owner in loop.state}
+    is_apart = all(places.home(owner) not in state for owner, _ in given)
+    return is_apart and _size(target) <= NUMBERS
+
+
+class _LargeError(Exception):
+    """The loop is none of these."""
+
+
+def _are_small(kernels: Sequence[Kernel]) -> bool:
+    if len(kernels) > MOST_KERNELS or len({kernel.name for kernel in kernels}) < len(kernels):
+        return False
+    for kernel in kernels:
+        told = kernel.counted
+        work = told.flops + 16 * told.transcendentals + told.bytes_read + told.bytes_written
+        if told is NOTHING or work > MOST_WORK or not _is_plain(kernel.body):
+            return False
+    return sum(cost_to_compile(kernel.body) for kernel in kernels) <= MOST_CODE
+
+
+def _is_plain(body: Stmt) -> bool:
+    """Whether a body neither calls back, nor runs on threads, nor brings code with it."""
+    found: list[bool] = []
+    packed = Op.get("tirx.tvm_call_packed")
+    structural_walk(
+        body,
+        [
+            (For, lambda node: found.append(int(node.kind) == int(PARALLEL))),
+            (tirx.AttrStmt, lambda node: found.append(node.attr_key == IMPORT)),
+            (Called, lambda node: found.append(packed.same_as(node.op))),
+        ],
+    )
+    return not any(found)
+
+
+class _Whole:
+    """A loop while its kernel is written."""
+
+    def __init__(
+        self,
+        loop: WhileStep,
+        begun: Sequence[KernelStep],
+        kernels: Mapping[str, Kernel],
+        constants: Sequence[Instruction],
+    ) -> None:
+        self._loop = loop
+        self._begun = begun
+        self._kernels = kernels
+        self._owners: dict[Argument, Owner] = {
+            Argument.output(number): owner for number, owner in enumerate(loop.state)
+        }
+        self._owners.update((Argument.constant(n), c) for n, c in enumerate(constants))
+        self._memory: dict[Argument, Buffer] = {}
+        self._written: set[Argument] = set()
+        self._guarded: set[Argument] = set()
+        self._called: set[str] = set()
+
+    def step(self, name: str) -> KernelStep:
+        loop = self._loop
+        state = [Argument.output(number) for number in range(len(loop.state))]
+        fresh = [
+            state[number] if owner is loop.state[number] else Argument.input(place)
+            for place, (number, owner) in enumerate(zip(loop.changed, loop.fresh, strict=True))
+        ]
+        predicate = Argument.input(len(fresh))
+        places = dict(zip([*loop.state, *loop.fresh], [*state, *fresh], strict=True))
+        begin = [*self._statements(self._starts(places, len(fresh) + 1))]
+        again = [*self._statements(loop.condition.at(state, [predicate], Argument.workspace(0)))]
+        inside = loop.body.at(state, fresh, Argument(Memory.WORKSPACE, 1))
+        inside += [node for update in loop.updates for node in update.nodes(places.__getitem__)]
+        holds = self._memory[predicate]
+        step = IfThenElse(self._is_set(holds), seq(*self._statements(inside)), None)
+        body = seq(
+            *begin,
+            store(holds, i32(0), const(1, str(holds.dtype))),
+            While(self._is_set(holds), seq(*again, step)),
+        )
+        return self._with_state(name, body)
+
+    def _starts(self, places: Mapping[Owner, Argument], free: int) -> list[Node]:
+        """The calls that give numbers of the state their first values, of what has places too."""
+        known = dict(places)
+        for step in self._begun:
+            for owner in step.owners:
+                if owner not in known:
+                    known[owner] = Argument.input(free)
+                    self._owners[known[owner]] = owner
+                    free += 1
+        return [node for step in self._begun for node in step.nodes(known.__getitem__)]
+
+    @staticmethod
+    def _is_set(predicate: Buffer) -> Any:
+        value = predicate[0]
+        return value if str(predicate.dtype) == "bool" else value != const(0, str(value.ty))
+
+    def _with_state(self, name: str, body: Stmt) -> KernelStep:
+        """The kernel: numbers of the state are read before the loop, and written after it."""
+        parameters: list[tuple[Argument, Buffer]] = []
+        locals_, before, after = [], [], []
+        for argument, memory in self._memory.items():
+            owner = self._owners.get(argument)
+            is_number = _size(memory) <= NUMBERS
+            if owner is None or (is_number and argument.memory is Memory.OUTPUT):
+                if argument in self._guarded:
+                    # LLVM may write more than the number: `cpu.build.tir_pipeline.Contents` tells
+                    # of parameters.
+                    raise _LargeError
+                locals_.append(AllocBuffer(memory))
+            if owner is None:
+                continue
+            given = memory
+            if is_number and argument.memory is Memory.OUTPUT:
+                given = buffer("state", [_size(memory)], str(memory.dtype))
+                for place in range(_size(memory)):
+                    before.append(store(memory, i32(place), given[place]))
+                    if argument in self._written:
+                        after.append(store(given, i32(place), memory[place]))
+            parameters.append((argument, given))
+        parameters.sort(key=lambda pair: pair[0] in self._written)
+        if sum(nbytes(each.buffer) for each in locals_) > STACK_BYTES:
+            raise _LargeError
+        whole = seq(*locals_, *before, body, *after)
+        if contents(whole).stack_bytes > STACK_LIMIT:
+            raise _LargeError
+        told = together([k.counted for k in self._kernels.values()], WHOLE_LOOP)
+        return KernelStep(
+            name,
+            whole,
+            [(self._owners[argument], given) for argument, given in parameters],
+            sum(argument not in self._written for argument, _ in parameters),
+            told,
+            is_thorough=True,
+        )
+
+    def _statements(self, nodes: Sequence[Node]) -> Iterator[Stmt]:
+        for node in nodes:
+            if isinstance(node, Loop):
+                raise _LargeError
+            if isinstance(node, Branch):
+                yield self._branch(node)
+            else:
+                yield self._call(node)
+
+    def _branch(self, node: Branch) -> Stmt:
+        *branches, last = [seq(*self._statements(branch)) for branch in node.branches]
+        chosen = last
+        for number, branch in reversed([*enumerate(branches)]):
+            chosen = IfThenElse(self._memory[node.selector][0] == i32(number), branch, chosen)
+        return chosen
+
+    def _call(self, node: Call) -> Stmt:
+        """The kernel's body, on the loop's own memory."""
+        kernel = self._kernels[node.kernel]
+        if node.kernel in self._called:
+            raise _LargeError
+        self._called.add(node.kernel)
+        memory = []
+        for number, (argument, own) in enumerate(
+            zip(node.arguments, kernel.parameters, strict=True)
+        ):
+            memory.append((own, self._held(argument, own)))
+            if number >= kernel.reads:
+                self._written.add(argument)
+                if _is_narrow(own) and contents(kernel.body).guards_narrow_stores:
+                    self._guarded.add(argument)
+
+        def found(given: Buffer) -> Buffer:
+            return next((held for own, held in memory if given.same_as(own)), given)
+
+        def load(node: Any) -> Any:
+            return tirx.BufferLoad(found(node.source), node.indices)
+
+        def stored(node: Any) -> Any:
+            return BufferStore(found(node.buffer), node.value, node.indices)
+
+        body = structural_map(kernel.body, [(TensorLoad, load), (BufferStore, stored)])
+        _require_gone([own for own, _ in memory], body)
+        return body
+
+    def _held(self, argument: Argument, own: Buffer) -> Buffer:
+        """The memory at a place, which all kernels must see alike."""
+        held = self._memory.get(argument)
+        if held is None:
+            if len(own.shape) != 1 or not _size(own):  # nothing cannot be a variable
+                raise _LargeError
+            held = buffer("held", [_size(own)], str(own.dtype))
+            self._memory[argument] = held
+        if str(held.dtype) != str(own.dtype) or len(own.shape) != 1 or _size(held) != _size(own):
+            raise _LargeError
+        return held
+
+
+def _require_gone(buffers: Sequence[Buffer], body: Stmt) -> None:
+    """Raises where a body takes the address of its parameters."""
+    found: list[bool] = []
+    pointers = [each.data for each in buffers]
+    structural_walk(
+        body,
+        [(tirx.Var, lambda node: found.append(any(node.same_as(one) for one in pointers)))],
+    )
+    if any(found):
+        raise _LargeError
+
+
+def _is_narrow(memory: Buffer) -> bool:
+    """Whether an array is of numbers that LLVM stores wrongly under a condition: see `Contents`."""
+    return _size(memory) > 1 and itemsize(memory) < 4
+
+
+def _size(memory: Buffer) -> int:
+    return math.prod(int(extent) for extent in memory.shape)

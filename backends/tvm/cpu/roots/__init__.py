@@ -1,0 +1,1 @@
+"""Ops with schedules of their own (reductions, contractions, sorts …): a file for each family."""

@@ -1,0 +1,125 @@
+"""RngBitGenerator, and the state of a stream, which Python keeps. Rng is legalised into both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.backends.tvm.analysis.element_rules import pointwise
+from tracejit.backends.tvm.codegen.emitter import Emitter
+from tracejit.backends.tvm.codegen.host_calls import library_call
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.cpu import mathematics
+from tracejit.backends.tvm.cpu.schedule.rng_bits import Generate, Layout, generating
+from tracejit.backends.tvm.ir.affine import Affine
+from tracejit.backends.tvm.ir.dtypes import memory_dtype
+from tracejit.backends.tvm.ir.internal_ops import THREEFRY
+from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, const, reinterpret, seq, store, tirx
+from tracejit.graph import Instruction
+from tracejit.ops.random import (
+    RNG_BIT_GENERATOR,
+    RNG_GET_AND_UPDATE_STATE,
+    THREE_FRY,
+    Halves,
+    counters,
+)
+from tracejit.shapes import ElementType, Shape, TupleShape
+
+rooted.attach(RNG_GET_AND_UPDATE_STATE)(library_call)
+
+
+@pointwise.attach(THREEFRY)
+def threefry(instruction: Instruction, *words: Expr) -> Expr:
+    return mathematics.threefry(*words, dtype="uint32")
+
+
+@rooted.attach(RNG_BIT_GENERATOR)
+def rng_bit_generator(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    assert isinstance(instruction.shape, TupleShape)
+    (state,) = instruction.operands
+    shape = instruction.shape.elements[1]
+    assert isinstance(shape, Shape)
+    algorithm = instruction.attributes["algorithm"]
+    (_, new_state), (_, bits) = results
+    count = counters(algorithm, shape)
+    statements = _moved(frame, state, count, new_state)
+    if shape.size:
+        make = _three_fry if algorithm == THREE_FRY else _philox
+        generate = make(state, shape.element_type)
+        layout = _layout(algorithm, shape)
+        statements.append(generating(frame, count, generate, layout, bits))
+    return seq(*statements)
+
+
+def _layout(algorithm: str, shape: Shape) -> Layout:
+    if shape.element_type.bits == 64:
+        return Layout(1 if algorithm == THREE_FRY else 2, shape.size, 1)
+    if algorithm == THREE_FRY:
+        halves = Halves.of(shape.dimensions)
+        return Layout(2, halves.size, halves.inner)
+    return Layout(4, shape.size, 1)
+
+
+def _word(emitter: Emitter, state: Instruction, position: int) -> Expr:
+    return emitter.hold(emitter.value(state, [Affine(position)]), ElementType.U64)
+
+
+def _sum(emitter: Emitter, lhs: Expr, rhs: Expr) -> Expr:
+    return emitter.hold(lhs + rhs, ElementType.U64)
+
+
+def _moved(frame: Frame, state: Instruction, count: int, target: Buffer) -> list[Stmt]:
+    """The state with its counter moved by ``count``, a carry into a third word included."""
+    emitter = Emitter(frame.inputs, {}, uses=frame.uses, index_dtype=frame.index_dtype)
+    size = state.array_shape.size
+    old = [_word(emitter, state, n) for n in range(size)]
+    new = [old[0], _sum(emitter, old[1], const(count, "uint64"))]
+    if size == 3:
+        new.append(_sum(emitter, old[2], tirx.Cast("uint64", new[1] < old[1])))
+    stores = [store(target, const(n, "int32"), word) for n, word in enumerate(new)]
+    return [*emitter.allocations, *emitter.statements, *stores]
+
+
+def _halves(wide: Expr) -> tuple[Expr, Expr]:
+    """The lower and the upper 32 bits of 64."""
+    return tirx.Cast("uint32", wide), tirx.Cast("uint32", wide >> const(32, "uint64"))
+
+
+def _three_fry(state: Instruction, element_type: ElementType) -> Generate:
+    def generate(emitter: Emitter, offset: Expr) -> Sequence[Expr]:
+        key = _word(emitter, state, 0)
+        counter = _sum(emitter, _word(emitter, state, 1), offset)
+        pair = mathematics.threefry(*_halves(key), *_halves(counter), dtype="uint32")
+        return _in_memory(emitter, [pair], element_type)
+
+    return generate
+
+
+def _philox(state: Instruction, element_type: ElementType) -> Generate:
+    def generate(emitter: Emitter, offset: Expr) -> Sequence[Expr]:
+        key = _word(emitter, state, 0)
+        start = _word(emitter, state, 1)
+        above = _word(emitter, state, 2) if state.array_shape.size == 3 else key
+        low = _sum(emitter, start, offset)
+        high = _sum(emitter, above, tirx.Cast("uint64", low < start))
+        words = [*_halves(key), *_halves(low), *_halves(high)]
+        pairs = [
+            make(*words, dtype="uint32")
+            for make in (mathematics.philox_low, mathematics.philox_high)
+        ]
+        return _in_memory(emitter, pairs, element_type)
+
+    return generate
+
+
+def _in_memory(emitter: Emitter, pairs: Sequence[Expr], element_type: ElementType) -> list[Expr]:
+    """Pairs of random words as what a buffer of the element type holds."""
+    held = [emitter.hold(pair, ElementType.U64) for pair in pairs]
+    memory = memory_dtype(element_type)
+    if element_type.bits == 64:
+        return [reinterpret(memory, pair) for pair in held]
+    words = [word for pair in held for word in _halves(pair)]
+    if element_type.bits == 4:
+        words = [word & const(15, "uint32") for word in words]
+    unsigned = f"uint{max(element_type.bits, 8)}"
+    return [reinterpret(memory, tirx.Cast(unsigned, word)) for word in words]

@@ -1,0 +1,130 @@
+"""Reduce over whole dimensions, Sort and TopK."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from tracejit.backends.tvm.analysis.argminmax import counted, in_order
+from tracejit.backends.tvm.analysis.sort_keys import counts_places
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import Reduced
+from tracejit.backends.tvm.cpu.schedule.reduce.reduction import reduction
+from tracejit.backends.tvm.cpu.schedule.sort.choose import Sorting, sorting
+from tracejit.backends.tvm.ir.affine import Index
+from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
+from tracejit.backends.tvm.ir.tir import Stmt
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, constant, get_tuple_element, iota, parameter
+from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation, extreme
+from tracejit.shapes import ElementType, Shape, TupleShape
+
+
+def hearts_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
+    """What stands for each result of a reduction: itself, or one GetTupleElement per element."""
+    if isinstance(instruction.shape, TupleShape):
+        own = [r for r, _ in results if r.operands[:1] == (instruction,)]
+        known = {r.attributes["index"]: r for r in own if r.op is GET_TUPLE_ELEMENT}
+        count = len(instruction.shape.elements)
+        return tuple(known.get(i) or get_tuple_element(instruction, i) for i in range(count))
+    return (instruction,)
+
+
+def reduced(instruction: Instruction) -> Reduced:
+    """As the instruction says, or simpler: places of extremes are counted in 32 bits."""
+    count = len(instruction.operands) // 2
+    operands, initial = instruction.operands[:count], instruction.operands[count:]
+    combine = instruction.attributes["to_apply"]
+    name = extreme(combine)
+    if name is None or not counted(instruction):
+        return Reduced(operands, initial, combine)
+    shape = operands[0].array_shape
+    element_type = operands[1].array_shape.element_type
+    (dimension,) = instruction.attributes["dimensions"]
+    if element_type.bits > 32 and shape.dimensions[dimension] < 1 << 31:
+        element_type = ElementType.S32
+        operands = (operands[0], iota(shape.with_element_type(element_type), dimension))
+        initial = (initial[0], constant(0, element_type))
+        combine = arg_computation(name, shape.element_type, element_type)
+    step = in_order(name, shape.element_type, element_type)
+    return Reduced(operands, initial, combine, step)
+
+
+@rooted.attach(REDUCE)
+def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """A Reduce and those of the frame that are ``beside`` it, in one pass."""
+    hearts = [instruction, *frame.beside]
+    dimensions = instruction.attributes["dimensions"]
+    sizes = instruction.operands[0].array_shape.dimensions
+    kept = [d for d in range(len(sizes)) if d not in dimensions]
+
+    def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
+        where = dict(zip((*kept, *dimensions), (*at, *over), strict=True))
+        return [where[d] for d in range(len(sizes))]
+
+    reducer = Reducer(
+        parts=tuple(map(reduced, hearts)),
+        kept=tuple(sizes[d] for d in kept),
+        reduced=tuple(sizes[d] for d in dimensions),
+        locate=locate,
+        hearts=tuple(each for heart in hearts for each in hearts_of(heart, results)),
+        results=tuple(results),
+    )
+    return reduction(frame, reducer, frame.cost)
+
+
+@rooted.attach(SORT)
+def sort(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    (dimension,) = instruction.attributes["dimensions"]
+    length = instruction.operands[0].array_shape.dimensions[dimension]
+    return _sorted(frame, instruction, results, length)
+
+
+@rooted.attach(FIRST_SORTED)
+def first_sorted(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    return _sorted(frame, instruction, results, instruction.attributes["kept"])
+
+
+def _sorted(frame: Frame, instruction: Instruction, results: Results, kept: int) -> Stmt:
+    """The first ``kept`` of each row."""
+    (dimension,) = instruction.attributes["dimensions"]
+    operands = [o for o in instruction.operands if not counts_places(instruction, o)]
+    targets = [
+        (target, operand if operand in operands else None)
+        for (leaf, target), operand in zip(results, instruction.operands, strict=True)
+        if _is_needed(frame, instruction, results, leaf)
+    ]
+    work = Sorting(operands, dimension, instruction.attributes["to_apply"], targets, kept)
+    return sorting(frame, work)
+
+
+def _is_needed(frame: Frame, instruction: Instruction, results: Results, leaf: Instruction) -> bool:
+    """Whether anything reads a result: of the graph are those only that something does read."""
+    taken = sum(each in frame.uses for each, _ in results)
+    return leaf in frame.uses or taken != frame.uses.get(instruction)
+
+
+@rooted.attach(TOP_K)
+def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """The beginning of a stable sort in total order, with the positions."""
+    (operand,) = instruction.operands
+    shape = operand.array_shape
+    comparator = _precedes(shape.element_type, instruction.attributes["largest"])
+    (_, values), (_, places) = results
+    targets = [(values, operand), (places, None)]
+    work = Sorting([operand], shape.rank - 1, comparator, targets, instruction.attributes["k"])
+    return sorting(frame, work)
+
+
+@functools.cache
+def _precedes(element_type: ElementType, descending: bool) -> Computation:
+    """Whether the first of two scalars comes before the second in total order."""
+    lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
+    if element_type.is_floating:
+        root = gt_total_order(lhs, rhs) if descending else lt_total_order(lhs, rhs)
+    else:
+        root = gt(lhs, rhs) if descending else lt(lhs, rhs)
+    return Computation("precedes", (lhs, rhs), root)

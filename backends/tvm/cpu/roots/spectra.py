@@ -1,0 +1,35 @@
+"""Fft: smooth lengths by kernels, everything else left to the interpreter."""
+
+from __future__ import annotations
+
+import math
+
+from tracejit.backends.tvm.analysis.fft_plan import transform_of
+from tracejit.backends.tvm.codegen.host_calls import library_call
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.cpu.schedule.fft.fft import fourier
+from tracejit.backends.tvm.cpu.schedule.fft.real_halves import Halves, fourier_halves
+from tracejit.backends.tvm.ir.internal_ops import FOURIER, FOURIER_HALVES
+from tracejit.backends.tvm.ir.tir import Stmt
+from tracejit.graph import Instruction
+from tracejit.ops.spectra import FFT
+
+rooted.attach(FFT)(library_call)
+
+
+@rooted.attach(FOURIER)
+def of_columns(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    source, table, plan = (frame.inputs[operand] for operand in instruction.operands)
+    return fourier(frame, transform_of(instruction), source, table, plan, results[0][1])
+
+
+@rooted.attach(FOURIER_HALVES)
+def of_halves(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    operand, table = instruction.operands
+    shape, inverse = instruction.array_shape, instruction.attributes["inverse"]
+    *outer, length = shape.dimensions
+    points = length if inverse else length - 1
+    itemsize = shape.element_type.real.dtype.itemsize
+    what = Halves(math.prod(outer), points, inverse, itemsize)
+    return fourier_halves(frame, what, frame.inputs[operand], frame.inputs[table], results[0][1])

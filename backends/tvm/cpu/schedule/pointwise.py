@@ -1,0 +1,370 @@
+"""Kernels without a reduction: every element of the results is computed on its own.
+
+The innermost axis runs in vectors. When it does not divide evenly the last vector overlaps the one
+before and computes some elements twice, which costs less code than a scalar tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tvm.ir import TensorLoad
+
+from tracejit.backends.tvm.codegen.access_analysis import Accesses, Load
+from tracejit.backends.tvm.codegen.emitter import Emitter
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space, merge, nest, settle
+from tracejit.backends.tvm.cpu.kernels.tile import pieces
+from tracejit.backends.tvm.cpu.schedule.lanes import as_index
+from tracejit.backends.tvm.cpu.schedule.transpose.register_blocks import turned_in_text
+from tracejit.backends.tvm.cpu.schedule.transpose.tiled import Turned, in_tiles, turned
+from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, linear, row_major_strides
+from tracejit.backends.tvm.ir.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
+from tracejit.backends.tvm.tune.knobs import either
+from tracejit.graph import Instruction
+
+# Whether what is read across memory goes through registers, tile by tile.
+TURNING = either(True, "in tiles", "number by number")
+
+# Whether outer loops follow what is read, where all of it has another order than the results.
+LOADED = either(True, "of operands", "of results")
+
+# The last axis may be so long, and its elements cost so much together, for a vector to have
+# elements of the axis before, which is at least `LONG`.
+MOST_GROUPED = 4
+GROUPED_COST = 128
+LONG = 64
+
+# Bytes along the last axis from which most lines are written at once, wherever they lie.
+WRITTEN_WHOLE = 256
+
+Address = Callable[[Sequence[Index]], Affine]
+"""Where in the output the element with the given indices goes."""
+
+
+def identity(dimensions: Sequence[int]) -> Address:
+    """The element's own row-major place in an array of ``dimensions``."""
+    return lambda indices: linear(indices, dimensions)[0]
+
+
+def strided(dimensions: Sequence[int], factors: Sequence[int], offsets: Sequence[int]) -> Address:
+    """``index * factor + offset`` in each dimension of an array of ``dimensions``."""
+    strides = row_major_strides(dimensions)
+
+    def address(indices: Sequence[Index]) -> Affine:
+        total = Affine()
+        for index, factor, offset, stride in zip(indices, factors, offsets, strides, strict=True):
+            assert isinstance(index, Affine)
+            total = total + (index * factor + offset) * stride
+        return total
+
+    return address
+
+
+class Store:
+    """One result of a nest: what is computed, into which buffer, and where there."""
+
+    def __init__(
+        self,
+        value: Instruction,
+        target: Buffer,
+        address: Address | None = None,
+        offset: Callable[[Emitter], Expr] | None = None,
+        *,
+        compute: bool = True,
+    ) -> None:
+        self.value = value
+        self.target = target
+        self.address = address or identity(value.array_shape.dimensions)
+        self.offset = offset
+        self.compute = compute
+
+    def ask(self, scope: Accesses | Emitter, indices: Sequence[Index]) -> object:
+        """The element: computed for a kernel's own result, loaded when it has memory already."""
+        ask = scope.result if self.compute else scope.value
+        return ask(self.value, indices)
+
+
+def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
+    """A nest over ``dimensions`` that makes all ``stores``, parallel where the work is worth it."""
+    frame.schedule = frame.schedule or "elementwise"
+    space = Space(dimensions)
+    visible = frame.inputs.without({store.value for store in stores if store.compute})
+
+    def ask(scope: Accesses) -> None:
+        for each in stores:
+            each.ask(scope, space.indices)
+
+    accesses = settle([space], ask, visible.__contains__)
+    addresses = [load.address for load in accesses.loads]
+    addresses += [store.address(space.indices) for store in stores]
+    axes = merge(space.variables, addresses, accesses.opaque)
+
+    positions: dict[LoopVariable, Expr] = {}
+    work = cost
+    for axis in axes:
+        work *= axis.extent
+    parallel = frame.pieces(work)
+    widest = max((s.value.array_shape.element_type for s in stores), key=lambda t: t.dtype.itemsize)
+    inner = axes[-1] if axes else None
+    lanes = frame.lanes(widest, inner.extent) if inner else 1
+    counts = [axis.count(positions) for axis in axes[:-1]]
+
+    group: Axis | None = None
+
+    def one(
+        lane: Expr | None, lanes: int, tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None
+    ) -> tuple[Emitter, list[list[Stmt]]]:
+        emitter = Emitter(
+            visible,
+            positions,
+            lanes=lanes,
+            lane=lane,
+            uses=frame.uses,
+            index_dtype=frame.index_dtype,
+            along=inner.members if inner else (),
+        )
+        for each, (tile, place) in (tiles or {}).items():
+            emitter.given[each] = emitter.load(tile, place, each.array_shape.element_type)
+        written: list[list[Stmt]] = []
+        for s in stores:
+            value = s.ask(emitter, space.indices)
+            if not dimensions and not s.compute:
+                # A store before it may be to where this is read.
+                value = emitter.bind(value, s.value)
+            address = emitter.expression(s.address(space.indices))
+            if s.offset is not None:
+                address = address + s.offset(emitter)
+            made = emitter.store(s.target, address, value, s.value.array_shape.element_type)
+            written.append(made if isinstance(made, list) else [made])
+        return emitter, written
+
+    def element(
+        lane: Expr | None,
+        lanes: int,
+        tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None = None,
+    ) -> tuple[list[Stmt], list[Stmt]]:
+        """Allocations; then all that computes and stores an element, or the few of a group."""
+        allocations: list[Stmt] = []
+        statements: list[Stmt] = []
+        results: list[list[Stmt]] = [[] for _ in stores]
+        for number in range(group.extent if group else 1):
+            if group:
+                positions[group.last] = const(number, frame.index_dtype)
+            emitter, written = one(lane, lanes, tiles)
+            allocations += emitter.allocations
+            statements += emitter.statements
+            for result, more in zip(results, written, strict=True):
+                result += more
+        return allocations, [*statements, *(each for result in results for each in result)]
+
+    tile = turned(accesses.loads, axes, work // max(cost, 1))
+    if tile is not None and not frame.choices.of("transposition", TURNING):
+        tile = None
+
+    def scalar() -> list[Stmt]:
+        allocations, statements = element(None, 1)
+        return [*allocations, *statements]
+
+    if tile is not None and len(stores) == len(accesses.loads) == 1:
+        source = _copied(stores[0], visible, axes, space, frame.index_dtype)
+        if source is not None:
+            made = stores[0].target, stores[0].address(space.indices)
+            workers = frame.machine.threads if parallel > 1 else 1
+            copy = turned_in_text(frame, tile, axes, (source, addresses[0]), made, workers)
+            if copy is not None:
+                return copy
+    if tile is not None:
+        main = in_tiles(
+            frame,
+            tile,
+            axes,
+            positions,
+            parallel,
+            lambda count, lane, places: element(lane, count, places),
+        )
+        if not frame.apart:
+            return main
+        return seq(main, *_strips(frame, tile, axes, positions, scalar))
+
+    places = [store.address(space.indices) for store in stores]
+    if inner is not None and frame.choices.of("order", LOADED):
+        axes = _as_loaded(axes, accesses.loads, places)
+        counts = [axis.count(positions) for axis in axes[:-1]]
+    if inner is not None and _is_group(frame, axes, places, stores, cost):
+        group = inner
+        axes, counts = axes[:-1], counts[:-1]
+        inner = axes[-1]
+        lanes = frame.lanes(widest, inner.extent)
+
+    if inner is None or lanes == 1:
+        if inner is not None:
+            counts.append(inner.count(positions))
+        return nest(counts, scalar, parallel=parallel, dtype=frame.index_dtype)
+
+    start: list[Expr] = [const(0, frame.index_dtype)]
+
+    def vector(width: int = lanes) -> list[Stmt]:
+        allocations: list[Stmt] = []
+
+        def lanes_body(lane: Expr) -> Stmt:
+            index = as_index(lane, frame.index_dtype)
+            positions[inner.last] = start[0] + index
+            needed, statements = element(lane, width)
+            allocations.extend(needed)
+            return seq(*statements)
+
+        body = loop(width, lanes_body, VECTORIZED)
+        return [*allocations, body]
+
+    rest: list[Stmt] = []
+    blocks = -(-inner.extent // lanes)
+    if frame.apart and inner.extent % lanes:
+        # The last elements in narrower vectors: an overlapping one would compute some twice.
+        blocks = inner.extent // lanes
+
+        def ends() -> list[Stmt]:
+            written: list[Stmt] = []
+            for first, width in pieces(inner.extent - blocks * lanes, lanes // 2):
+                start[0] = const(blocks * lanes + first, frame.index_dtype)
+                positions[inner.last] = start[0]
+                written += vector(width) if width > 1 else scalar()
+            return written
+
+        rest = [nest(counts, ends, dtype=frame.index_dtype)]
+
+    def place(number: Expr) -> None:
+        first = number * const(lanes, frame.index_dtype)
+        if inner.extent % lanes and not rest:
+            first = tirx.min(first, const(inner.extent - lanes, frame.index_dtype))
+        start[0] = first
+
+    outer = 1
+    for count in counts:
+        outer *= count.extent
+    chunks = min(blocks, -(-parallel // outer)) if parallel > outer else 1
+    if chunks > 1:
+        main = _chunked(counts, blocks, chunks, place, vector, parallel, frame.index_dtype)
+        return seq(main, *rest)
+    counts.append(Count(blocks, place))
+    outermost = parallel if outer > 1 else 1
+    return seq(nest(counts, vector, parallel=outermost, dtype=frame.index_dtype), *rest)
+
+
+def _as_loaded(axes: list[Axis], loads: Sequence[Load], places: Sequence[Affine]) -> list[Axis]:
+    """The axes in the order in which operands lie in memory, if they have one order in common.
+
+    Processors ask ahead for what is read line after line, and what is written can wait. Lines that
+    are written in parts must not: they would be gone before the second part.
+    """
+    *others, inner = axes
+    orders = set()
+    for load in loads:
+        steps = [load.address.coefficient(axis.last) for axis in axes]
+        itemsize = load.instruction.array_shape.element_type.dtype.itemsize
+        if not load.known or steps[-1] != 1 or inner.extent * itemsize < WRITTEN_WHOLE:
+            return axes
+        if all(steps):
+            orders.add(tuple(sorted(range(len(others)), key=lambda n: -abs(steps[n]))))
+    if len(orders) != 1 or any(place.coefficient(inner.last) != 1 for place in places):
+        return axes
+    (order,) = orders
+    return [*(others[n] for n in order), inner]
+
+
+def _copied(
+    store: Store,
+    visible: Mapping[Instruction, Buffer],
+    axes: Sequence[Axis],
+    space: Space,
+    dtype: str,
+) -> Buffer | None:
+    """The memory whose numbers are stored, if nothing is done to them.
+
+    Not for a store of another kind, whose value is not what it asks for.
+    """
+    if type(store) is not Store or not store.compute or store.offset is not None:
+        return None
+    start = {axis.last: const(0, dtype) for axis in axes}
+    emitter = Emitter(visible, start, index_dtype=dtype, holding=False)
+    value = emitter.compute(store.value, space.indices)
+    return value.source if isinstance(value, TensorLoad) else None
+
+
+def _is_group(
+    frame: Frame,
+    axes: Sequence[Axis],
+    places: Sequence[Affine],
+    stores: Sequence[Store],
+    cost: int,
+) -> bool:
+    """Whether the last axis is so short that vectors run along the one before, such as points."""
+    if len(axes) < 2 or axes[-1].extent > MOST_GROUPED or cost * axes[-1].extent > GROUPED_COST:
+        return False
+    *_, outer, inner = axes
+    is_whole = all(
+        not store.value.array_shape.element_type.is_complex
+        and place.coefficient(inner.last) == 1
+        and place.coefficient(outer.last) == inner.extent
+        for store, place in zip(stores, places, strict=True)
+    )
+    ways = either(True, "many short ones", "one")
+    return is_whole and outer.extent >= LONG and frame.choices.of("vector over", ways)
+
+
+def _strips(
+    frame: Frame,
+    tile: Turned,
+    axes: Sequence[Axis],
+    positions: dict[LoopVariable, Expr],
+    body: Callable[[], list[Stmt]],
+) -> list[Stmt]:
+    """What whole tiles leave over, element by element: the last lines, and the ends of others."""
+    across, along = tile.covered(frame)
+
+    def between(axis: Axis, begin: int, end: int) -> Count:
+        def place(number: Expr) -> None:
+            positions[axis.last] = number + const(begin, frame.index_dtype) if begin else number
+
+        return Count(end - begin, place)
+
+    made = []
+    for begins, ends in (
+        ({tile.across: across}, {}),
+        ({tile.inner: along}, {tile.across: across}),
+    ):
+        counts = [between(a, begins.get(a, 0), ends.get(a, a.extent)) for a in axes]
+        if all(count.extent for count in counts):
+            made.append(nest(counts, body, dtype=frame.index_dtype))
+    return made
+
+
+def _chunked(
+    counts: list[Count],
+    blocks: int,
+    chunks: int,
+    place: Callable[[Expr], None],
+    body: Callable[[], list[Stmt]],
+    parallel: int,
+    dtype: str,
+) -> Stmt:
+    """The block loop cut into ``chunks`` that run in parallel together with the outer loops."""
+    size = -(-blocks // chunks)
+    first: list[Expr] = []
+
+    def place_chunk(number: Expr) -> None:
+        first[:] = [number * const(size, dtype)]
+
+    def chunk() -> Stmt:
+        begin = first[0]
+        extent = tirx.max(
+            tirx.min(const(size, dtype), const(blocks, dtype) - begin), const(0, dtype)
+        )
+
+        def inside(number: Expr) -> list[Stmt]:
+            place(begin + number)
+            return body()
+
+        return loop(extent, inside, dtype=dtype)
+
+    return nest([*counts, Count(chunks, place_chunk)], chunk, parallel=parallel, dtype=dtype)

@@ -1,0 +1,1 @@
+"""Row kernels: several reductions and pointwise steps over each row while it is in cache."""

@@ -1,0 +1,218 @@
+"""The phases of a row kernel, one after the other, whichever way vectors run through them.
+
+The loop over rows is outside and runs in parallel; inside, the phases follow one another. What only
+they themselves read stays in local buffers: one element for a value per row, a row's worth for
+an array.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+
+from tracejit.backends.tvm.codegen.access_analysis import Accesses
+from tracejit.backends.tvm.codegen.emitter import Emitter
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, merge, settle
+from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
+from tracejit.backends.tvm.cpu.schedule.pointwise import identity
+from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer, Sweep
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import Reduced
+from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import (
+    Known,
+    Locals,
+    RowAccesses,
+    RowEmitter,
+)
+from tracejit.backends.tvm.fusion.kernel import Kernel
+from tracejit.backends.tvm.fusion.row_fusion import RowKernel, Rows, ask_phase
+from tracejit.backends.tvm.ir.affine import Index, LoopVariable, linear
+from tracejit.backends.tvm.ir.tir import (
+    AllocBuffer,
+    Buffer,
+    Expr,
+    Stmt,
+    const,
+)
+from tracejit.graph import Instruction
+
+
+class RowPhases(ABC):
+    """A row kernel under construction."""
+
+    def __init__(
+        self, frame: Frame, kernel: RowKernel, stored: Mapping[Instruction, Buffer]
+    ) -> None:
+        self.frame = frame
+        self.dtype = frame.index_dtype
+        self.kernel = kernel
+        self.rows: Rows = kernel.rows
+        self.stored = stored
+        self.row_space, self.inner_space = self.rows.spaces()
+        self.positions: dict[LoopVariable, Expr] = {}
+        self.local = Locals(kernel, stored)
+        self.known = self._visible()
+        self._merge()
+        # How axes merge does not depend on the layout of local buffers, but they on the axes.
+        self.local = Locals(kernel, stored, *self.local_layout())
+        self.known = self._visible()
+
+    def local_layout(self) -> tuple[int, int]:
+        """How many rows lie side by side in local buffers, and how many copies of these exist.
+
+        It is asked once, when the axes are known: panels are cut from an axis, not from a dimension
+        of the array, which reads may have split into several axes.
+        """
+        return 1, 1
+
+    def _visible(self) -> dict[int, Known]:
+        """The buffers that each phase reads; its own results do not hide those of others."""
+        made = {**self.stored, **self.local.buffers}
+        return {
+            id(phase): Known(made, self.frame.inputs, {*phase.results, *phase.hearts})
+            for phase in self.kernel.phases
+        }
+
+    def _merge(self) -> None:
+        current: list[Kernel] = []
+
+        def ask(scope: Accesses) -> None:
+            for phase in self.kernel.phases:
+                current[:] = [phase]
+                scope.known -= scope.known
+                ask_phase(scope, phase, self.rows, self.row_space, self.inner_space)
+                scope.forget()
+
+        accesses = settle(
+            [self.row_space, self.inner_space],
+            ask,
+            lambda i: i in self.known[id(current[0])],
+            lambda is_input: RowAccesses(is_input, self.local),
+        )
+        addresses = [load.address for load in accesses.loads]
+        whole = self.rows.whole(self.row_space, self.inner_space)
+        addresses.append(linear(whole, self.rows.dimensions)[0])
+        addresses.append(linear(self.inner_space.indices, self.rows.inner_sizes)[0])
+        addresses.append(linear(self.row_space.indices, self.rows.row_sizes)[0])
+        self.row_axes = merge(self.row_space.variables, addresses, accesses.opaque)
+        self.inner_axes = merge(self.inner_space.variables, addresses, accesses.opaque)
+
+    @property
+    def pieces(self) -> int:
+        """Into how many pieces the loop over rows is cut."""
+        return self.frame.pieces(self.frame.cost * math.prod(self.rows.dimensions))
+
+    def count(self, axis: Axis) -> Count:
+        return axis.count(self.positions)
+
+    def row(self) -> list[Stmt]:
+        """All phases, where the position of the row is known."""
+        statements: list[Stmt] = [AllocBuffer(buffer) for buffer in self.own_buffers()]
+        for phase in self.kernel.phases:
+            if phase.hearts:
+                statements += self.reductions(phase)
+            elif self.rows.is_whole(phase.dimensions):
+                statements += self.elements(phase)
+            else:
+                statements += self.values(phase)
+        return statements
+
+    def own_buffers(self) -> Iterable[Buffer]:
+        """The local buffers that each row has for itself."""
+        return self.local.buffers.values()
+
+    @abstractmethod
+    def reductions(self, phase: Kernel) -> list[Stmt]:
+        """Reductions of the row, and their epilogue."""
+
+    @abstractmethod
+    def elements(self, phase: Kernel) -> list[Stmt]:
+        """A pointwise phase over the elements of the row."""
+
+    @abstractmethod
+    def values(self, phase: Kernel) -> list[Stmt]:
+        """A pointwise phase of one value per row."""
+
+    def emitter(self, phase: Kernel, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
+        made = RowEmitter(
+            self.known[id(phase)],
+            self.positions,
+            lanes=lanes,
+            lane=lane,
+            uses=self.frame.uses,
+            index_dtype=self.dtype,
+        )
+        made.local = self.local
+        return made
+
+    def index(self, lane: Expr) -> Expr:
+        return as_index(lane, self.dtype)
+
+    def number(self, value: int) -> Expr:
+        return const(value, self.dtype)
+
+    def store(self, emitter: Emitter, phase: Kernel) -> list[Stmt]:
+        """Stores a phase's results: locally, to memory, or both."""
+        assert isinstance(emitter, RowEmitter)
+        statements: list[Stmt] = []
+        for result in phase.results:
+            shape = result.array_shape
+            where = self.rows.place(shape.dimensions, self.row_space, self.inner_space)
+            known = emitter.given.get(result)
+            value = emitter.result(result, where) if known is None else known
+            targets = []
+            if result in self.local.buffers:
+                at = emitter.place(result, where, shape.dimensions)
+                targets.append((self.local.buffers[result], at))
+            if result in self.stored:
+                at = emitter.expression(identity(shape.dimensions)(where))
+                targets.append((self.stored[result], at))
+            for target, at in targets:
+                made = emitter.store(target, at, value, shape.element_type)
+                statements.extend(made if isinstance(made, list) else [made])
+        return statements
+
+    def vector(self, phase: Kernel, axis: Axis, lanes: int) -> list[Stmt]:
+        """A pointwise phase for ``lanes`` elements from where the position on ``axis`` stands."""
+        start = self.positions[axis.last] if axis.members else None
+
+        def stand(lane: Expr) -> RowEmitter:
+            if start is not None:
+                self.positions[axis.last] = start + self.index(lane)
+            return self.emitter(phase, lanes, lane)
+
+        statements = side_by_side(lanes, stand, lambda emitter, lane: self.store(emitter, phase))
+        if start is not None:
+            self.positions[axis.last] = start
+        return statements
+
+
+class PhaseSweep(Sweep):
+    """The reductions of a phase, which are combined in one pass."""
+
+    def __init__(self, owner: RowPhases, phase: Kernel) -> None:
+        rows = owner.rows
+        order = (*rows.outer, *rows.inner)
+
+        def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
+            where = dict(zip(order, (*at, *over), strict=True))
+            return [where[d] for d in range(len(order))]
+
+        reducer = Reducer(
+            parts=tuple(
+                Reduced(h.operands[:1], h.operands[1:], h.attributes["to_apply"])
+                for h in phase.hearts
+            ),
+            kept=rows.row_sizes,
+            reduced=rows.inner_sizes,
+            locate=locate,
+            hearts=phase.hearts,
+            results=(),
+        )
+        super().__init__(owner.frame, reducer, owner.row_space, owner.inner_space, owner.positions)
+        self.owner = owner
+        self.phase = phase
+
+    def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
+        return self.owner.emitter(self.phase, lanes, lane)

@@ -1,0 +1,306 @@
+"""Cumulative reductions: one accumulator walks along an axis and stores at every step.
+
+Where the axis is not the innermost one, a vector of accumulators walks, one for each neighbour. Of
+an innermost axis several rows are walked side by side, since each step waits for the one before. Of
+few long rows that are parts of one row, which then get what the parts before them come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.analysis.monoids import identities
+from tracejit.backends.tvm.codegen.emitter import Emitter, literal
+from tracejit.backends.tvm.codegen.kernel_frame import PARALLEL_WORK, Frame
+from tracejit.backends.tvm.codegen.loop_nest import Count, in_vectors, nest
+from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
+from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
+from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
+from tracejit.backends.tvm.ir.affine import Affine, Index, Opaque, row_major_strides
+from tracejit.backends.tvm.ir.tir import (
+    PARALLEL,
+    SERIAL,
+    Buffer,
+    Expr,
+    Stmt,
+    const,
+    i32,
+    loop,
+    seq,
+)
+from tracejit.backends.tvm.tune.knobs import either
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import constant
+
+# Rows that are walked side by side: a step may take ten cycles, and does four things.
+ROWS = 8
+# A row is cut into so many groups of parts, from so many elements on.
+GROUPS = 4
+CUT_FROM = 1 << 13
+
+
+@dataclass(frozen=True)
+class Running:
+    """A cumulative reduction of ``operand`` along ``axis``, from its end if ``backwards``.
+
+    ``results`` are the kernel's outputs: (root, buffer) pairs, the ``heart`` itself alone or what
+    is made of each of its elements. Of a long row it is itself alone.
+    """
+
+    operand: Instruction
+    initial: Instruction
+    combine: Computation
+    axis: int
+    backwards: bool
+    heart: Instruction
+    results: tuple[tuple[Instruction, Buffer], ...]
+
+
+def running(frame: Frame, work: Running) -> Stmt:
+    """The whole kernel."""
+    frame.schedule = "running reduction"
+    return _Walk(frame, work).statement()
+
+
+class _Walk:
+    def __init__(self, frame: Frame, work: Running) -> None:
+        self.frame = frame
+        self.work = work
+        self.dtype = frame.index_dtype
+        self.visible = frame.inputs.without({work.heart, *(root for root, _ in work.results)})
+        self.shape = work.operand.array_shape
+        self.sizes = self.shape.dimensions
+        self.at: list[Expr] = [const(0, self.dtype)] * len(self.sizes)
+        self.others = [d for d in range(len(self.sizes)) if d != work.axis]
+
+    def statement(self) -> Stmt:
+        last = self.others[-1] if self.others else None
+        if last is not None and (last < self.work.axis or self.sizes[last] == 1):
+            last = None
+        outer = [d for d in self.others if d != last]
+        counts = [Count(self.sizes[d], self._placing(d)) for d in outer]
+        lanes = 1
+        rows = None
+        if last is None and outer and self._is_side_by_side(self.sizes[outer[-1]]):
+            rows = outer[-1]
+            counts[-1] = self._blocks(rows, ROWS)
+        if last is not None:
+            lanes = self.frame.lanes(self.shape.element_type, self.sizes[last])
+            counts.append(self._blocks(last, lanes))
+        if last is None and rows is None and self._is_cut():
+            return nest(counts, self._in_parts, dtype=self.dtype)
+        parallel = self.frame.pieces(self.shape.size * max(self.frame.cost - 1, 1))
+        return nest(
+            counts,
+            lambda: self._walk(last, lanes) if rows is None else self._walk_rows(rows),
+            parallel=parallel,
+            dtype=self.dtype,
+        )
+
+    def _is_side_by_side(self, rows: int) -> bool:
+        """Whether rows are walked together; the last of them twice where they do not divide."""
+        return rows >= ROWS and (rows % ROWS == 0 or not self.frame.apart)
+
+    def _placing(self, dimension: int) -> Callable[[Expr], None]:
+        def place(number: Expr) -> None:
+            self.at[dimension] = number
+
+        return place
+
+    def _blocks(self, dimension: int, lanes: int) -> Count:
+        return in_vectors(self.sizes[dimension], lanes, self.dtype, self._placing(dimension))
+
+    def _walk(self, along: int | None, lanes: int) -> list[Stmt]:
+        into = Accumulators([self.shape.element_type], lanes)
+        start = None if along is None else self.at[along]
+
+        def vector(body: Callable[[Emitter, Expr], list[Stmt]]) -> list[Stmt]:
+            def stand(lane: Expr) -> Emitter:
+                if along is not None:
+                    self.at[along] = start + as_index(lane, self.dtype)
+                return self._emitter(lanes, lane)
+
+            return side_by_side(lanes, stand, body)
+
+        def step(number: Expr) -> list[Stmt]:
+            self._stand_at(number)
+            return vector(lambda emitter, lane: self._step(emitter, into, lane))
+
+        return [
+            *into.allocations,
+            *vector(lambda e, lane: into.write(e, lane, [e.value(self.work.initial, ())])),
+            loop(self.sizes[self.work.axis], step, dtype=self.dtype),
+        ]
+
+    def _emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
+        return Emitter(
+            self.visible,
+            {},
+            lanes=lanes,
+            lane=lane,
+            uses=self.frame.uses,
+            index_dtype=self.dtype,
+        )
+
+    def _walk_rows(self, dimension: int) -> list[Stmt]:
+        into = Accumulators([self.shape.element_type], ROWS)
+        first = self.at[dimension]
+
+        def step(number: Expr) -> list[Stmt]:
+            def row(emitter: Emitter, row: int) -> list[Stmt]:
+                self.at[dimension] = first + const(row, self.dtype)
+                self._stand_at(number)
+                return self._step(emitter, into, i32(row))
+
+            return self._each(row)
+
+        def begin(emitter: Emitter, row: int) -> list[Stmt]:
+            return into.write(emitter, i32(row), [emitter.value(self.work.initial, ())])
+
+        walk = loop(self.sizes[self.work.axis], step, dtype=self.dtype)
+        return [*into.allocations, *self._each(begin), walk]
+
+    def _each(self, body: Callable[[Emitter, int], list[Stmt]]) -> list[Stmt]:
+        """``body`` of all rows that are walked side by side."""
+        statements: list[Stmt] = []
+        allocations: list[Stmt] = []
+        for row in range(ROWS):
+            emitter = self._emitter()
+            made = body(emitter, row)
+            allocations += emitter.allocations
+            statements += [*emitter.statements, *made]
+        return [*allocations, *statements]
+
+    def _is_cut(self) -> bool:
+        """Whether rows are cut into parts, which is decided by shapes alone."""
+        element_type = self.shape.element_type
+        can_be = (
+            identities(self.work.combine) is not None
+            and held(element_type) is element_type
+            and not element_type.is_complex
+            and element_type.bits >= 8
+        )
+        # A step of integers takes one cycle: parts are for threads alone.
+        has_threads = self.frame.machine.threads > 1 and self.shape.size >= PARALLEL_WORK
+        quick = not element_type.is_floating and not has_threads
+        pick = self.sizes[self.work.axis] >= CUT_FROM and not quick
+        return can_be and self.frame.choices.of("rows", either(pick, "in parts", "whole"))
+
+    def _in_parts(self) -> list[Stmt]:
+        """One row: each part on its own, then what comes before each combined with it."""
+        element_type, combine = self.shape.element_type, self.work.combine
+        size = self.sizes[self.work.axis] // (ROWS * GROUPS)
+        rest = self.sizes[self.work.axis] - size * ROWS * GROUPS
+        before = Accumulators([element_type], ROWS * GROUPS)
+        total = Accumulators([element_type], 1)
+        values = identities(combine)
+        assert values is not None
+        identity = literal(constant(values[0], element_type))
+
+        def group(g: Expr) -> Stmt:
+            into = Accumulators([element_type], ROWS)
+            first = self._number(g) * self._number(ROWS)
+
+            def step(number: Expr) -> list[Stmt]:
+                def part(emitter: Emitter, row: int) -> list[Stmt]:
+                    self._stand_at((first + self._number(row)) * self._number(size) + number)
+                    return self._step(emitter, into, i32(row))
+
+                return self._each(part)
+
+            def end(emitter: Emitter, row: int) -> list[Stmt]:
+                made = into.read(emitter, i32(row))
+                return before.write(emitter, first + self._number(row), made)
+
+            return seq(
+                *into.allocations,
+                *self._each(lambda e, row: into.write(e, i32(row), [identity])),
+                loop(size, step, dtype=self.dtype),
+                *self._each(end),
+            )
+
+        def shift(part: Expr) -> list[Stmt]:
+            """What comes before a part takes the place of what it comes to."""
+            emitter = self._emitter()
+            (own,), (known,) = before.read(emitter, part), total.read(emitter, i32(0))
+            own, known = emitter.hold(own, element_type), emitter.hold(known, element_type)
+            made = emitter.accumulate(combine, [known, own])
+            written = [*before.write(emitter, part, [known]), *total.write(emitter, i32(0), [made])]
+            return [*emitter.allocations, *emitter.statements, *written]
+
+        def add(part: Expr) -> Stmt:
+            start = self._number(part) * self._number(size)
+            if self.work.backwards:
+                start = self._number(self.sizes[self.work.axis] - size) - start
+
+            ((_, target),) = self.work.results
+
+            def element(i: Expr) -> Stmt:
+                emitter = Emitter({}, {}, index_dtype=self.dtype, holding=False)
+                self.at[self.work.axis] = start + (i if self.dtype == "int32" else self._number(i))
+                address = self._address()
+                old = emitter.load(target, address, element_type)
+                (known,) = before.read(emitter, part)
+                made = emitter.accumulate(combine, [known, old])
+                return emitter.store(target, address, made, element_type)
+
+            return vector_loop(size, self.frame.lanes(element_type, size), element)
+
+        def last(number: Expr) -> list[Stmt]:
+            self._stand_at(number + self._number(size * ROWS * GROUPS))
+            emitter = self._emitter()
+            made = self._step(emitter, total, i32(0))
+            return [*emitter.allocations, *emitter.statements, *made]
+
+        kind = PARALLEL if self.frame.is_shared(2 * self.shape.size) else SERIAL
+        emitter = self._emitter()
+        begin = total.write(emitter, i32(0), [emitter.value(self.work.initial, ())])
+        return [
+            *before.allocations,
+            *total.allocations,
+            *emitter.allocations,
+            loop(GROUPS, group, kind),
+            *emitter.statements,
+            *begin,
+            loop(ROWS * GROUPS, shift),
+            loop(ROWS * GROUPS, add, kind),
+            loop(rest, last, dtype=self.dtype),
+        ]
+
+    def _number(self, value: int | Expr) -> Expr:
+        if isinstance(value, int):
+            return const(value, self.dtype)
+        return as_index(value, self.dtype)
+
+    def _stand_at(self, number: Expr) -> None:
+        end = const(self.sizes[self.work.axis] - 1, self.dtype)
+        self.at[self.work.axis] = end - number if self.work.backwards else number
+
+    def _step(self, emitter: Emitter, into: Accumulators, lane: Expr) -> list[Stmt]:
+        where: list[Index] = [
+            Opaque(number) if size > 1 else Affine()
+            for number, size in zip(self.at, self.sizes, strict=True)
+        ]
+        element = emitter.value(self.work.operand, where)
+        (old,) = into.read(emitter, lane)
+        value = emitter.accumulate(self.work.combine, [old, element])
+        element_type = self.shape.element_type
+        address = self._address()
+        settled = emitter.hold(emitter.settled(value, element_type), element_type)
+        emitter.given[self.work.heart] = settled
+        written: list[Stmt] = []
+        for root, target in self.work.results:
+            known = emitter.given.get(root)
+            made = emitter.result(root, where) if known is None else known
+            stored = emitter.store(target, address, made, root.array_shape.element_type)
+            written.extend(stored if isinstance(stored, list) else [stored])
+        return [*into.write(emitter, lane, [value]), *written]
+
+    def _address(self) -> Expr:
+        """Where in the target the element lies that is stood at."""
+        address = const(0, self.dtype)
+        for number, stride in zip(self.at, row_major_strides(self.sizes), strict=True):
+            address = address + number * const(stride, self.dtype)
+        return address

@@ -1,0 +1,1 @@
+"""Scatter: copy, then combine updates, one window after the other."""

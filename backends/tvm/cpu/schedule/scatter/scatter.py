@@ -1,0 +1,144 @@
+"""Scatter: the operands copied, then one window of updates after the other combined into them.
+
+Where the results lie in the operands' memory nothing is copied. Windows run in the order of the
+indices, so that updates of one place meet in that order; a window that does not lie inside the
+operand is skipped whole. Threads share the columns of wide windows. Many updates of few places,
+which may meet in any order, are shared, too, each thread combining its own into a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.backends.tvm.analysis.monoids import identities, monoid
+from tracejit.backends.tvm.codegen.emitter import Emitter, literal
+from tracejit.backends.tvm.codegen.kernel_frame import PARALLEL_WORK, Frame, memory_buffer
+from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
+from tracejit.backends.tvm.cpu.schedule.lanes import as_index
+from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
+from tracejit.backends.tvm.cpu.schedule.scatter.updates import Scattering, Target, Updates
+from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, i32, loop, seq
+from tracejit.backends.tvm.tune.knobs import either
+from tracejit.ops.constants import constant
+from tracejit.ops.elementwise import ADD
+from tracejit.shapes import Shape
+
+# Updates of one place wait for each other some eight cycles, so that neighbours go to different
+# copies where these stay in the first cache, of which they may have so many bytes.
+COPIES = 8
+COPIED_BYTES = 16 << 10
+# Parts of the updates that run at the same time, each with copies of its own.
+PARTS = 8
+# Updates for each element of all copies, which have to be cleared and put together.
+AMORTISED = 4
+
+
+def scattering(frame: Frame, work: Scattering) -> Stmt:
+    """The whole kernel."""
+    copied = []
+    frame.schedule = "scatter in place" if frame.in_place else "scatter"
+    if not frame.in_place:
+        pairs = zip(work.operands, work.targets, strict=True)
+        stores = [Store(operand, target, compute=False) for operand, target in pairs]
+        copied.append(pointwise(frame, work.sizes, stores, 1))
+    if work.updates[0].array_shape.size == 0:
+        return seq(*copied)
+    parts, copies = _copies(frame, work)
+    if parts * copies > 1:
+        return seq(*copied, _in_copies(frame, work, parts, copies))
+    targets = [Target(target) for target in work.targets]
+    return seq(*copied, Updates(frame, work, targets).in_order())
+
+
+def _copies(frame: Frame, work: Scattering) -> tuple[int, int]:
+    """Into how many parts updates are cut, and how many copies each part has.
+
+    That depends on shapes alone, so that results never depend on the number of threads.
+    """
+    size, count = work.operands[0].array_shape.size, work.updates[0].array_shape.size
+    element_type = work.operands[0].array_shape.element_type
+    if (
+        len(work.operands) > 1
+        or identities(work.combine) is None
+        or held(element_type) is not element_type
+        or element_type.is_complex
+        or element_type.bits < 8
+        or work.has_wide_windows
+    ):
+        return 1, 1
+    fit = count // (AMORTISED * max(size, 1))
+    copies = parts = 1
+    nbytes = size * element_type.dtype.itemsize
+    while 2 * copies <= min(fit, COPIES, COPIED_BYTES // max(nbytes, 1)) and work.is_single:
+        copies *= 2
+    if count * max(frame.cost, 4) >= PARALLEL_WORK:
+        while 2 * parts <= min(fit // copies, PARTS, work.update_sizes[work.outer[0]]):
+            parts *= 2
+    pick = parts * copies > 1
+    if pick and frame.choices.of("updates", either(True, "in parts", "in order")):
+        return parts, copies
+    return 1, 1
+
+
+def _identity(work: Scattering) -> Any:
+    """What leaves everything as it is, in the operand's type."""
+    values = identities(work.combine)
+    assert values is not None
+    is_sum = monoid(work.combine) is ADD
+    # -0 + 0 -> 0
+    return -0.0 if is_sum and work.operands[0].array_shape.element_type.is_floating else values[0]
+
+
+def _in_copies(frame: Frame, work: Scattering, parts: int, copies: int) -> Stmt:
+    """Each part of the updates into copies of its own; then these into the target."""
+    frame.schedule += " in parts"
+    (target,), (operand,) = work.targets, work.operands
+    shape = operand.array_shape
+    size, element_type = shape.size, shape.element_type
+    identity = literal(constant(_identity(work), element_type))
+    made = memory_buffer(Shape(element_type, (parts * copies * size,)), "copies")
+    lanes = frame.lanes(element_type, size)
+    dtype = frame.index_dtype
+
+    def emitter() -> Emitter:
+        return Emitter({}, {}, index_dtype=dtype, holding=False)
+
+    def number(value: Expr) -> Expr:
+        return as_index(value, dtype)
+
+    def part(p: Expr) -> Stmt:
+        first = number(p) * const(copies * size, dtype)
+
+        def clear(i: Expr) -> Stmt:
+            return emitter().store(made, first + number(i), identity, element_type)
+
+        begin, count = share(p, work.update_sizes[work.outer[0]], parts)
+        updates = Updates(frame, work, [Target(made, first, copies, size)])
+        return seq(vector_loop(copies * size, lanes, clear), updates.in_order((begin, count)))
+
+    def combine(i: Expr) -> Stmt:
+        scope = emitter()
+        total = scope.load(target, number(i), element_type)
+        for which in range(parts * copies):
+            more = scope.load(made, const(which * size, dtype) + number(i), element_type)
+            total = scope.apply(work.combine, [total, more])
+        return scope.store(target, number(i), total, element_type)
+
+    blocks = size // lanes
+    workers = frame.pieces(parts * copies * size)
+
+    def worker(w: Expr) -> Stmt:
+        first, count = share(w, blocks, workers)
+        return loop(
+            count, lambda q: vector_loop(lanes, lanes, lambda i: combine((first + q) * lanes + i))
+        )
+
+    rest = vector_loop(size % lanes, lanes, lambda i: combine(i32(blocks * lanes) + i))
+    return seq(
+        *frame.allocate([made]),
+        on_workers(parts, part) if frame.machine.threads > 1 else loop(parts, part),
+        on_workers(workers, worker),
+        rest if size % lanes else [],
+    )

@@ -1,0 +1,1 @@
+"""Sorts and selections: `choose` picks the algorithm by comparator and size."""

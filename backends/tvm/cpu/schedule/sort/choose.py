@@ -1,0 +1,52 @@
+"""Sort and TopK: which algorithm, by comparator and size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tracejit.backends.tvm.analysis.sort_keys import order_of
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.cpu.schedule.sort.argsort import Positions, suits_words
+from tracejit.backends.tvm.cpu.schedule.sort.flags import flag_sort, suits_flags
+from tracejit.backends.tvm.cpu.schedule.sort.host_sort import library_sort, suits_library
+from tracejit.backends.tvm.cpu.schedule.sort.merge import Merging
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort import suits_vectors, vector_sort
+from tracejit.backends.tvm.cpu.schedule.sort.radix import Radix
+from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
+from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting, suits_selection
+from tracejit.backends.tvm.cpu.schedule.sort.select_code import Choosing, suits_choosing
+from tracejit.backends.tvm.ir.tir import Stmt
+
+# Shorter rows are merged before a radix sort has cleared its counts.
+RADIX_FROM = 64
+
+
+def sorting(frame: Frame, work: Sorting) -> Stmt:
+    """The whole kernel."""
+    name, write = frame.choices.of("algorithm", ((way[0], way) for way in _ways(frame, work)))
+    frame.schedule = name
+    return write()
+
+
+def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]]]:
+    """The algorithms that can do it, the quickest first."""
+    order = order_of(work.comparator)
+    if order is not None and suits_vectors(frame, work, order):
+        yield "vector sort", lambda: vector_sort(frame, work, order)
+    if order is not None and suits_flags(frame, work, order):
+        yield "places of flags", lambda: flag_sort(frame, work, order)
+    if order is not None and suits_library(frame, work, order):
+        yield "library sort", lambda: library_sort(frame, work, order)
+    if order is not None and frame.index_dtype == "int32":
+        if suits_choosing(work, order):
+            yield "choice", lambda: Choosing(frame, work, order).statement()
+        if suits_selection(work):
+            yield "selection", lambda: Selecting(frame, work, order).statement()
+        if suits_words(frame, work, order):
+            yield "sort of words", lambda: Positions(frame, work, order).statement()
+        if work.length >= RADIX_FROM:
+            yield "radix sort", lambda: Radix(frame, work, order).statement()
+    yield "merge sort", lambda: Merging(frame, work).statement()
+
+
+__all__ = ["Sorting", "sorting"]

@@ -1,0 +1,240 @@
+"""The procedures that a sort in vector registers consists of.
+
+    division(plan)      # the first pivot divides elements of the operand into keys
+    sorted_part(plan)   # sorts keys
+    restored(plan)      # zeros of both signs, and NaN, as they followed each other
+    short_row(plan, n)  # sorts a row of so many elements in registers
+
+Memory is given as pointers, and where a row or a part begins as a number of elements. All but the
+last serve rows of any length, in all programs of a process.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tracejit.backends.tvm.cpu.llvm.builder import Value
+from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_steps import REGISTERS, SMALL, Steps
+
+# What is compiled together, once in a process: the largest network takes as long as all the rest.
+_NETWORK, _QUICKSORT, _MORE_THREADS = "sort network", "quicksort", "quicksort for more threads"
+# Parts that wait: the longer of two waits for the shorter one, so that 40 would do for a terabyte.
+_WAITING = 64
+# Words that say what part waits: where it begins, its length, where its keys are, how to divide it.
+_WORDS = 4
+
+
+@functools.cache
+def division(plan: Plan, enter: bool) -> Procedure:
+    """Divides ``count`` elements from ``first`` on; writes to ``said`` how many come first.
+
+    With ``enter`` they become keys, and the second word of ``said`` is not 0 if some are zeros or
+    NaN to restore.
+    """
+    stem, group = ("sort_enter", _QUICKSORT) if enter else ("sort_divide", _MORE_THREADS)
+    code = Steps(plan, stem, ("source", "target", "said"), ("first", "count"), group)
+    source, target = code.at("%source", "%first"), code.at("%target", "%first")
+    restores = enter and plan.restores
+    special = code.variable("0")
+    number = _divided(code, source, target, "%count", enter, special if restores else "")
+    code.act(f"store i64 {number}, ptr %said, align 8")
+    if enter:
+        code.act(f"store i64 {code.read(special)}, ptr {code.address('%said', '8')}, align 8")
+    return code
+
+
+def _divided(code: Steps, source: str, target: str, count: str, enter: bool, special: str) -> str:
+    """By a sample where there is enough for one; otherwise all come first."""
+    pivot = code.room(code.kind)[1]
+    code.stored(code.literal(code.kind, code.greatest), pivot, "0")
+
+    def sampled() -> None:
+        code.stored(code.sample(source, count, enter), pivot, "0")
+
+    code.when(code.holds("sgt", count, str(code.most)), sampled)
+    return code.divide(source, target, count, code.loaded(code.kind, pivot, "0"), enter, special)
+
+
+@functools.cache
+def sorted_part(plan: Plan) -> Procedure:
+    """Sorts ``count`` keys from ``first`` on in ``source``; ``other`` is as much free memory.
+
+    The elements go to ``target``, which is one of the two. The first pivot is chosen by a sample,
+    or halves the range of keys if ``halve`` is not 0.
+    """
+    pointers, integers = ("source", "other", "target"), ("first", "count", "halve")
+    code = Steps(plan, "sort_part", pointers, integers, _QUICKSORT)
+    stack = _Waiting(code)
+    stack.push("%first", "%count", "0", "%halve")
+    stack.work("%source", "%other", "%target")
+    return code
+
+
+@functools.cache
+def _network(plan: Plan, registers: int) -> Procedure:
+    """Sorts ``count`` keys, as many as ``registers`` hold, and stores their elements.
+
+    There are more than the next smaller network sorts.
+    """
+    least, group = (0, _QUICKSORT) if registers == SMALL else (SMALL * plan.lanes + 1, _NETWORK)
+    code = Steps(plan, f"sort_{registers}", ("source", "target"), ("count",), group)
+    code.sorted_in(registers, "%source", "%target", "%count", least=least)
+    return code
+
+
+def _leaf(code: Steps, source: str, target: str, count: str) -> None:
+    """Sorts up to `Steps.most` keys, and stores their elements."""
+
+    def by(registers: int) -> None:
+        code.invoke(_network(code.plan, registers), [source, target, count])
+
+    is_small = code.holds("sle", count, str(SMALL * code.lanes))
+    code.branches(is_small, lambda: by(SMALL), lambda: by(REGISTERS))
+
+
+def is_short(plan: Plan, count: int) -> bool:
+    """Whether a row is sorted in registers, without scratch memory."""
+    return count <= REGISTERS * plan.lanes
+
+
+def short_row(plan: Plan, count: int) -> Procedure:
+    """Sorts a short row of ``count`` elements from ``first`` on into the same place of ``target``.
+
+    Integers may be sorted where they are.
+    """
+    code = Steps(plan, f"sort_row_{count}", ("source", "target"), ("first",))
+    source, target = code.at("%source", "%first"), code.at("%target", "%first")
+    special = code.variable("0") if plan.restores else ""
+    code.short(source, target, count, special)
+    if plan.restores:
+        some = code.holds("ne", code.read(special), "0")
+        code.when(some, lambda: _restore(code, source, target, str(count)))
+    return code
+
+
+@functools.cache
+def restored(plan: Plan) -> Procedure:
+    """Puts zeros and NaN into the order that they had, if the second word of ``said`` is not 0."""
+    code = Steps(plan, "sort_restore", ("source", "target", "said"), ("first", "count"), _QUICKSORT)
+    source, target = code.at("%source", "%first"), code.at("%target", "%first")
+    some = code.holds("ne", code.number("%said", 1), "0")
+    code.when(some, lambda: _restore(code, source, target, "%count"))
+    return code
+
+
+def _restore(code: Steps, source: str, target: str, count: str) -> None:
+    zeros, nans = code.variable("0"), code.variable("0")
+
+    def numbers(bits: Value) -> tuple[Value, Value, Value]:
+        """What precedes zeros, what is zero, what is NaN."""
+        given = code.as_given(bits)
+        nan = given.is_nan
+        before = (given > 0.0) | nan if code.plan.descending else given < 0.0
+        return before, given.equals(0.0), nan
+
+    def add(variable: str, mask: Value) -> None:
+        code.write(variable, code.sum(code.read(variable), code.count(mask)))
+
+    def counted(first: str, mask: Value | None = None) -> None:
+        address = code.at(source, first)
+        bits = code.get(code.kind, address) if mask is None else code.get_some(address, mask, 0)
+        before, _, nan = numbers(bits)
+        add(zeros, before)
+        add(nans, nan)
+
+    def placed(first: str, mask: Value | None = None) -> None:
+        address = code.at(source, first)
+        # The bits of 1 stand for no zero.
+        bits = code.get(code.kind, address) if mask is None else code.get_some(address, mask, 1)
+        _, zero, nan = numbers(bits)
+        for variable, which in ((zeros, zero), (nans, nan)):
+            there = code.at(target, code.read(variable))
+            code.put_some(code.packed(bits, which), there, code.below(code.count(which)))
+            add(variable, which)
+
+    code.by_vectors(count, counted, counted)
+    begin = "0" if code.plan.descending else code.difference(count, code.read(nans))
+    code.write(nans, begin)
+    code.by_vectors(count, placed, placed)
+
+
+class _Waiting:
+    """Parts of a row that are still to be sorted, the shortest on top."""
+
+    def __init__(self, code: Steps) -> None:
+        self.code = code
+        self.memory = code.words(_WAITING * _WORDS)
+        self.top = code.variable("0")
+
+    def push(self, first: str, count: str, side: str, halve: str) -> None:
+        """A part whose keys are in memory number ``side``; ``halve`` their range, or sample."""
+        code = self.code
+        top = code.read(self.top)
+        for number, word in enumerate((first, count, side, halve)):
+            address = code.address(self.memory, code.product(code.sum(top, str(number)), "8"))
+            code.act(f"store i64 {word}, ptr {address}, align 8")
+        code.write(self.top, code.sum(top, str(_WORDS)))
+
+    def push_both(self, first: str, count: str, number: str, side: str) -> None:
+        """The two parts that a pivot made, of which the first has ``number`` keys."""
+        code = self.code
+        rest = code.difference(count, number)
+        is_more = code.holds("sgt", number, rest)
+        middle = code.sum(first, number)
+        long_first = code.chosen(is_more, "i64", first, middle)
+        short_first = code.chosen(is_more, "i64", middle, first)
+        long = code.chosen(is_more, "i64", number, rest)
+        short = code.chosen(is_more, "i64", rest, number)
+        self.push(long_first, long, side, code.is_poor(short, count))
+        self.push(short_first, short, side, "0")
+
+    def work(self, memory: str, other: str, target: str) -> None:
+        """Sorts all that waits; the keys are in ``memory``, elements go to ``target``."""
+        code = self.code
+
+        def one() -> None:
+            top = code.sum(code.read(self.top), str(-_WORDS))
+            code.write(self.top, top)
+            base = code.address(self.memory, code.product(top, "8"))
+            first, count, side, halve = (code.number(base, n) for n in range(_WORDS))
+            is_other = code.holds("ne", side, "0")
+            source = code.at(code.chosen(is_other, "ptr", other, memory), first)
+            free = code.at(code.chosen(is_other, "ptr", memory, other), first)
+            result = code.at(target, first)
+            code.branches(
+                code.holds("sle", count, str(code.most)),
+                lambda: _leaf(code, source, result, count),
+                lambda: divided(first, count, side, halve, source, free, result),
+            )
+
+        def divided(
+            first: str, count: str, side: str, halve: str, source: str, free: str, result: str
+        ) -> None:
+            pivot = code.room(code.kind)[1]
+            is_one = code.variable("0")
+
+            def halved() -> None:
+                low, high = code.extremes(source, count)
+                code.stored(code.splat(code.middle(low, high)), pivot, "0")
+
+                def equal() -> None:
+                    code.write(is_one, "1")
+                    code.filled(result, count, low)
+
+                code.when(code.made(f"icmp eq {code.kind.llvm} {low}, {high}"), equal)
+
+            def sampled() -> None:
+                code.stored(code.sample(source, count, False), pivot, "0")
+
+            def both() -> None:
+                key = code.loaded(code.kind, pivot, "0")
+                number = code.divide(source, free, count, key, False)
+                opposite = code.made(f"xor i64 {side}, 1")
+                self.push_both(first, count, number, opposite)
+
+            code.branches(code.holds("ne", halve, "0"), halved, sampled)
+            code.when(code.holds("eq", code.read(is_one), "0"), both)
+
+        code.repeat(lambda: code.holds("ne", code.read(self.top), "0"), one)

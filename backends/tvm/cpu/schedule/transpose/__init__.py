@@ -1,0 +1,1 @@
+"""Transpositions through the first cache, or through registers."""

@@ -1,0 +1,177 @@
+"""Bounds the code of a kernel: code size is linear in the size of the graph.
+
+    too_large(kernel, memory)     instructions that need memory of their own for it; mostly none
+
+An instruction without memory is written once for each index at which a kernel asks for it: a chain
+`x = f(x[i:], x[j:])` doubles with every link. Contractions put nothing into registers that they
+compute: their epilogue is one expression, a tree, in which each use of a value is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tracejit.backends.tvm.analysis.duplication import growth
+from tracejit.backends.tvm.analysis.element_rules import Value, indexed
+from tracejit.backends.tvm.codegen.access_analysis import Accesses
+from tracejit.backends.tvm.codegen.loop_nest import Space
+from tracejit.backends.tvm.fusion.kernel import Kernel, made_of, read_by
+from tracejit.backends.tvm.ir.affine import Index
+from tracejit.backends.tvm.ir.internal_ops import BOUNDED_DOT, INDEX_VECTOR
+from tracejit.graph import Instruction
+from tracejit.ops.constants import CONSTANT, TUPLE
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.convolution import CONV_GENERAL_DILATED
+
+# Elements that a kernel may compute for one of its own: so many for each of its instructions, and
+# so many more.
+FOR_EACH, MORE = 4, 64
+# Ops in the expression of a contraction's epilogue.
+LARGEST_EPILOGUE = 512
+
+_AS_EXPRESSIONS = (DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED)
+
+_NEVER_STORED = (CONSTANT, INDEX_VECTOR)
+
+IsEnd = Callable[[Instruction], bool]
+
+
+def too_large(kernel: Kernel, memory: set[Instruction]) -> list[Instruction]:
+    """What is to have memory so that the code of ``kernel`` is bounded."""
+
+    def is_end(instruction: Instruction) -> bool:
+        is_known = instruction in memory and instruction not in kernel.results
+        return is_known or instruction in kernel.hearts
+
+    roots = [*_arrays(o for i in (*kernel.results, *kernel.hearts) for o in read_by(i))]
+    roots = [root for root in roots if not is_end(root)]
+    if kernel.heart is not None and kernel.heart.op in _AS_EXPRESSIONS:
+        if _tree_size(kernel.results, is_end) > LARGEST_EPILOGUE:
+            return [*kernel.hearts]
+    estimate = _Estimate(is_end)
+    if sum(map(estimate.of, roots)) <= MORE:
+        return []
+    limit = MORE + FOR_EACH * len(_members(roots, is_end))
+    if sum(map(estimate.of, roots)) <= limit or _is_within(roots, is_end, limit):
+        return []
+    cutting = _Estimate(is_end, limit)
+    for root in roots:
+        cutting.of(root)
+    return list(cutting.cuts)
+
+
+def _arrays(values: Iterable[Instruction]) -> Iterator[Instruction]:
+    """The arrays of values, whose tuples are Tuple instructions or have memory."""
+    for value in values:
+        if value.op is TUPLE:
+            yield from _arrays(value.operands)
+        else:
+            yield value
+
+
+def _members(roots: Iterable[Instruction], is_end: IsEnd) -> list[Instruction]:
+    """All that is computed for ``roots``, operands before users."""
+    found = {i for i in made_of(roots, is_end) if not is_end(i)}
+    return sorted(found, key=lambda i: i.serial)
+
+
+def _tree_size(roots: Sequence[Instruction], is_end: IsEnd) -> int:
+    """How many ops the expressions of ``roots`` have, in which each use is written out."""
+    sizes: dict[Instruction, int] = {}
+    for instruction in _members(roots, is_end):
+        below = sum(sizes.get(o, 1) for o in instruction.operands)
+        sizes[instruction] = 1 + below * growth(instruction)
+    return sum(sizes.get(root, 1) for root in roots)
+
+
+class _Estimate:
+    """How many elements are computed for one of an instruction, at most.
+
+    Those at the same index are computed once. Beyond ``limit``, if there is one, what is read at
+    other indices is cut off: it is to have memory.
+    """
+
+    def __init__(self, is_end: IsEnd, limit: int = 0) -> None:
+        self._is_end = is_end
+        self._limit = limit
+        self._known: dict[Instruction, int] = {}
+        self.cuts: dict[Instruction, None] = {}
+
+    def of(self, root: Instruction) -> int:
+        """The number for ``root``; what it is made of is counted before it, without recursion."""
+        stack = [root]
+        while stack:
+            instruction = stack[-1]
+            if instruction in self._known:
+                stack.pop()
+                continue
+            own, elsewhere = self._at_one_index(instruction)
+            waiting = [o for o in elsewhere if o not in self._known]
+            stack.extend(waiting)
+            if not waiting:
+                self._known[instruction] = self._counted(own, elsewhere)
+                stack.pop()
+        return self._known[root]
+
+    def _counted(self, own: int, elsewhere: Sequence[Instruction]) -> int:
+        total = own + sum(1 if o in self.cuts else self._known[o] for o in elsewhere)
+        if not self._limit:
+            return total
+        shares: dict[Instruction, int] = {}
+        for each in elsewhere:
+            if each.op not in _NEVER_STORED:
+                shares[each] = shares.get(each, 0) + self._known[each] - 1
+        for each in sorted(shares, key=lambda o: shares[o], reverse=True):
+            if total <= self._limit or not shares[each]:
+                break
+            if each not in self.cuts:
+                self.cuts[each] = None
+                total -= shares[each]
+        return total
+
+    def _at_one_index(self, root: Instruction) -> tuple[int, list[Instruction]]:
+        """How much is computed at the index of ``root``, and what is read at other indices."""
+        seen: set[Instruction] = set()
+        elsewhere: list[Instruction] = []
+        stack = [root]
+        while stack:
+            instruction = stack.pop()
+            if instruction in seen:
+                continue
+            seen.add(instruction)
+            if self._is_end(instruction):
+                continue
+            if indexed.get(instruction.op) is None:
+                stack.extend(read_by(instruction))
+            else:
+                elsewhere.extend(o for o in instruction.operands if not self._is_end(o))
+        return len(seen), elsewhere
+
+
+class _OverError(Exception):
+    """A kernel asks for more elements than it may."""
+
+
+class _Counting(Accesses):
+    """Counts the elements that are computed, and gives up beyond ``limit``."""
+
+    def __init__(self, is_input: IsEnd, limit: int) -> None:
+        super().__init__(is_input)
+        self._left = limit
+
+    def compute(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
+        self._left -= 1
+        if self._left < 0:
+            raise _OverError
+        return super().compute(instruction, indices)
+
+
+def _is_within(roots: Iterable[Instruction], is_end: IsEnd, limit: int) -> bool:
+    """Whether an element of each root takes at most ``limit`` elements, at different indices."""
+    counting = _Counting(is_end, limit)
+    try:
+        for root in roots:
+            counting.result(root, Space(root.array_shape.dimensions).indices)
+    except _OverError:
+        return False
+    return True

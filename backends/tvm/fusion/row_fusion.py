@@ -1,0 +1,322 @@
+"""Finds chains of kernels that work row by row, to be run as one kernel while a row is in cache.
+
+A row is what a Reduce combines: in softmax(x) of f32[64,1000] the rows are x's, in a batch
+normalisation of f32[64,16,8,8] all elements of one feature. Kernels belong together when each
+reads the others' results at its own row only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tracejit.backends.tvm.analysis.monoids import monoid
+from tracejit.backends.tvm.codegen.access_analysis import Accesses
+from tracejit.backends.tvm.codegen.loop_nest import Space, merge, settle
+from tracejit.backends.tvm.fusion.kernel import Kernel, gathered, inputs_of, tuple_of
+from tracejit.backends.tvm.ir.affine import Affine, Index, split_row_major
+from tracejit.graph import Instruction
+from tracejit.ops.reduction import REDUCE
+from tracejit.shapes import Shape
+
+# Fewer rows than this leave threads idle, unless there is little to do at all.
+LEAST_ROWS = 4
+SMALL_WORK = 1 << 13
+MOST_PHASES = 12
+# Bytes of local arrays that a kernel may have for its row; beyond, they go to memory.
+LOCAL_BYTES = 128 << 10
+# Rows that are columns of memory are computed side by side. Longer ones do not stay in cache, where
+# enough of a line lies together; fewer are not worth it.
+LONGEST_COLUMN = 1 << 11
+LEAST_COLUMNS = 16
+# Rows that a pointwise kernel begins are multiples of a length, at least and at most so long.
+WHOLE_VECTORS, LEAST_BEGUN, MOST_BEGUN = 32, 256, 1 << 14
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the phases of a row kernel share: whole dimensions, and which ones number the rows."""
+
+    dimensions: tuple[int, ...]
+    outer: tuple[int, ...]
+
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        return tuple(self.dimensions[d] for d in self.outer)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        return tuple(d for d in range(len(self.dimensions)) if d not in self.outer)
+
+    @property
+    def inner_sizes(self) -> tuple[int, ...]:
+        return tuple(self.dimensions[d] for d in self.inner)
+
+    @property
+    def length(self) -> int:
+        """How many elements a row has."""
+        return math.prod(self.inner_sizes)
+
+    @property
+    def are_columns(self) -> bool:
+        """Whether neighbours in memory belong to different rows."""
+        wide = [d for d, size in enumerate(self.dimensions) if size > 1]
+        return bool(wide) and wide[-1] in self.outer
+
+    def spaces(self) -> tuple[Space, Space]:
+        """Loop variables for the rows, and for the elements of a row."""
+        return Space(self.row_sizes), Space(self.inner_sizes)
+
+    def whole(self, rows: Space, inner: Space) -> list[Index]:
+        """The index of an element in the whole dimensions."""
+        at = dict(zip(self.outer, rows.indices, strict=True))
+        at |= dict(zip(self.inner, inner.indices, strict=True))
+        return [at[d] for d in range(len(self.dimensions))]
+
+    def is_whole(self, dimensions: Sequence[int]) -> bool | None:
+        """Whether a shape runs over all elements, or one per row; None if it is neither.
+
+        Dimensions of size 1 do not matter.
+        """
+        wide = [d for d in dimensions if d != 1]
+        if wide == [d for d in self.dimensions if d != 1]:
+            return True
+        return False if wide == [d for d in self.row_sizes if d != 1] else None
+
+    def place(self, dimensions: Sequence[int], rows: Space, inner: Space) -> list[Index]:
+        """The index of an element of a shape that is whole, or has one element per row."""
+        sizes, indices = (self.dimensions, self.whole(rows, inner))
+        if not self.is_whole(dimensions):
+            sizes, indices = self.row_sizes, list(rows.indices)
+        wide = iter(i for i, size in zip(indices, sizes, strict=True) if size != 1)
+        return [Affine() if size == 1 else next(wide) for size in dimensions]
+
+
+def rows_of(kernel: Kernel) -> Rows | None:
+    """The rows that a kernel with a Reduce for its heart works on; None for any other."""
+    heart = kernel.heart
+    if heart is None or heart.op is not REDUCE:
+        return None
+    dimensions = heart.operands[0].array_shape.dimensions
+    reduced = heart.attributes["dimensions"]
+    if not all(map(_is_simple, kernel.hearts)) or list(reduced) != sorted(reduced):
+        return None
+    outer = tuple(d for d in range(len(dimensions)) if d not in reduced)
+    rows = Rows(dimensions, outer)
+    size = heart.operands[0].array_shape.size
+    # Rows must be told from whole arrays.
+    if not size or rows.is_whole(rows.row_sizes) is not False:
+        return None
+    least = LEAST_ROWS
+    if rows.are_columns:
+        columns = next(n for n in reversed(rows.row_sizes) if n > 1)
+        if columns < LEAST_COLUMNS or rows.length > LONGEST_COLUMN:
+            return None
+        least *= LEAST_COLUMNS
+    return rows if math.prod(rows.row_sizes) >= least or size <= SMALL_WORK else None
+
+
+def _is_simple(heart: Instruction) -> bool:
+    """Whether a Reduce is of one array, by one associative op."""
+    return isinstance(heart.shape, Shape) and monoid(heart.attributes["to_apply"]) is not None
+
+
+@dataclass
+class RowKernel(Kernel):
+    """Kernels that run one after the other over each row; results are those others read."""
+
+    phases: list[Kernel] = field(default_factory=list)
+    rows: Rows = field(default_factory=lambda: Rows((), ()))
+
+
+def joined(
+    kernels: Iterable[Kernel], memory: set[Instruction], needed: Iterable[Instruction]
+) -> list[Kernel]:
+    """``kernels`` with those that work on the same rows made one.
+
+    ``needed`` are the results that must exist when all is done.
+    """
+    wanted = set(needed)
+    found = _Groups(memory, wanted)
+    for kernel in kernels:
+        found.take(kernel)
+    groups = [kernel for group in found.kernels for kernel in _worthwhile(group)]
+    readers: dict[Instruction, set[int]] = {}
+    for number, group in enumerate(groups):
+        for instruction in inputs_of_all(group, memory):
+            readers.setdefault(instruction, set()).add(number)
+    for number, group in enumerate(groups):
+        if isinstance(group, RowKernel):
+            kept = [r for r in group.results if r in wanted or readers.get(r, set()) - {number}]
+            local = set(_local(group.rows, (r for r in group.results if r not in kept)))
+            group.results = [r for r in group.results if r not in local]
+    return groups
+
+
+def _worthwhile(group: Kernel) -> Sequence[Kernel]:
+    """A group, or its kernels where they share only values that each column has one of."""
+    if not isinstance(group, RowKernel) or not group.rows.are_columns:
+        return [group]
+    shared = [p for p in group.phases if p.hearts or group.rows.is_whole(p.dimensions)]
+    return [group] if len(shared) > 1 else group.phases
+
+
+def _local(rows: Rows, results: Iterable[Instruction]) -> Iterator[Instruction]:
+    """As many of the results that only their kernel reads as have room in local arrays."""
+    room = LOCAL_BYTES
+    for result in results:
+        shape = result.array_shape
+        size = rows.length * shape.dtype.itemsize if rows.is_whole(shape.dimensions) else 0
+        if size <= room or rows.are_columns:
+            room -= size
+            yield result
+
+
+class _Groups:
+    """The kernels so far, found by what a phase needs: each kernel looks at few of them."""
+
+    def __init__(self, memory: set[Instruction], needed: set[Instruction]) -> None:
+        self.kernels: list[Kernel] = []
+        self._memory = memory
+        self._needed = needed
+        self._makers: dict[Instruction, int] = {}
+        """The position of what makes an instruction."""
+        self._readers: defaultdict[tuple[Instruction, Rows], set[int]] = defaultdict(set)
+        """The positions of what reads an instruction, row by row, and has room for phases."""
+
+    def take(self, kernel: Kernel) -> None:
+        """Adds a kernel, as a phase of one before it where it can be."""
+        wanted, rows = inputs_of(kernel, self._memory), rows_of(kernel)
+        position = self._host(kernel, wanted, rows)
+        if position is None:
+            position = len(self.kernels)
+            self.kernels.append(kernel)
+        else:
+            host = self.kernels[position]
+            if not isinstance(host, RowKernel):
+                rows = rows_of(host) or rows
+                assert rows is not None
+                wanted |= inputs_of(host, self._memory)
+                host = RowKernel(list(host.results), phases=[host], rows=rows)
+                self.kernels[position] = host
+            host.phases.append(kernel)
+            host.results.extend(kernel.results)
+            rows = host.rows
+            if len(host.phases) == MOST_PHASES:
+                for instruction in inputs_of_all(host, self._memory):
+                    self._readers[instruction, rows].discard(position)
+                wanted = set()
+        self._makers.update(dict.fromkeys(kernel.results, position))
+        if rows is not None:
+            for instruction in wanted:
+                self._readers[instruction, rows].add(position)
+
+    def _host(self, kernel: Kernel, wanted: set[Instruction], own: Rows | None) -> int | None:
+        """The position of the kernel that this one can be a phase of."""
+        if (kernel.heart is not None and own is None) or any(map(gathered, kernel.results)):
+            return None
+        alike = {p for i in wanted for p in self._readers[i, own]} if own is not None else set()
+        asked = {*wanted, *map(tuple_of, wanted)}
+        makers = {self._makers[i] for i in asked if i in self._makers}
+        for position in sorted(makers | alike, reverse=True):
+            other = self.kernels[position]
+            rows = other.rows if isinstance(other, RowKernel) else rows_of(other)
+            made = set(other.results)
+            reads = made & wanted
+            if rows is not None and (own is None or own == rows):
+                related = reads or position in alike
+                room = not isinstance(other, RowKernel) or len(other.phases) < MOST_PHASES
+                if related and room and _row_local(kernel, rows, made, self._memory):
+                    return position
+            if reads and own is not None and _begins_rows(other, kernel, own, self._memory):
+                # What must exist at the end may be written over an argument, but not by phases.
+                return None if made & self._needed else position
+            if position in makers:
+                return None
+        return None
+
+
+def _begins_rows(first: Kernel, kernel: Kernel, rows: Rows, memory: set[Instruction]) -> bool:
+    """Whether what a pointwise kernel makes can be made while ``kernel`` goes over its rows.
+
+    Both then read a row once. Columns are left to kernels of their own, and so are rows that end
+    within a vector, which a loop over all elements does not see, or do not stay in cache.
+    """
+    if isinstance(first, RowKernel) or first.heart is not None or rows.are_columns:
+        return False
+    if rows.length % WHOLE_VECTORS or not LEAST_BEGUN <= rows.length <= MOST_BEGUN:
+        return False
+    if any(map(gathered, first.results)) or not rows.is_whole(first.dimensions):
+        return False
+    return _row_local(kernel, rows, set(first.results), memory)
+
+
+def inputs_of_all(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
+    """What a kernel or the phases of one load."""
+    phases = kernel.phases if isinstance(kernel, RowKernel) else [kernel]
+    return {i for phase in phases for i in inputs_of(phase, memory)}
+
+
+def _row_local(
+    kernel: Kernel, rows: Rows, made: set[Instruction], memory: set[Instruction]
+) -> bool:
+    """Whether a kernel runs over these rows and reads ``made`` at its own row only."""
+    if kernel.heart is None and rows.is_whole(kernel.dimensions) is None:
+        return False
+    row_space, inner_space = rows.spaces()
+    own = {*kernel.results, *kernel.hearts}
+    accesses = settle(
+        [row_space, inner_space],
+        lambda scope: ask_phase(scope, kernel, rows, row_space, inner_space),
+        lambda i: i in memory and i not in own,
+    )
+    if rows.are_columns:
+        addresses = [load.address for load in accesses.loads]
+        # A broadcast or a tile that a reshape merged splits the columns: panels may get narrow.
+        if merge(row_space.variables, addresses, accesses.opaque)[-1].extent < LEAST_COLUMNS:
+            return False
+    for load in accesses.loads:
+        if load.instruction not in made:
+            continue
+        dimensions = load.instruction.array_shape.dimensions
+        parts = split_row_major(load.address, dimensions) if load.known else None
+        if parts is None or not _same_row(parts, dimensions, rows, row_space):
+            return False
+    return True
+
+
+def _same_row(
+    parts: Sequence[Affine], dimensions: Sequence[int], rows: Rows, row_space: Space
+) -> bool:
+    whole = rows.is_whole(dimensions)
+    if whole is None:
+        return False
+    sizes = rows.dimensions if whole else rows.row_sizes
+    outer = rows.outer if whole else range(len(rows.row_sizes))
+    wide = [d for d in range(len(sizes)) if sizes[d] != 1]
+    row_index = dict(zip(outer, row_space.indices, strict=True))
+    row_variables = set(row_space.variables)
+    given = [part for part, size in zip(parts, dimensions, strict=True) if size != 1]
+    for d, part in zip(wide, given, strict=True):
+        if d in row_index:
+            if (part + row_index[d] * -1) != Affine():
+                return False
+        elif part.variables & row_variables:
+            return False
+    return True
+
+
+def ask_phase(
+    scope: Accesses, kernel: Kernel, rows: Rows, row_space: Space, inner_space: Space
+) -> None:
+    """Follows everything that one phase reads."""
+    for heart in kernel.hearts:
+        operand, initial = heart.operands
+        scope.value(operand, rows.whole(row_space, inner_space))
+        scope.value(initial, ())
+    scope.known.update(kernel.hearts)
+    for result in kernel.results:
+        if result not in scope.known:
+            scope.result(result, rows.place(result.array_shape.dimensions, row_space, inner_space))

@@ -1,0 +1,98 @@
+"""Graphs as passes take and return them: arrays in, arrays out, and what runs for its effect.
+
+Graph.of(computation)          the computation as it stands
+flattened_graph(computation)   with a parameter for each array, tuples taken apart
+graph.computation(name)        the other way, for printing and verifying
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tracejit.backends.tvm.ir.tuples import flattened
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import parameter, tuple_
+from tracejit.shapes import AnyShape, TupleShape
+from tracejit.traversal import effects_of, in_order, substitute, unreached
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The body of a computation: ``parameters``, ``outputs``, and all its ``effects``, in order.
+
+    An effect that an output needs is among the effects as well.
+    """
+
+    parameters: Sequence[Instruction]
+    outputs: Sequence[Instruction]
+    effects: Sequence[Instruction] = ()
+
+    @staticmethod
+    def of(computation: Computation) -> Graph:
+        """The graph of a computation, whose root is the one output."""
+        return Graph(computation.parameters, [computation.root], effects_of(computation))
+
+    @property
+    def roots(self) -> list[Instruction]:
+        """Everything that must be kept: the outputs, then the effects."""
+        return [*self.outputs, *self.effects]
+
+    def with_roots(self, roots: Sequence[Instruction]) -> Graph:
+        """The same graph with other outputs and effects."""
+        count = len(self.outputs)
+        return replace(self, outputs=roots[:count], effects=roots[count:])
+
+    def with_all_effects(self) -> Graph:
+        """The same graph, its effects found anew: a pass may have made more of one, or fewer."""
+        if not self.effects:
+            return self
+        return replace(self, effects=[i for i in in_order(self.roots) if i.has_effect])
+
+    def computation(self, name: str) -> Computation:
+        """A computation that returns the one output, or a tuple of all."""
+        root = self.outputs[0] if len(self.outputs) == 1 else tuple_(self.outputs)
+        effects = unreached(root, [effect for effect in self.effects if effect.has_effect])
+        return Computation(name, tuple(self.parameters), root, effects)
+
+
+@dataclass(frozen=True, eq=False)
+class FlatComputation(Computation):
+    """A computation that was made of a flat ``graph``, and computes the same."""
+
+    graph: Graph = Graph((), ())
+
+
+def flattened_graph(computation: Computation) -> Graph:
+    """The computation with a parameter for each array, and its root taken apart."""
+    if isinstance(computation, FlatComputation):
+        return computation.graph
+    parameters: list[Instruction] = []
+
+    def fresh(shape: AnyShape) -> Instruction:
+        if isinstance(shape, TupleShape):
+            return tuple_([fresh(element) for element in shape.elements])
+        parameters.append(parameter(len(parameters), shape))
+        return parameters[-1]
+
+    replacements = {old: fresh(old.shape) for old in computation.parameters}
+    root, *effects = substitute([computation.root, *effects_of(computation)], replacements)
+    return Graph(parameters, flattened(root), effects)
+
+
+def with_graph(computation: Computation, graph: Graph) -> FlatComputation:
+    """A computation of the same type that computes what ``graph``, a flat one, does."""
+    parameters = [parameter(n, p.shape) for n, p in enumerate(computation.parameters)]
+    arrays = [array for whole in parameters for array in flattened(whole)]
+    instead = dict(zip(graph.parameters, arrays, strict=True))
+    made = substitute(graph.roots, instead)
+    outputs, effects = iter(made[: len(graph.outputs)]), made[len(graph.outputs) :]
+    root = _joined(computation.root.shape, outputs)
+    kept = unreached(root, effects)
+    return FlatComputation(computation.name, tuple(parameters), root, kept, graph)
+
+
+def _joined(shape: AnyShape, arrays: Iterator[Instruction]) -> Instruction:
+    if isinstance(shape, TupleShape):
+        return tuple_([_joined(element, arrays) for element in shape.elements])
+    return next(arrays)

@@ -1,0 +1,203 @@
+"""Loops and branches: each computation that they call is a fragment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tracejit.backends.tvm.analysis.induction import steps_of
+from tracejit.backends.tvm.analysis.kernel_stats import moved
+from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.cpu.loop_kernel import in_registers
+from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
+from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
+from tracejit.backends.tvm.ir.internal_ops import UNDEFINED
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.reshapes import stored_as, stripped
+from tracejit.backends.tvm.ir.tuples import arrays_of
+from tracejit.backends.tvm.lower.kernels import KernelSteps
+from tracejit.backends.tvm.passes.nested_computations import with_one_of_each
+from tracejit.backends.tvm.program.control_flow import BranchStep, ConditionalStep, Turn, WhileStep
+from tracejit.backends.tvm.program.thunks import Fragment, KernelStep, Owner, Scratch, Step
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import parameter
+from tracejit.ops.element_types import convert_element_type
+from tracejit.ops.elementwise import select
+from tracejit.ops.layout import full_like
+from tracejit.shapes import ElementType, Shape
+
+# Bytes of a loop's state from which it is not copied back after every step.
+LARGE_STATE = 2 << 10
+
+
+class Lowering(Protocol):
+    """Makes the fragment of a graph inside another, as `lower_fragment` does."""
+
+    def __call__(
+        self,
+        graph: Graph,
+        *,
+        prefix: str,
+        replaced: Mapping[Instruction, int],
+    ) -> Fragment: ...
+
+
+class ControlSteps:
+    """Lowers loops and branches, with kernels for what is copied into and out of them."""
+
+    def __init__(
+        self, kernels: KernelSteps, places: Places, machine: Machine, lower_nested: Lowering
+    ) -> None:
+        self._kernels = kernels
+        self._places = places
+        self._machine = machine
+        self._lower_nested = lower_nested
+
+    def loop(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> Sequence[Step]:
+        """The steps of a While whose state is ``results``."""
+        (init,) = instruction.operands
+        test = flattened_graph(instruction.attributes["condition"])
+        condition, _ = self._nested(test, f"{name}_condition_", {})
+        every = {number: number for number in range(len(results))}
+        step = flattened_graph(instruction.attributes["body"])
+        body, changed = self._nested(step, f"{name}_body_", every)
+        fresh = [
+            results[n] if k in body.in_place else Scratch(results[n].array_shape.nbytes)
+            for k, n in enumerate(changed)
+        ]
+        starts = zip(arrays_of(init), results, strict=True)
+        moved = sum(r.nbytes for r in fresh if isinstance(r, Scratch))
+        in_turn = moved >= LARGE_STATE and not instruction.attributes["condition"].has_effect
+        loop = WhileStep(
+            start=[
+                self._kernels.copy(source, target, f"{name}_start{n}")
+                for n, (source, target) in enumerate(starts)
+                if source.array_shape.size
+                and source.op is not UNDEFINED
+                and not self._places.is_at_home(source, target)
+            ],
+            condition=condition,
+            body=body,
+            state=results,
+            changed=changed,
+            fresh=fresh,
+            updates=[
+                self._kernels.move(results[n].array_shape, scratch, results[n], f"{name}_update{n}")
+                for n, scratch in zip(changed, fresh, strict=True)
+                if results[n].array_shape.size and scratch is not results[n]
+            ],
+            predicate=Scratch(1),
+            workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
+            turn=self._turn(f"{name}_turn") if in_turn else None,
+            steps=steps_of(instruction),
+        )
+        whole = in_registers(loop, name, self._places)
+        return [loop] if whole is None else whole
+
+    def conditional(
+        self, instruction: Instruction, results: Sequence[Instruction], name: str
+    ) -> ConditionalStep:
+        """The steps of a Conditional that makes ``results``."""
+        attributes = instruction.attributes
+        computations = attributes["branch_computations"] or (
+            attributes["true_computation"],
+            attributes["false_computation"],
+        )
+        selector, *operands = instruction.operands
+        number = Scratch(4)
+        branches = [
+            self._branch(computation, operand, results, f"{name}_branch{n}")
+            for n, (computation, operand) in enumerate(zip(computations, operands, strict=True))
+        ]
+        return ConditionalStep(
+            select=self._kernels.copy(_branch_number(selector), number, f"{name}_select"),
+            selector=number,
+            branches=branches,
+            results=results,
+            workspace=Scratch(max(b.fragment.workspace_bytes for b in branches)),
+        )
+
+    def _branch(
+        self,
+        computation: Computation,
+        operand: Instruction,
+        results: Sequence[Instruction],
+        name: str,
+    ) -> BranchStep:
+        arrays = [self._in_memory(array) for array in arrays_of(operand)]
+        homes = [self._places.home(array) for array in arrays]
+        # What lies in the same memory is the same, and the branch is to take it once.
+        first = [homes.index(home) for home in homes]
+        # Which arguments lie where a result is to come.
+        places = {
+            n: k
+            for k, result in enumerate(results)
+            for n in sorted({*first})
+            if self._places.is_at_home(arrays[n], result)
+        }
+        graph = with_one_of_each(flattened_graph(computation), homes)
+        fragment, made = self._nested(graph, f"{name}_", places)
+        arguments: list[Owner] = []
+        prepare = []
+        for n, array in enumerate(arrays):
+            if self._kernels.has_memory(array) or not array.array_shape.size:
+                arguments.append(array)
+                continue
+            scratch = Scratch(array.array_shape.nbytes)
+            arguments.append(scratch)
+            prepare.append(self._kernels.copy(array, scratch, f"{name}_argument{n}"))
+        outputs: list[Owner] = []
+        updates = []
+        for n, k in enumerate(made):
+            result = results[k]
+            if k not in places.values() or n in fragment.in_place or not result.array_shape.size:
+                outputs.append(result)
+                continue
+            scratch = Scratch(result.array_shape.nbytes)
+            outputs.append(scratch)
+            move = self._kernels.move(result.array_shape, scratch, result, f"{name}_update{k}")
+            updates.append(move)
+        return BranchStep(arguments, prepare, fragment, outputs, updates)
+
+    def _in_memory(self, array: Instruction) -> Instruction:
+        """What has the bytes of an array in memory, if anything has."""
+        source = stored_as(array, self._kernels.has_memory)
+        return source if self._kernels.has_memory(source) else array
+
+    def _nested(
+        self, graph: Graph, prefix: str, places: Mapping[int, int]
+    ) -> tuple[Fragment, list[int]]:
+        """A graph's fragment, and which of its outputs the fragment makes.
+
+        ``places`` has the numbers of parameters whose memory is that of one of those arrays, and
+        its number. An array that is such a parameter is left out, others may come to lie there.
+        """
+        parameters, outputs = graph.parameters, graph.outputs
+        kept = {k for n, k in places.items() if stripped(outputs[k]) is parameters[n]}
+        made = [k for k in range(len(outputs)) if k not in kept]
+        wanted = replace(graph, outputs=[outputs[k] for k in made])
+        replaced = {parameters[n]: made.index(k) for n, k in places.items() if k not in kept}
+        return self._lower_nested(wanted, prefix=prefix, replaced=replaced), made
+
+    def _turn(self, name: str) -> Turn:
+        """A kernel that makes the number of a branch of a pred: 0 for true, 1 for false."""
+        predicate, selector = Scratch(1), Scratch(4)
+        given = parameter(0, Shape(ElementType.PRED))
+        number = Shape(ElementType.S32)
+        frame = Frame(lambda i: i is given, [number], self._machine, {}, "int32", 1)
+        body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
+        parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
+        return Turn(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
+
+
+def _branch_number(selector: Instruction) -> Instruction:
+    """The number of the branch as s32: of a pred, 0 for true; out of range, no branch's number."""
+    element_type = selector.array_shape.element_type
+    if element_type is ElementType.PRED:
+        number = full_like(convert_element_type(selector, ElementType.S32), 0)
+        return select(selector, number, full_like(number, 1))
+    return convert_element_type(selector, ElementType.S32)

@@ -1,0 +1,130 @@
+"""From a graph to a program: optimise, fuse, emit each kernel, lay out memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tracejit.backends.abi import ArraySpec
+from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.buffers.donation import usable
+from tracejit.backends.tvm.buffers.in_place import updates_last
+from tracejit.backends.tvm.fusion.kernel import Kernel as Fused
+from tracejit.backends.tvm.fusion.planner import fuse
+from tracejit.backends.tvm.fusion.row_fusion import RowKernel, joined
+from tracejit.backends.tvm.ir.graph import Graph
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.tuples import Leaves
+from tracejit.backends.tvm.lower.control import ControlSteps
+from tracejit.backends.tvm.lower.kernels import KernelSteps
+from tracejit.backends.tvm.pipeline import optimized
+from tracejit.backends.tvm.program.program import Program
+from tracejit.backends.tvm.program.thunks import Fragment, Step
+from tracejit.backends.tvm.tune.policy import MODELLED, Decisions
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.control import CONDITIONAL, WHILE
+from tracejit.shapes import Shape
+
+
+def lower(
+    computation: Computation,
+    machine: Machine,
+    aliases: Mapping[int, int] | None = None,
+    decisions: Decisions = MODELLED,
+) -> Program:
+    """The program of a computation; tuples among its parameters and results are taken apart.
+
+    ``aliases`` are parameters whose memory is given away, each with the result that may have it,
+    by their numbers. ``decisions`` says how each kernel is written.
+
+    Raises `CompilationError` for an op that has no rule, naming the user's line.
+    """
+    constants: dict[Instruction, int] = {}
+    graph = optimized(computation, machine)
+    fragment = lower_fragment(graph, machine, decisions, constants, "", donated=aliases)
+    return Program(
+        kernels=fragment.all_kernels,
+        calls=fragment.calls,
+        inputs=[_spec(p.array_shape) for p in graph.parameters],
+        outputs=[_spec(o.array_shape) for o in graph.outputs],
+        constants=[np.ascontiguousarray(c.attributes["literal"]) for c in constants],
+        workspace_bytes=fragment.workspace_bytes,
+        aliases=fragment.aliases,
+    )
+
+
+def lower_fragment(
+    graph: Graph,
+    machine: Machine,
+    decisions: Decisions,
+    constants: dict[Instruction, int],
+    prefix: str,
+    replaced: Mapping[Instruction, int] | None = None,
+    donated: Mapping[int, int] | None = None,
+) -> Fragment:
+    """The kernels and calls that make the outputs of an optimised graph, and do its effects.
+
+    ``prefix`` keeps kernel names apart. ``replaced`` are parameters that are not needed any more
+    when all is done, each with the number of the output that comes in its place; ``donated`` the
+    numbers of those whose memory is that output's.
+    """
+    parameters, outputs = graph.parameters, graph.outputs
+    shared = usable(parameters, outputs, donated or {})
+    plan = fuse([output for output in outputs if output.array_shape.size], graph.effects)
+    groups = joined(plan.kernels, plan.memory, [stripped(output) for output in outputs])
+    kernels = updates_last(groups, plan.memory)
+    leaves = Leaves(plan.memory)
+    places = Places(
+        parameters, outputs, kernels, leaves, plan.memory, constants, replaced or {}, shared
+    )
+    writer = KernelSteps(plan, places, machine, decisions, may_become_one=bool(prefix))
+    nested = partial(lower_fragment, machine=machine, decisions=decisions, constants=constants)
+    control = ControlSteps(writer, places, machine, nested)
+    return _Lowering(kernels, leaves, places, writer, control, prefix).fragment()
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    """The steps of a fused computation, and the fragment that they make."""
+
+    kernels: Sequence[Fused]
+    leaves: Leaves
+    places: Places
+    writer: KernelSteps
+    control: ControlSteps
+    prefix: str
+
+    def fragment(self) -> Fragment:
+        steps = [s for n, k in enumerate(self.kernels) for s in self._steps(k, n)]
+        copies = self.places.copies
+        steps += [self.writer.copy(s, index, f"{self.prefix}copy{index}") for s, index in copies]
+        place, workspace = self.places.settled(steps)
+        return Fragment(
+            [kernel for step in steps for kernel in step.kernels()],
+            [node for step in steps for node in step.nodes(place)],
+            workspace,
+            self.places.in_place,
+            self.places.aliases,
+        )
+
+    def _steps(self, fused: Fused, number: int) -> Sequence[Step]:
+        results = [leaf for result in fused.results for leaf in self.leaves.of(result)]
+        heart = fused.heart
+        has_effect = heart is not None and heart.has_effect
+        if not has_effect and all(r.array_shape.size == 0 for r in results):
+            return []
+        what = "rows" if isinstance(fused, RowKernel) else (heart or results[-1]).op.function
+        name = f"{self.prefix}k{number}_{what}"
+        if heart is not None and heart.op is WHILE:
+            return self.control.loop(heart, results, name)
+        if heart is not None and heart.op is CONDITIONAL:
+            return [self.control.conditional(heart, results, name)]
+        return [self.writer.kernel(fused, results, name)]
+
+
+def _spec(shape: Shape) -> ArraySpec:
+    return ArraySpec(shape.dtype, shape.dimensions)

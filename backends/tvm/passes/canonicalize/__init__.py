@@ -1,0 +1,4 @@
+"""Equal graphs of fewer and cheaper instructions: folding, algebra, CSE, dead code.
+
+`canonicalize` runs several times; the others once, after legalisation, before kernels are planned.
+"""

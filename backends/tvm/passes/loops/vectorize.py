@@ -1,0 +1,314 @@
+"""Loops whose steps do not depend on each other, as one step of all: loops become vectors.
+
+    with_vector_steps(roots)
+
+    for j in range(n): b[i, j] += a[:, i] @ b[:, j]         b[i, :] += a[:, i] @ b
+
+The body is batched over the counter, as `vmap` batches a function. An array that steps write to
+must be written along one dimension at the counter's place, a step at its own; what a step reads of
+it must be at its own place as well, or where no step before it has written (`dependence`). Sums,
+minima and maxima over the steps become reductions, whose terms may be combined in another order.
+Where the number of steps is unknown, as many as there may be are computed, and the others masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from tracejit.backends.tvm.analysis.contiguous_access import Lanes, RefusedError
+from tracejit.backends.tvm.analysis.induction import CountedLoop, counted
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+from tracejit.backends.tvm.passes.loops.dependence import OwnSlices
+from tracejit.backends.tvm.passes.loops.hoist_contractions import with_products_before
+from tracejit.backends.tvm.passes.loops.if_conversion import trifling_choice, with_choices
+from tracejit.backends.tvm.passes.loops.predicate_reductions import with_masked_terms
+from tracejit.backends.tvm.passes.loops.reassociate_recurrence import with_carried_last
+from tracejit.backends.tvm.passes.loops.scalar_promotion import with_held_parts
+from tracejit.batching.batch import Batched, applied, uniform
+from tracejit.errors import UnsupportedError
+from tracejit.graph import Computation, Instruction, Op
+from tracejit.ops import elementwise as binary
+from tracejit.ops.comparison import ge, lt
+from tracejit.ops.computations import identity_value, scalar_computation
+from tracejit.ops.constants import constant, iota, tuple_
+from tracejit.ops.control import CONDITIONAL, WHILE
+from tracejit.ops.element_types import convert_element_type
+from tracejit.ops.layout import broadcast_in_dim, dynamic_slice, full, reshape
+from tracejit.ops.reduction import reduce
+from tracejit.shapes import ElementType, Shape
+from tracejit.trace.affine_bounds import Affine, least
+from tracejit.traversal import in_order, rebuild, substitute, transform, user_counts
+
+LEAST_STEPS = 4
+"""Fewer steps stay a loop, ..."""
+LARGEST_STEP = 4096
+"""... and so do steps that make arrays of more elements, which are vectors enough, ..."""
+LARGEST_WHOLE = 1 << 20
+"""... and those that would make larger ones all together."""
+
+_SUMS: dict[Op, str] = {
+    binary.ADD: "add",
+    binary.SUB: "add",
+    binary.MAX: "max",
+    binary.MIN: "min",
+    binary.AND: "and",
+    binary.OR: "or",
+}
+
+
+def with_vector_steps(roots: Sequence[Instruction]) -> list[Instruction]:
+    """Equal ``roots``, but for the order of sums, without the loops that can be vectors.
+
+    Nor are there branches that do less than a jump takes.
+    """
+    if not any(instruction.op in (CONDITIONAL, WHILE) for instruction in in_order(roots)):
+        return list(roots)
+    return transform(roots, _visit)
+
+
+def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
+    if instruction.op is CONDITIONAL and not instruction.has_effect:
+        made = _with_computations(instruction, operands)
+        return trifling_choice(made, operands) or made
+    if instruction.op is not WHILE or instruction.has_effect:
+        return None
+    names = ("condition", "body")
+    roots = [simplify([instruction.attributes[name].root])[0] for name in names]
+    simple = _with_roots(instruction, operands, roots)
+    loop = counted(simple, operands)
+    if loop is None:
+        return _with_computations(simple, operands)
+    held = with_held_parts(loop, simple)
+    if held is not None:
+        shorter, state = held
+        made = _visit(shorter, shorter.operands) or shorter
+        return tuple_(substitute(state, {shorter: made}))
+    with loop.known():
+        inner = with_vector_steps([loop.body.root])
+        chosen = with_choices(inner)
+    bodies = ([with_masked_terms(body)] for (body,) in (chosen, inner))
+    found = (_with_roots(simple, operands, [roots[0], *simplify(body)]) for body in bodies)
+    batched = counted(next(found), operands)
+    vectors = None if batched is None else _as_vectors(batched)
+    if vectors is not None:
+        return vectors
+    simple = next(found)
+    kept = counted(simple, operands)
+    if kept is None:
+        return simple
+    before = _with_products_before(kept, simple)
+    return before or _with_roots(simple, operands, [roots[0], with_carried_last(kept)])
+
+
+def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+    for lanes in _lanes(loop):
+        return with_products_before(loop, instruction, lanes)
+    return None
+
+
+def _with_computations(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
+    """A loop or a branch with such loops inside."""
+    old = [computation.root for computation in instruction.computations]
+    new = [with_vector_steps([root])[0] for root in old]
+    if all(a is b for a, b in zip(old, new, strict=True)) and operands == instruction.operands:
+        return instruction
+    return _with_roots(instruction, operands, new)
+
+
+def _with_roots(
+    instruction: Instruction, operands: tuple[Instruction, ...], roots: Sequence[Instruction]
+) -> Instruction:
+    made = iter(roots)
+
+    def with_root(computation: Computation) -> Computation:
+        root = next(made)
+        return Computation(computation.name, computation.parameters, root, computation.effects)
+
+    attributes = {
+        name: with_root(value)
+        if isinstance(value, Computation)
+        else tuple(map(with_root, value))
+        if isinstance(value, tuple) and value and isinstance(value[0], Computation)
+        else value
+        for name, value in instruction.attributes.items()
+    }
+    op, shape = instruction.op, instruction.shape
+    return Instruction(op, operands, shape, attributes, instruction.source)
+
+
+def _as_vectors(loop: CountedLoop) -> Instruction | None:
+    """The final state of a loop, without the loop; None where its steps are not independent."""
+    for lanes in _lanes(loop):
+        with suppress(RefusedError, UnsupportedError):
+            return _Steps(loop, lanes).results()
+    return None
+
+
+def _lanes(loop: CountedLoop) -> Iterator[Lanes]:
+    """Lanes for all steps, none for few of them, or if their number has no bound.
+
+    Where the first step is not known, either the counter or the step is known of a lane.
+    """
+    room = loop.high.plus(loop.low, -1)
+    if not room.terms:
+        if _is_worth_it(room.constant + 1):
+            yield Lanes(loop.low, room.constant + 1)
+        return
+    low, below = least(loop.low), least(Affine().plus(loop.high, -1))
+    if low is not None and below is not None and _is_worth_it(1 - below - low):
+        yield _masked(loop, Affine(low), 1 - below - low)
+    below = least(Affine().plus(room, -1))
+    if loop.low.terms and below is not None and _is_worth_it(1 - below):
+        yield _masked(loop, loop.low, 1 - below)
+
+
+def _is_worth_it(count: int) -> bool:
+    return LEAST_STEPS <= count <= LARGEST_WHOLE
+
+
+def _masked(loop: CountedLoop, first: Affine, count: int) -> Lanes:
+    numbers = iota(Shape(ElementType.S32, (count,)), 0)
+
+    def beside(value: Affine) -> Instruction:
+        number = convert_element_type(loop.outside(value.plus(first, -1)), ElementType.S32)
+        return broadcast_in_dim(number, (count,), ())
+
+    # Of this form masks are bounds where products are compiled.
+    steps = ge(numbers, beside(loop.low)), lt(numbers, beside(loop.high.plus(Affine(1))))
+    return Lanes(first, count, binary.and_(*steps))
+
+
+class _Steps:
+    """All steps of a loop at once."""
+
+    def __init__(self, loop: CountedLoop, lanes: Lanes) -> None:
+        root = loop.body.root
+        self._loop, self._lanes = loop, lanes
+        self._order = [i for i in in_order([root]) if i is not root]
+        if any(_has_loop(instruction) for instruction in self._order):
+            # What is no step might never come to its end.
+            raise RefusedError("a loop inside")
+        shapes = [shape for i in self._order for shape in i.element_shapes]
+        if any(isinstance(shape, Shape) and shape.is_dynamic for shape in shapes):
+            raise RefusedError("arrays of unknown size")
+        self._uses = user_counts([root])
+        self._own = OwnSlices(loop, lanes, in_order([root]))
+        self._sums = {
+            number: found
+            for number in range(len(loop.init))
+            if number != loop.counter and (found := self._sum(number)) is not None
+        }
+        self._values: dict[Instruction, Batched] = {}
+
+    def results(self) -> Instruction:
+        """The tuple of the final state."""
+        loop = self._loop
+        for number, part in enumerate(loop.parts):
+            self._values[part] = self._given(number)
+        skipped = {loop.body.parameters[0], *(loop.made[number] for number in self._sums)}
+        for instruction in self._order:
+            if instruction in self._values or instruction in skipped:
+                continue
+            operands = [self._values[operand] for operand in instruction.operands]
+            made = self._own.made(instruction, operands)
+            if made is None:
+                made = applied(instruction, operands, self._lanes.count)
+            if made.is_batched:
+                self._require_small(instruction)
+            self._values[instruction] = made
+        return tuple_([self._final(number) for number in range(len(loop.init))])
+
+    def _require_small(self, instruction: Instruction) -> None:
+        for shape in instruction.element_shapes:
+            size = shape.size if isinstance(shape, Shape) else LARGEST_STEP + 1
+            if size > LARGEST_STEP or size * self._lanes.count > LARGEST_WHOLE:
+                raise RefusedError("the steps are large enough")
+
+    def _given(self, number: int) -> Batched:
+        """What the steps are given of a part of the state."""
+        loop, count = self._loop, self._lanes.count
+        part = loop.parts[number]
+        if number == loop.counter:
+            numbers = iota(Shape(ElementType.S64, (count,)), 0)
+            first = broadcast_in_dim(loop.outside(self._lanes.first), (count,), ())
+            return Batched(binary.add(numbers, first), True)
+        kept = loop.is_kept(number) or number in self._own.arrays
+        if not kept and self._uses.get(part, 0) and number not in self._sums:
+            raise RefusedError("a step needs what the one before it has made")
+        return Batched(loop.init[number], uniform(part.shape, False))
+
+    def _sum(self, number: int) -> Instruction | None:
+        """What each step adds to a part of the state, or compares it with."""
+        part, made = self._loop.parts[number], self._loop.made[number]
+        if made.op not in _SUMS or self._uses.get(part) != 1 or self._uses[made] != 1:
+            return None
+        left, right = made.operands
+        if made.array_shape.element_type is ElementType.PRED and _SUMS[made.op] == "add":
+            return None
+        if left is part:
+            return right
+        return left if right is part and made.op is not binary.SUB else None
+
+    def _final(self, number: int) -> Instruction:
+        """A part of the state after the last step."""
+        loop, init = self._loop, self._loop.init[number]
+        if number == loop.counter:
+            return self._counter()
+        if loop.is_kept(number):
+            return init
+        if number in self._own.arrays:
+            return self._values[loop.made[number]].value
+        if number in self._sums:
+            return self._total(number)
+        return self._last(self._values[loop.made[number]], init)
+
+    def _counter(self) -> Instruction:
+        """The first number that no step sees: where there is no step, the loop's first one."""
+        loop = self._loop
+        if loop.step > 0:
+            end = loop.outside(loop.high.plus(Affine(1)))
+            return end if self._lanes.mask is None else binary.max(end, loop.outside(loop.low))
+        end = loop.outside(loop.low.plus(Affine(-1)))
+        return end if self._lanes.mask is None else binary.min(end, loop.outside(loop.high))
+
+    def _total(self, number: int) -> Instruction:
+        made, init = self._loop.made[number], self._loop.init[number]
+        name, element_type = _SUMS[made.op], made.array_shape.element_type
+        value = self._values[self._sums[number]].stretched(self._lanes.count)
+        # -0.0, not 0.0, changes no term.
+        nothing = -0.0 if element_type.is_inexact else 0
+        identity = nothing if name == "add" else identity_value(name, element_type)
+        if self._lanes.mask is not None:
+            mask = broadcast_in_dim(self._lanes.mask, value.array_shape.dimensions, (0,))
+            value = binary.select(mask, value, full(value.array_shape, identity))
+        start = constant(identity, element_type)
+        total = reduce(value, start, scalar_computation(name, element_type), [0])
+        return rebuild(made, [init, total])
+
+    def _last(self, value: Batched, init: Instruction) -> Instruction:
+        """What the last step has made, of what each makes without the one before it."""
+        loop, mask, is_up = self._loop, self._lanes.mask, self._loop.step > 0
+        if not isinstance(value.value.shape, Shape):
+            raise RefusedError("a tuple")
+        made = value.value
+        if value.is_batched:
+            sizes = made.array_shape.dimensions
+            end = loop.high if is_up else loop.low
+            place = loop.outside(end.plus(self._lanes.first, -1))
+            zero = constant(0, ElementType.S64)
+            starts = [place, *[zero] * (len(sizes) - 1)]
+            made = reshape(dynamic_slice(made, starts, (1, *sizes[1:])), sizes[1:])
+        if mask is None:
+            return made
+        some = ge(loop.outside(loop.high), loop.outside(loop.low))
+        return binary.select(broadcast_in_dim(some, init.array_shape.dimensions, ()), made, init)
+
+
+def _has_loop(instruction: Instruction) -> bool:
+    """Whether an instruction is a loop of unknown length, or computes one."""
+    return instruction.op is WHILE or any(
+        _has_loop(inner)
+        for computation in instruction.computations
+        for inner in in_order([computation.root])
+    )

@@ -1,0 +1,171 @@
+"""Runs lists of passes over a graph; prints, verifies, or leaves out any of them.
+
+TRACEJIT_DUMP=folder      the graph after each pass that changes it, as HLO text
+TRACEJIT_VERIFY=1         each of these graphs is verified
+TRACEJIT_PASSES=-a,-b     the passes a and b are left out
+TRACEJIT_PASSES=:12       only the first 12 changes are made, as a search for a wrong one needs
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tracejit.backends.tvm.ir.graph import Graph
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.errors import ArgumentError, VerificationError
+from tracejit.graph import Instruction, Module
+from tracejit.hlo import to_text
+from tracejit.verifier import verify
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step of the pipeline: ``run(graph, context)`` returns an equal graph.
+
+    ``why`` says why it stands where it stands. ``requires`` names passes that must have run before.
+    It is left out where ``when`` says no; one that is not ``optional`` is always run, because what
+    comes later does not take what it removes.
+    """
+
+    name: str
+    run: Callable[[Graph, Context], Graph]
+    why: str
+    requires: tuple[str, ...] = ()
+    when: Callable[[Graph, Context], bool] = lambda graph, context: True
+    optional: bool = True
+
+
+Roots = Sequence[Instruction]
+
+
+def on_roots(rewrite: Callable[[Roots], Roots]) -> Callable[[Graph, Context], Graph]:
+    """A pass's ``run`` of a function of roots alone."""
+    return lambda graph, context: graph.with_roots(rewrite(graph.roots))
+
+
+def on_machine(rewrite: Callable[[Roots, Machine], Roots]) -> Callable[[Graph, Context], Graph]:
+    """A pass's ``run`` of a function of roots and the machine."""
+    return lambda graph, context: graph.with_roots(rewrite(graph.roots, context.machine))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of the pass manager."""
+
+    dump: Path | None = None
+    verify: bool = False
+    left_out: frozenset[str] = frozenset()
+    most_changes: int | None = None
+
+    @staticmethod
+    def of_environment(environment: Mapping[str, str] | None = None) -> Options:
+        """What the environment asks for. Raises `ArgumentError` for what is not understood."""
+        given = os.environ if environment is None else environment
+        left_out: set[str] = set()
+        most = None
+        for entry in filter(None, given.get("TRACEJIT_PASSES", "").split(",")):
+            if entry.startswith("-"):
+                left_out.add(entry[1:])
+            elif entry.startswith(":") and entry[1:].isdigit():
+                most = int(entry[1:])
+            else:
+                raise ArgumentError(
+                    f"TRACEJIT_PASSES: an entry is -NAME, a pass to leave out, or :N, the number "
+                    f"of changes to make; not {entry!r}"
+                )
+        folder = given.get("TRACEJIT_DUMP")
+        return Options(
+            Path(folder) if folder else None,
+            given.get("TRACEJIT_VERIFY", "0") not in ("", "0"),
+            frozenset(left_out),
+            most,
+        )
+
+
+@dataclass
+class Session:
+    """One compilation: what was asked, and which passes have changed something so far."""
+
+    options: Options = field(default_factory=Options.of_environment)
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    """The pass and the graph's name, for each change."""
+    _written: int = 0
+
+    def changed(self, name: str, graph_name: str, before: Graph, after: Graph) -> None:
+        """Called with each change that a pass makes, for those who watch."""
+
+    def dump(self, graph: Graph, name: str, after: str) -> None:
+        """Writes the graph to the folder of dumps, if there is one."""
+        if self.options.dump is None:
+            return
+        self.options.dump.mkdir(parents=True, exist_ok=True)
+        text = to_text(Module(name, graph.computation(name)))
+        path = self.options.dump / f"{self._written:04}-{name}-{after}.hlo"
+        path.write_text(text, encoding="utf-8")
+        self._written += 1
+
+
+@dataclass(frozen=True)
+class Context:
+    """What passes may ask: the machine, and where the graph stands.
+
+    ``is_nested`` is whether the graph is a loop's body or condition, or a branch. ``lists`` are
+    lists of passes by name, for passes that run others on what they have found.
+    """
+
+    machine: Machine
+    name: str = "main"
+    is_nested: bool = False
+    lists: Mapping[str, Sequence[Pass]] = field(default_factory=dict)
+    session: Session = field(default_factory=Session)
+
+    def inside(self, name: str) -> Context:
+        """The context of a loop's body or condition, or of a branch."""
+        return replace(self, name=f"{self.name}.{name}", is_nested=True)
+
+    def run(self, name: str, graph: Graph) -> Graph:
+        """The graph after the passes of the list of that name."""
+        return run_passes(self.lists[name], graph, self)
+
+    def allows(self, name: str) -> bool:
+        """Whether a pass is not left out."""
+        return name not in self.session.options.left_out
+
+
+def run_passes(passes: Sequence[Pass], graph: Graph, context: Context) -> Graph:
+    """The graph after all passes, in their order."""
+    for each in passes:
+        graph = _run(each, graph, context)
+    return graph
+
+
+def _run(each: Pass, graph: Graph, context: Context) -> Graph:
+    session = context.session
+    if each.optional and not context.allows(each.name):
+        return graph
+    if not each.when(graph, context):
+        return graph
+    made = each.run(graph, context)
+    before, after = graph.roots, made.roots
+    if len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True)):
+        return made
+    most = session.options.most_changes
+    if each.optional and most is not None and len(session.changes) >= most:
+        return graph
+    if each.optional:
+        session.changes.append((each.name, context.name))
+    session.changed(each.name, context.name, graph, made)
+    session.dump(made, context.name, each.name)
+    if session.options.verify:
+        _verify(made, context.name, each.name)
+    return made
+
+
+def _verify(graph: Graph, name: str, after: str) -> None:
+    try:
+        verify(Module(name, graph.computation(name)))
+    except VerificationError as error:
+        raise VerificationError(f"after the pass {after} over {name}: {error.message}") from error

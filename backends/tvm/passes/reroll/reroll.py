@@ -1,0 +1,147 @@
+"""Loops that Python has unrolled, rolled up again: repeated steps become one While.
+
+A function that writes ``for _ in range(1000): x = step(x)`` records a thousand copies of the step,
+which `tandem_repeats` finds. What changes from step to step are constants: places that move by the
+same distance each time (``x[i] = x[i - 1]``) are counted on, other constants are collected in
+tables, of which each turn of the loop reads one row. All of them are handed to the loop in its
+state, and how often it turns as well, so that loops of the same steps from other places are alike:
+a step that holds one is a step of the loop around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tracejit.attributes import attribute_key
+from tracejit.backends.tvm.passes.reroll.predicate_ragged_slices import with_wide_slices
+from tracejit.backends.tvm.passes.reroll.roll_step import Step
+from tracejit.backends.tvm.passes.reroll.static_to_dynamic_slices import with_moving_slices
+from tracejit.backends.tvm.passes.reroll.tandem_repeats import Run, Sequenced
+from tracejit.graph import Computation, Instruction
+from tracejit.ops.constants import PARAMETER
+from tracejit.traversal import in_order, instructions, rebuild
+
+# Fewer steps, or fewer instructions in all, are left as they are: straight code runs faster.
+LEAST_STEPS = 16
+LEAST_INSTRUCTIONS = 512
+# So large a graph takes so long to compile that shorter runs are worth it as well.
+LARGE_GRAPH = 4096
+SHORT_STEPS = 4
+SHORT_INSTRUCTIONS = 32
+# Wide slices are worth it if so many times fewer instructions are left.
+WORTH = 8
+# How many sizes wide slices have, in graphs of at most so many instructions: of four sizes they
+# read 5 elements where 4 are wanted, of one size 8, but there are more loops to find and compile.
+PIECES = ((4, 16384), (1, 1 << 62))
+
+
+Prepare = Callable[[Sequence[Instruction]], list[Instruction]]
+
+
+def rolled(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]:
+    """Equal ``roots`` in which long runs of equal steps are loops.
+
+    ``prepared`` gives equal steps equal forms.
+    """
+    size = len(in_order(roots))
+    if size < LEAST_INSTRUCTIONS:
+        return list(roots)
+    simple = prepared(roots)
+    for pieces, most in PIECES:
+        if LARGE_GRAPH <= size <= most:
+            wide = with_wide_slices(simple, pieces)
+            if wide is None:
+                break
+            made = _all_rolled(wide)
+            if made is not None and WORTH * len(in_order(made)) <= size:
+                return made
+    return _all_rolled(simple) or simple
+
+
+def _all_rolled(roots: Sequence[Instruction]) -> list[Instruction] | None:
+    """The roots with all loops that can be found, if there are any."""
+    roller = _Roller()
+    found = None
+    made = roller.once(with_moving_slices(roots))
+    while made is not None:
+        found, made = made, roller.once(made)
+    return found
+
+
+class _Roller:
+    """Rolls runs, innermost first; equal computations of its loops are one."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Computation] = {}
+
+    def once(self, roots: Sequence[Instruction]) -> list[Instruction] | None:
+        """Equal roots in which all long runs of one length are loops, if there are any."""
+        graph = Sequenced(roots)
+        if len(graph.order) + len(graph.forms) < LEAST_INSTRUCTIONS:
+            return None
+        for length in graph.lengths():
+            steps = self._steps(graph, length)
+            if steps:
+                return self._rebuilt(graph, roots, steps)
+        return None
+
+    def _steps(self, graph: Sequenced, length: int) -> dict[int, Step]:
+        """What can be rolled, by where it starts, if it is worth it all together."""
+        is_large = len(graph.order) >= LARGE_GRAPH
+        found: dict[int, Step] = {}
+        taken: list[Run] = []
+        for run in graph.runs(length):
+            if not _is_long(run, is_large):
+                continue
+            if any(run.start < other.end and other.start < run.end for other in taken):
+                continue
+            part = graph.without_kept_steps(run)
+            if not _is_long(part, is_large):
+                continue
+            step = Step(graph, part)
+            if step.is_possible:
+                found[part.start] = step
+                taken.append(part)
+        total = sum(run.end - run.start for run in taken)
+        return found if total >= LEAST_INSTRUCTIONS else {}
+
+    def _rebuilt(
+        self, graph: Sequenced, roots: Sequence[Instruction], steps: dict[int, Step]
+    ) -> list[Instruction]:
+        """The roots with the loops in their places; everything is made anew, in order."""
+        new: dict[Instruction, Instruction] = {}
+        position = 0
+        while position < len(graph.order):
+            step = steps.get(position)
+            if step is not None:
+                new |= step.as_loop(new, self._shared)
+                position = step.run.end
+                continue
+            instruction = graph.order[position]
+            if instruction.op is not PARAMETER:
+                operands = [new.get(o, o) for o in instruction.operands]
+                new[instruction] = rebuild(instruction, operands)
+            position += 1
+        return [new.get(root, root) for root in roots]
+
+    def _shared(self, computation: Computation) -> Computation:
+        """The first computation like this one."""
+        order = instructions(computation)
+        numbers = {instruction: n for n, instruction in enumerate(order)}
+        key = tuple(
+            (
+                i.op,
+                tuple([numbers[o] for o in i.operands]),
+                tuple(map(attribute_key, i.attributes.values())),
+                i.shape,
+            )
+            for i in order
+        )
+        return self._known.setdefault((key, numbers[computation.root]), computation)
+
+
+def _is_long(run: Run, is_large: bool) -> bool:
+    size = run.end - run.start
+    if run.steps >= LEAST_STEPS and size >= LEAST_INSTRUCTIONS:
+        return True
+    return is_large and run.steps >= SHORT_STEPS and size >= SHORT_INSTRUCTIONS

@@ -1,0 +1,263 @@
+"""Products of what is made of other products, one block of it at a time: attention and its like.
+
+    roots = in_row_blocks(roots, machine)
+
+In ``softmax(q @ k.T) @ v`` the scores are much larger than what they are made of, and than what is
+made of them. A loop makes as many of their rows, or of their matrices, as stay in the caches, and
+takes the products of these before it makes the next. Where the matrices of a batch are large
+themselves, the loop is over them, and its body has another one over their rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.analysis.bounds_inference import resized
+from tracejit.backends.tvm.analysis.cost_model import SHARED_COST, cost_of
+from tracejit.backends.tvm.analysis.element_rules import pointwise
+from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.passes.tile.tile_loop import made_in_blocks, starts_along
+from tracejit.graph import Instruction
+from tracejit.ops import elementwise
+from tracejit.ops.constants import CONSTANT, IOTA
+from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.ops.element_types import convert_element_type
+from tracejit.ops.layout import (
+    BROADCAST_IN_DIM,
+    RESHAPE,
+    TRANSPOSE,
+    broadcast_in_dim,
+    dynamic_slice,
+)
+from tracejit.ops.reduction import REDUCE
+from tracejit.shapes import Shape
+from tracejit.traversal import in_order, rebuild, transform, users_of
+
+# What lies between two products is made in blocks where it has so many times the caches' size.
+_LARGE = 4
+_VIEWS = (BROADCAST_IN_DIM, RESHAPE, TRANSPOSE)
+
+Part = tuple[Instruction, int | None]
+"""A block of an instruction along a dimension, or all of it."""
+Nodes = Mapping[Part, Sequence[Part] | None]
+"""What parts are made of, in order; None for those of what lies in memory."""
+
+
+def in_row_blocks(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
+    """Equal ``roots``, in which nothing large lies between two products as a whole."""
+    order = in_order(roots)
+    room = machine.l2 * machine.threads
+    found = {blocks.last: blocks for blocks in _found(order, set(roots), room)}
+    new: dict[Instruction, Instruction] = {}
+
+    def visit(instruction: Instruction, operands: Sequence[Instruction]) -> Instruction | None:
+        new.update(zip(instruction.operands, operands, strict=True))
+        blocks = found.get(instruction)
+        return None if blocks is None else blocks.looped(new)
+
+    return transform(roots, visit) if found else list(roots)
+
+
+def _found(order: Sequence[Instruction], kept: set[Instruction], room: int) -> Iterator[_Blocks]:
+    """The products to be made in blocks; ``kept`` are instructions that are needed as a whole."""
+    users = None
+    for last in order:
+        between = _between(last, _LARGE * room)
+        if not between or between & kept:
+            continue
+        users = users or users_of(order)
+        if any(user is not last and user not in between for i in between for user in users[i]):
+            continue
+        blocks = _blocks(last, between, room)
+        if blocks is not None:
+            kept |= between
+            yield blocks
+
+
+def _between(last: Instruction, least: int) -> set[Instruction]:
+    """The products of at least so many bytes that ``last`` takes products of, and what is between.
+
+    Empty unless rows of them are reduced on the way.
+    """
+    if last.op is not DOT_GENERAL or max(o.array_shape.nbytes for o in last.operands) < least:
+        return set()
+    seen: set[Instruction] = set()
+    stack = [*last.operands]
+    while stack:
+        instruction = stack.pop()
+        if instruction not in seen and isinstance(instruction.shape, Shape):
+            seen.add(instruction)
+            if _is_between(instruction):
+                stack.extend(instruction.operands)
+    between: set[Instruction] = set()
+    for instruction in sorted(seen, key=lambda i: i.serial):
+        is_first = instruction.op is DOT_GENERAL and instruction.array_shape.nbytes >= least
+        on_the_way = _is_between(instruction) and not between.isdisjoint(instruction.operands)
+        if is_first or on_the_way:
+            between.add(instruction)
+    return between if any(i.op is REDUCE for i in between) else set()
+
+
+def _is_between(instruction: Instruction) -> bool:
+    op = instruction.op
+    return op is REDUCE or op in _VIEWS or pointwise.get(op) is not None
+
+
+def _blocks(last: Instruction, between: set[Instruction], room: int) -> _Blocks | None:
+    """How ``last`` is made in blocks, along the first dimension along which it can be.
+
+    A block is as large as what every block reads again, or takes longer to read than to compute.
+    """
+    largest = max(i.array_shape.nbytes for i in between)
+    for axis, size in enumerate(last.array_shape.dimensions):
+        nodes = _nodes(last, axis, between)
+        if nodes is None:
+            continue
+        again = {i for (i, along), below in nodes.items() if along is None and below is None}
+        least = max(room, sum(i.array_shape.nbytes for i in again))
+        length = math.ceil(size * least / largest)
+        if 2 * length <= size:
+            return _Blocks(last, axis, length, nodes)
+    return None
+
+
+def _nodes(last: Instruction, axis: int, between: set[Instruction]) -> Nodes | None:
+    """What a block of ``last`` is made of.
+
+    None if what is ``between`` cannot be cut, or would be made more than once.
+    """
+    nodes: dict[Part, Sequence[Part] | None] = {}
+    stack: list[Part] = [(last, axis)]
+    while stack:
+        part = instruction, along = stack.pop()
+        if part in nodes:
+            continue
+        is_inside = instruction is last or instruction in between
+        is_made = is_inside or _is_made_again(instruction, along)
+        axes = _axes(instruction, along) if is_made else None
+        if is_inside and (along is None or axes is None):
+            return None
+        nodes[part] = None if axes is None else [*zip(instruction.operands, axes, strict=True)]
+        stack.extend(nodes[part] or ())
+    if sum(instruction in between for instruction, _ in nodes) > len(between):
+        return None
+    return dict(sorted(nodes.items(), key=lambda item: item[0][0].serial))
+
+
+def _is_made_again(instruction: Instruction, along: int | None) -> bool:
+    """Whether an instruction from outside is made anew in every block, as far as that needs it."""
+    if not isinstance(instruction.shape, Shape):
+        return False
+    if instruction.op in (*_VIEWS, IOTA):
+        return True
+    if instruction.op is CONSTANT:
+        return not instruction.shape.rank
+    is_pointwise = pointwise.get(instruction.op) is not None
+    return along is not None and is_pointwise and cost_of(instruction) <= SHARED_COST
+
+
+def _axes(instruction: Instruction, along: int | None) -> list[int | None] | None:
+    """Along which dimensions operands are cut, if an instruction is; None if they cannot be."""
+    operands = instruction.operands
+    if along is None:
+        return [None] * len(operands)
+    if instruction.op is BROADCAST_IN_DIM:
+        dimensions = instruction.attributes["dimensions"]
+        return [dimensions.index(along) if along in dimensions else None]
+    if instruction.op is TRANSPOSE:
+        return [instruction.attributes["dimensions"][along]]
+    if instruction.op is RESHAPE:
+        same = _same_dimension(instruction, along)
+        return None if same is None else [same]
+    if instruction.op is REDUCE:
+        if len(operands) != 2:
+            return None
+        reduced = instruction.attributes["dimensions"]
+        return [[d for d in range(operands[0].array_shape.rank) if d not in reduced][along], None]
+    if instruction.op is DOT_GENERAL:
+        return _axes_of_dot(instruction, along)
+    return [along if operand.array_shape.rank else None for operand in operands]
+
+
+def _same_dimension(reshape: Instruction, along: int) -> int | None:
+    """The dimension of a Reshape's operand that is the result's ``along``, if there is one."""
+    sizes = reshape.array_shape.dimensions
+    of = reshape.operands[0].array_shape.dimensions
+    before = math.prod(sizes[:along])
+    same = (d for d, n in enumerate(of) if n == sizes[along] and math.prod(of[:d]) == before)
+    return next(same, None)
+
+
+def _axes_of_dot(dot: Instruction, along: int) -> list[int | None]:
+    attributes = dot.attributes
+    batch = [attributes["lhs_batch_dims"], attributes["rhs_batch_dims"]]
+    if along < len(batch[0]):
+        return [dims[along] for dims in batch]
+    along -= len(batch[0])
+    free = [
+        [d for d in range(operand.array_shape.rank) if d not in (*dims, *contracted)]
+        for operand, dims, contracted in zip(
+            dot.operands,
+            batch,
+            (attributes["lhs_contracting_dims"], attributes["rhs_contracting_dims"]),
+            strict=True,
+        )
+    ]
+    if along < len(free[0]):
+        return [free[0][along], None]
+    return [None, free[1][along - len(free[0])]]
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Blocks of ``length`` of the product ``last`` along ``axis``, and what each is made of."""
+
+    last: Instruction
+    axis: int
+    length: int
+    nodes: Nodes
+
+    def looped(self, new: Mapping[Instruction, Instruction]) -> Instruction:
+        """The product, made by a loop; ``new`` is what stands for instructions before it."""
+        given = [*dict.fromkeys(i for (i, _), below in self.nodes.items() if below is None)]
+
+        def block(start: Instruction, *arrays: Instruction) -> Instruction:
+            return self._block(start, dict(zip(given, arrays, strict=True)))
+
+        shape, arrays = self.last.array_shape, [new[i] for i in given]
+        places = 0, shape.dimensions[self.axis]
+        return made_in_blocks("row_blocks", shape, self.axis, places, self.length, arrays, block)
+
+    def _block(self, start: Instruction, arrays: Mapping[Instruction, Instruction]) -> Instruction:
+        """The block from ``start`` on, of whole ``arrays``."""
+        made: dict[Part, Instruction] = {}
+        for part, below in self.nodes.items():
+            instruction, along = part
+            if below is not None:
+                made[part] = self._made(part, [made[each] for each in below], start)
+            elif along is None:
+                made[part] = arrays[instruction]
+            else:
+                starts, sizes = starts_along(instruction, along, start), self._sizes(part)
+                made[part] = dynamic_slice(arrays[instruction], starts, sizes)
+        return made[self.last, self.axis]
+
+    def _made(self, part: Part, operands: Sequence[Instruction], start: Instruction) -> Instruction:
+        """A part of its operands' parts."""
+        instruction, along = part
+        if along is None:
+            return rebuild(instruction, operands)
+        made = resized(instruction, operands, along, self.length)
+        if instruction.op is IOTA and along == instruction.attributes["iota_dimension"]:
+            shape = made.array_shape
+            first = convert_element_type(start, shape.element_type)
+            made = elementwise.add(made, broadcast_in_dim(first, shape.dimensions, ()))
+        return made
+
+    def _sizes(self, part: Part) -> list[int]:
+        """Those of a block."""
+        instruction, along = part
+        sizes = enumerate(instruction.array_shape.dimensions)
+        return [self.length if d == along else size for d, size in sizes]

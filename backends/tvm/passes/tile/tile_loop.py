@@ -1,0 +1,52 @@
+"""Loops that make an array block by block, in the order of one of its dimensions.
+
+made_in_blocks("rows", shape, 0, (0, 100), 32, arrays, block)   # block(away, *arrays)
+starts_along(array, axis, start)                                # where a slice or an update begins
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from tracejit.backends.tvm.ir.internal_ops import undefined
+from tracejit.graph import Instruction
+from tracejit.ops import elementwise
+from tracejit.ops.constants import constant
+from tracejit.ops.layout import dynamic_update_slice
+from tracejit.ops.loops import Turn, counted
+from tracejit.shapes import ElementType, Shape
+
+
+def made_in_blocks(
+    name: str,
+    shape: Shape,
+    axis: int,
+    places: tuple[int, int],
+    length: int,
+    arrays: Sequence[Instruction],
+    block: Callable[..., Instruction],
+) -> Instruction:
+    """An array of which the ``places`` along an axis are made ``length`` at a time.
+
+    ``block(away, *arrays)`` makes those that begin ``away`` from the first. The last block ends
+    with the places, and makes some of the one before again. What lies outside is not defined.
+    """
+    first, end = places
+
+    def body(number: Instruction, *state: Instruction) -> Turn:
+        made, *given = state
+        away = elementwise.mul(number, constant(length, ElementType.S32))
+        away = elementwise.min(away, constant(end - first - length, ElementType.S32))
+        start = elementwise.add(away, constant(first, ElementType.S32))
+        starts = starts_along(made, axis, start)
+        return [dynamic_update_slice(made, block(away, *given), starts), *given], ()
+
+    count = math.ceil((end - first) / length)
+    return counted(name, count, [undefined(shape), *arrays], body)[0]
+
+
+def starts_along(array: Instruction, axis: int, start: Instruction) -> list[Instruction]:
+    """The first place along one dimension, 0 along the others."""
+    zero = constant(0, ElementType.S32)
+    return [start if d == axis else zero for d in range(array.array_shape.rank)]

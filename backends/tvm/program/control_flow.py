@@ -1,0 +1,138 @@
+"""While and Conditional: fragments of a program inside its loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracejit.backends.tvm.program.program import Argument, Branch, Kernel, Loop, Node
+from tracejit.backends.tvm.program.thunks import Fragment, KernelStep, Owner, Place, Scratch
+from tracejit.shapes import AnyShape, Shape, TupleShape
+
+
+def leaf_shapes(shape: AnyShape) -> list[Shape]:
+    """The arrays of a shape, tuples taken apart."""
+    if isinstance(shape, TupleShape):
+        return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
+    assert isinstance(shape, Shape), f"no arrays in {shape}"
+    return [shape]
+
+
+@dataclass(frozen=True)
+class WhileStep:
+    """State copied into the results, then condition and body over it until the condition fails.
+
+    ``state`` are the results' owners, one per array, ``steps`` how many are taken, where that is
+    known. ``fresh`` is where the body puts the new values it makes, at the numbers ``changed``, and
+    ``updates`` copies each to the one that it replaces, unless it is there. With a ``turn`` every
+    second step goes the other way, from fresh memory to the state, and only a loop that ends in
+    between copies.
+    """
+
+    start: Sequence[KernelStep]
+    condition: Fragment
+    body: Fragment
+    state: Sequence[Owner]
+    changed: Sequence[int]
+    fresh: Sequence[Owner]
+    updates: Sequence[KernelStep]
+    predicate: Scratch
+    workspace: Scratch
+    turn: Turn | None
+    steps: int | None = None
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        steps = (*self.start, *self.updates, *([self.turn.select] if self.turn else ()))
+        used = [owner for step in steps for owner in step.owners]
+        return [*used, *self.state, *self.fresh, self.predicate, self.workspace]
+
+    def kernels(self) -> list[Kernel]:
+        steps = (*self.start, *self.updates, *([self.turn.select] if self.turn else ()))
+        own = [kernel for step in steps for kernel in step.kernels()]
+        return [*own, *self.condition.all_kernels, *self.body.all_kernels]
+
+    def nodes(self, place: Place) -> list[Node]:
+        state = [place(owner) for owner in self.state]
+        fresh = [place(owner) for owner in self.fresh]
+        workspace, predicate = place(self.workspace), place(self.predicate)
+        step = self.body.at(state, fresh, workspace)
+        updates = [node for update in self.updates for node in update.nodes(place)]
+        steps = self.steps
+        if self.turn is not None:
+            there = list(state)
+            for number, argument in zip(self.changed, fresh, strict=True):
+                there[number] = argument
+            back = self.body.at(there, [state[number] for number in self.changed], workspace)
+            test = self.condition.at(there, [place(self.turn.predicate)], workspace)
+            select = self.turn.select.nodes(place)
+            updates = [*test, *select, Branch(place(self.turn.selector), [back, updates])]
+            steps = None
+        test = self.condition.at(state, [predicate], workspace)
+        loop = Loop(test, predicate, [*step, *updates], steps)
+        return [*(node for step in self.start for node in step.nodes(place)), loop]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Decides between two steps of a loop: ``select`` makes of ``predicate`` a branch's number."""
+
+    predicate: Scratch
+    selector: Scratch
+    select: KernelStep
+
+
+@dataclass(frozen=True)
+class ConditionalStep:
+    """A selector, then the one branch that it numbers, which writes the ``results``."""
+
+    select: KernelStep
+    selector: Scratch
+    branches: Sequence[BranchStep]
+    results: Sequence[Owner]
+    workspace: Scratch
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        inside = [owner for branch in self.branches for owner in branch.owners]
+        return [*self.select.owners, self.selector, *inside, *self.results, self.workspace]
+
+    def kernels(self) -> list[Kernel]:
+        inside = [kernel for branch in self.branches for kernel in branch.kernels()]
+        return [*self.select.kernels(), *inside]
+
+    def nodes(self, place: Place) -> list[Node]:
+        workspace = place(self.workspace)
+        branches = [branch.nodes(place, workspace) for branch in self.branches]
+        return [*self.select.nodes(place), Branch(place(self.selector), branches)]
+
+
+@dataclass(frozen=True)
+class BranchStep:
+    """One branch: what it takes that has no memory yet is computed first, then the branch.
+
+    ``outputs`` is where the fragment's outputs come to lie: a result that has taken over the memory
+    of an argument may have to be made elsewhere first, and ``updates`` puts it there.
+    """
+
+    arguments: Sequence[Owner]
+    prepare: Sequence[KernelStep]
+    fragment: Fragment
+    outputs: Sequence[Owner]
+    updates: Sequence[KernelStep]
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        own = [owner for step in (*self.prepare, *self.updates) for owner in step.owners]
+        return [*self.arguments, *self.outputs, *own]
+
+    def kernels(self) -> list[Kernel]:
+        own = [kernel for step in (*self.prepare, *self.updates) for kernel in step.kernels()]
+        return [*own, *self.fragment.all_kernels]
+
+    def nodes(self, place: Place, workspace: Argument) -> list[Node]:
+        prepared = [node for step in self.prepare for node in step.nodes(place)]
+        inputs = [place(owner) for owner in self.arguments]
+        outputs = [place(owner) for owner in self.outputs]
+        updates = [node for step in self.updates for node in step.nodes(place)]
+        return [*prepared, *self.fragment.at(inputs, outputs, workspace), *updates]

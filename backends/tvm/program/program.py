@@ -1,0 +1,236 @@
+"""A program as data: kernels, and the order in which they are called on which memory.
+
+    add = Kernel("add", (x, y, z), body)          # TIR over buffers made by `ir.tir.buffer`
+    Program(
+        kernels=[add],
+        calls=[Call("add", [Argument.input(0), Argument.input(1), Argument.output(0)])],
+        inputs=[spec, spec],
+        outputs=[spec],
+    )
+
+Rules for a kernel, of which `verification` proves the first and looks for races:
+
+- Every index stays inside its buffer, for every value that the data may hold: an index that comes
+  out of memory is clamped, or its access is guarded by an `IfThenElse` (a select computes both
+  sides). A vector access counts with all its lanes; a remainder gets a loop of its own.
+- A buffer promises alignment to its item only; NumPy arrays begin anywhere.
+- What a kernel writes overlaps no other parameter of the same call. To work in place, it reads and
+  writes one and the same parameter.
+- A parallel loop's iterations write apart from each other, and call nothing back.
+- Zero-size arrays have no kernels, or kernels whose loops run zero times.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from tvm import DataType
+
+from tracejit.backends.abi import ArraySpec
+from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, Counted
+from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.tir import Buffer, Stmt, nbytes
+from tracejit.errors import CompilationError
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One function: ``body`` loads from and stores to ``parameters`` and allocates only little.
+
+    ``name`` is a C identifier. Buffers that the body allocates live on the stack. The first
+    ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
+    told of it to those who ask. Nothing is left undone that could make an ``is_thorough`` one
+    faster, however long it takes to compile. What the body does is done by a ``direct`` call of a
+    routine as well, where there is one. The last ``scratch`` parameters are the kernel's own memory
+    while it runs.
+    """
+
+    name: str
+    parameters: Sequence[Buffer]
+    body: Stmt
+    reads: int = 0
+    counted: Counted = NOTHING
+    is_thorough: bool = False
+    direct: Direct | None = None
+    scratch: int = 0
+
+
+class Memory(enum.Enum):
+    """Where an argument of a kernel lies."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    CONSTANT = "constant"
+    WORKSPACE = "workspace"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """``offset`` bytes into an input, output or constant, or into the workspace."""
+
+    memory: Memory
+    index: int = 0
+    offset: int = 0
+
+    @staticmethod
+    def input(index: int, offset: int = 0) -> Argument:
+        return Argument(Memory.INPUT, index, offset)
+
+    @staticmethod
+    def output(index: int, offset: int = 0) -> Argument:
+        return Argument(Memory.OUTPUT, index, offset)
+
+    @staticmethod
+    def constant(index: int, offset: int = 0) -> Argument:
+        return Argument(Memory.CONSTANT, index, offset)
+
+    @staticmethod
+    def workspace(offset: int) -> Argument:
+        return Argument(Memory.WORKSPACE, 0, offset)
+
+    def __str__(self) -> str:
+        where = "" if self.memory is Memory.WORKSPACE else f" {self.index}"
+        return f"{self.memory.value}{where} at byte {self.offset}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """Run a kernel, one argument for each of its parameters."""
+
+    kernel: str
+    arguments: Sequence[Argument]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run ``condition``; while the pred (one byte) at ``predicate`` is true, ``body`` and again.
+
+    The body runs ``steps`` times, where that is known.
+    """
+
+    condition: Sequence[Node]
+    predicate: Argument
+    body: Sequence[Node]
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Run the branch that the s32 at ``selector`` numbers; the last one if it numbers none."""
+
+    selector: Argument
+    branches: Sequence[Sequence[Node]]
+
+
+Node = Call | Loop | Branch
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels, and the calls that turn inputs, constants and a workspace into outputs.
+
+    Every output is written in full by the calls; constants are never written, nor are inputs, but
+    for those whose memory the caller hands in as an output's too: ``aliases`` has the inputs'
+    numbers by the outputs'. The workspace starts at a multiple of `abi.ALIGNMENT` and holds
+    anything at first.
+    """
+
+    kernels: Sequence[Kernel]
+    calls: Sequence[Node]
+    inputs: Sequence[ArraySpec]
+    outputs: Sequence[ArraySpec]
+    constants: Sequence[np.ndarray] = ()
+    workspace_bytes: int = 0
+    aliases: Mapping[int, int] = field(default_factory=dict)
+    _sizes: dict[Memory, Sequence[int]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sizes = {
+            Memory.INPUT: [spec.nbytes for spec in self.inputs],
+            Memory.OUTPUT: [spec.nbytes for spec in self.outputs],
+            Memory.CONSTANT: [array.nbytes for array in self.constants],
+            Memory.WORKSPACE: [self.workspace_bytes],
+        }
+        object.__setattr__(self, "_sizes", sizes)
+
+    def check(self) -> None:
+        """Raise `CompilationError` for calls that do not fit the kernels or leave their memory."""
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        if len(kernels) != len(self.kernels):
+            raise CompilationError("a program's kernels must have different names")
+        for name in kernels:
+            if not name.isidentifier() or not name.isascii():
+                raise CompilationError(f"kernel name {name!r} is no C identifier")
+        for array in self.constants:
+            if not array.flags.c_contiguous or not array.dtype.isnative:
+                raise CompilationError("constants must be C-contiguous, in native byte order")
+        widths = {name: [(*_extent(b),) for b in k.parameters] for name, k in kernels.items()}
+        for node in walk(self.calls):
+            if isinstance(node, Call):
+                self._check_call(node, widths, kernels)
+            elif isinstance(node, Loop):
+                self._check_argument(node.predicate, 1, 1, "a loop's predicate")
+            elif not node.branches:
+                raise CompilationError("a branch needs at least one branch")
+            else:
+                self._check_argument(node.selector, 4, 4, "a branch's selector")
+
+    def _check_call(
+        self, call: Call, widths: dict[str, list[tuple[int, int]]], kernels: dict[str, Kernel]
+    ) -> None:
+        if call.kernel not in widths:
+            raise CompilationError(f"call of a kernel that does not exist: {call.kernel}")
+        extents = widths[call.kernel]
+        if len(extents) != len(call.arguments):
+            raise CompilationError(
+                f"kernel {call.kernel} has {len(extents)} parameters, "
+                f"the call gives {len(call.arguments)} arguments"
+            )
+        spans: list[tuple[tuple[str, int, int], int]] = []
+        shared: set[tuple[tuple[str, int, int], int]] = set()
+        reads = kernels[call.kernel].reads
+        pairs = zip(call.arguments, extents, strict=True)
+        for number, (argument, (size, item)) in enumerate(pairs):
+            self._check_argument(argument, size, item, f"{call.kernel}, argument {number}")
+            if argument.memory in (Memory.OUTPUT, Memory.WORKSPACE) and size:
+                at = (argument.memory.value, argument.index, argument.offset)
+                if number < reads:
+                    shared.add((at, argument.offset + size))
+                else:
+                    spans.append((at, argument.offset + size))
+        for (first, end), (second, _) in pairwise(sorted([*spans, *shared])):
+            if first[:2] == second[:2] and second[2] < end:
+                raise CompilationError(f"{call.kernel}: two arguments overlap in the {first[0]}")
+
+    def _check_argument(self, argument: Argument, size: int, item: int, where: str) -> None:
+        sizes = self._sizes[argument.memory]
+        if not 0 <= argument.index < len(sizes):
+            raise CompilationError(f"{where}: there is no {argument}")
+        if argument.offset < 0 or argument.offset + size > sizes[argument.index]:
+            raise CompilationError(
+                f"{where}: {size} bytes do not fit into {argument}, "
+                f"which holds {sizes[argument.index]}"
+            )
+        if argument.offset % item:
+            raise CompilationError(f"{where}: {argument} is not aligned to {item} bytes")
+
+
+def walk(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Every node, those inside loops and branches included."""
+    for node in nodes:
+        yield node
+        if isinstance(node, Loop):
+            yield from walk(node.condition)
+            yield from walk(node.body)
+        elif isinstance(node, Branch):
+            for branch in node.branches:
+                yield from walk(branch)
+
+
+def _extent(buffer: Buffer) -> tuple[int, int]:
+    """A buffer's size and its item's, in bytes."""
+    return nbytes(buffer), int(DataType(str(buffer.dtype)).itemsize)

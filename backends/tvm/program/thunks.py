@@ -1,0 +1,118 @@
+"""What a lowered computation consists of: kernels and control flow, and the memory they touch.
+
+Memory is named by whose it is; only when all steps are known does each get a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Protocol
+
+from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, Counted
+from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.tir import Buffer, Stmt
+from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
+from tracejit.graph import Instruction
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """Memory that one step needs while it runs."""
+
+    nbytes: int
+
+
+Owner = Instruction | Scratch | int
+"""Whose memory it is: an instruction's, a step's own, or the output of that number."""
+
+Place = Callable[[Owner], Argument]
+
+
+class Step(Protocol):
+    """Something that a program does in order."""
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        """All memory that it reads or writes."""
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels that it calls."""
+
+    def nodes(self, place: Place) -> list[Node]:
+        """The program nodes, once every owner has its place."""
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """One call of one kernel, which only reads the first ``reads`` of its parameters.
+
+    ``is_thorough`` and ``direct`` are as in `Kernel`.
+    """
+
+    name: str
+    body: Stmt
+    parameters: Sequence[tuple[Owner, Buffer]]
+    reads: int = 0
+    counted: Counted = NOTHING
+    is_thorough: bool = False
+    direct: Direct | None = None
+
+    @property
+    def owners(self) -> Sequence[Owner]:
+        return [owner for owner, _ in self.parameters]
+
+    def kernels(self) -> list[Kernel]:
+        buffers = [buffer for _, buffer in self.parameters]
+        how = self.counted, self.is_thorough, self.direct
+        scratch = len([*self._last()])
+        return [Kernel(self.name, buffers, self.body, self.reads, *how, scratch)]
+
+    def _last(self) -> Iterator[Owner]:
+        """The owners of the last parameters, as far as they are the step's own."""
+        owners = reversed([owner for owner, _ in self.parameters[self.reads :]])
+        return takewhile(lambda owner: isinstance(owner, Scratch), owners)
+
+    def nodes(self, place: Place) -> list[Node]:
+        return [Call(self.name, [place(owner) for owner, _ in self.parameters])]
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A computation lowered by itself: inputs, outputs and workspace are the caller's to place.
+
+    ``in_place`` are the outputs that come to lie in the memory of the parameters they replace;
+    ``aliases`` has the parameters' numbers by those of the outputs that share their memory.
+    """
+
+    all_kernels: Sequence[Kernel]
+    calls: Sequence[Node]
+    workspace_bytes: int
+    in_place: frozenset[int] = frozenset()
+    aliases: Mapping[int, int] = field(default_factory=dict)
+
+    def at(
+        self, inputs: Sequence[Argument], outputs: Sequence[Argument], workspace: Argument
+    ) -> list[Node]:
+        """The calls with the caller's memory in place of the fragment's own."""
+
+        def moved(argument: Argument) -> Argument:
+            base = {Memory.INPUT: inputs, Memory.OUTPUT: outputs, Memory.WORKSPACE: [workspace]}
+            if argument.memory is Memory.CONSTANT:
+                return argument
+            found = base[argument.memory][argument.index]
+            return Argument(found.memory, found.index, found.offset + argument.offset)
+
+        return [_moved(node, moved) for node in self.calls]
+
+
+def _moved(node: Node, moved: Callable[[Argument], Argument]) -> Node:
+    def all_moved(nodes: Sequence[Node]) -> list[Node]:
+        return [_moved(n, moved) for n in nodes]
+
+    if isinstance(node, Call):
+        return Call(node.kernel, [moved(argument) for argument in node.arguments])
+    if isinstance(node, Loop):
+        return Loop(all_moved(node.condition), moved(node.predicate), all_moved(node.body))
+    return Branch(moved(node.selector), [all_moved(branch) for branch in node.branches])

@@ -1,0 +1,62 @@
+"""Who decides how the kernels of a program are written: the cost model, or what was measured.
+
+lower(entry, machine)                                  # the cost model
+lower(entry, machine, decisions=Measurements(find))    # what `find` knows of each kernel
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tracejit.backends.tunable import Find
+from tracejit.backends.tvm.program.thunks import KernelStep
+from tracejit.backends.tvm.tune.knobs import MODEL, Answers, Choices
+
+Write = Callable[[Choices], KernelStep]
+"""Writes one kernel."""
+
+
+class Decisions:
+    """The cost model decides."""
+
+    def settle(self, write: Write, text: Callable[[], str]) -> KernelStep:
+        """The kernel that ``write`` writes; ``text`` says what it computes."""
+        return write(MODEL)
+
+
+MODELLED = Decisions()
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel, how it was written, and what writes it otherwise."""
+
+    text: str
+    step: KernelStep
+    answers: Answers
+    write: Write
+
+
+class Measurements(Decisions):
+    """What was measured decides, where something was; ``written`` has the kernels by name."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self.written: dict[str, Written] = {}
+
+    def settle(self, write: Write, text: Callable[[], str]) -> KernelStep:
+        described = text()
+        known = self._find(described)
+        answers = Answers(known.taken if known is not None else None)
+        step = write(answers)
+        changes = tuple(
+            (question, answers.asked[question][0], name)
+            for question, name in answers.taken.items()
+            if name != answers.asked[question][0]
+        )
+        if changes and known is not None:
+            facts = replace(step.counted, changes=changes, gain=(known.before, known.after))
+            step = replace(step, counted=facts)
+        self.written[step.name] = Written(described, step, answers, write)
+        return step

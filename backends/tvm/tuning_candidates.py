@@ -1,0 +1,111 @@
+"""A program's kernels written in other ways, and compiled to be measured.
+
+found = ProgramCandidates(module, Target("cpu"))
+found.library("k3_dot_general", [{"tile": "6x2"}, {"tile": "4x3"}], folder)
+found.build(find)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tracejit.backends.artifact import InProcess
+from tracejit.backends.target import CPU, Target
+from tracejit.backends.tunable import Find, Library, Taken, Tunable, Variant
+from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.build.build import Progress, build, build_kernels
+from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.tir_pipeline import REFUSALS, contents
+from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.ir.tir import nbytes
+from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.program.program import Kernel, Program
+from tracejit.backends.tvm.program.thunks import Scratch
+from tracejit.backends.tvm.tune.knobs import Answers
+from tracejit.backends.tvm.tune.policy import Measurements, Written
+from tracejit.graph import Instruction, Module
+
+
+class ProgramCandidates:
+    """The kernels of a module as the cost model writes them, and every other way to write each.
+
+    Raises `CompilationError` for an op without a rule.
+    """
+
+    def __init__(self, module: Module, target: Target = CPU) -> None:
+        self._module = module
+        self._target = cpu_target(target)
+        program, self._written = self._lowered(lambda text: None)
+        kernels = [kernel.name for kernel in without_twins(program).kernels]
+        self.kernels = [
+            _tunable(name, self._written[name])
+            for name in kernels
+            if name in self._written and self._written[name].answers.taken
+        ]
+
+    def _lowered(self, find: Find) -> tuple[Program, dict[str, Written]]:
+        decisions = Measurements(find)
+        aliases = aliases_of(self._module)
+        program = lower(self._module.entry, self._target.machine, aliases, decisions)
+        return program, decisions.written
+
+    def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:
+        """A kernel written in each of these ways, as a library in ``folder``.
+
+        Ways that cannot be written or compiled, and those that are another's after all, are left
+        out. Raises `CompilationError` if the linker fails.
+        """
+        kernels: list[Kernel] = []
+        variants: dict[str, Variant] = {}
+        for number, way in enumerate(ways):
+            made = _variant(self._written[kernel], way, f"{kernel}_{number}")
+            if made is not None and made[1].taken not in [v.taken for v in variants.values()]:
+                kernels.append(made[0])
+                variants[made[0].name] = made[1]
+        path = folder / f"{kernel}.so"
+        compiled = build_kernels(kernels, self._target, path)
+        return Library(path, [variants[each.name] for each in compiled])
+
+    def build(self, find: Find, progress: Progress | None = None) -> bytes | InProcess:
+        """The whole program, its kernels written as ``find`` says."""
+        program, _ = self._lowered(find)
+        return build(program, self._target, progress)
+
+
+def _tunable(name: str, written: Written) -> Tunable:
+    step = written.step
+    results = [
+        owner.array_shape.dtype
+        for owner, _ in step.parameters[step.reads :]
+        if isinstance(owner, Instruction)
+    ]
+    return Tunable(
+        name,
+        written.text,
+        written.answers.taken,
+        written.answers.open,
+        [nbytes(memory) for _, memory in step.parameters],
+        step.reads,
+        results,
+    )
+
+
+def _variant(written: Written, way: Taken, name: str) -> tuple[Kernel, Variant] | None:
+    """A kernel written in one way, if that is possible."""
+    answers = Answers(way)
+    try:
+        step = written.write(answers)
+    except REFUSALS:
+        return None
+    places = {owner: place for place, owner in enumerate(written.step.owners)}
+    if any(owner not in places for owner in step.owners if not isinstance(owner, Scratch)):
+        return None
+    arguments = [
+        (-1 if isinstance(owner, Scratch) else places[owner], nbytes(memory))
+        for owner, memory in step.parameters
+    ]
+    (kernel,) = replace(step, name=name).kernels()
+    callbacks = contents(kernel.body).callbacks
+    return kernel, Variant(answers.taken, answers.open, name, arguments, callbacks)

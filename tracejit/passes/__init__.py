@@ -1,0 +1,1 @@
+"""Passes over whole modules that need no target: donation, layouts, recomputation, costs."""

@@ -1,0 +1,235 @@
+"""Branches on a traced condition: both are recorded, and what they assign is put together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tracejit import tree
+from tracejit.errors import ConcretizationError
+from tracejit.graph import Instruction
+from tracejit.lax.control import chosen_body
+from tracejit.ops import elementwise_unary
+from tracejit.trace.affine_bounds import assuming
+from tracejit.trace.body import Body, record_body
+from tracejit.trace.convert import PYTHON_SCALARS, converted
+from tracejit.trace.tracer import Tracer
+from tracejit.transforms.autograph.branch_aliases import Originals, candidates, note, originals
+from tracejit.transforms.autograph.hidden_writes import require_kept, with_hidden_writes
+from tracejit.transforms.autograph.parts import Action, Get, Put
+from tracejit.transforms.autograph.values import (
+    Final,
+    Leaf,
+    Merged,
+    NoValue,
+    Place,
+    Undefined,
+    fresh,
+    in_branch,
+    is_in_branch,
+    is_numeric,
+    is_same,
+    is_unknown,
+    leaf_of,
+    require_one_name,
+    seen_through,
+    truth,
+    unchanged,
+    written_back,
+)
+
+
+def if_(
+    test: Any,
+    body: Action,
+    orelse: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...] = (),
+    parts: Sequence[Action] = (),
+) -> None:
+    """``if test: body() else: orelse()``; both are recorded when ``test`` is unknown.
+
+    ``names`` are the variables that they assign or write into, ``unbound`` those among them that
+    are never bound again. ``parts`` are the user's own functions in place of the branches.
+    """
+    if not is_unknown(test):
+        (body if test else orelse)()
+        return
+    selector = truth(test, "if")
+    run = functools.partial(_record_branches, selector, body, orelse)
+    try:
+        with_hidden_writes(run, parts or (body, orelse), get, put, names, unbound, True)
+    except RecursionError as error:
+        if is_in_branch():
+            raise
+        raise ConcretizationError(
+            "if: both branches are recorded, and a function calls itself in one, which does not "
+            "end while the condition is traced; write a loop, or make the number static: "
+            "jit(f, static_argnums=...)"
+        ) from error
+
+
+def _record_branches(
+    selector: Instruction, body: Action, orelse: Action, get: Get, put: Put, names: tuple[str, ...]
+) -> None:
+    before = get()
+    branches = [_Branch(action, get, put, before, names) for action in (body, orelse)]
+    bodies = []
+    for branch, holds in zip(branches, (True, False), strict=True):
+        with assuming(selector, holds):
+            bodies.append(record_body(branch, "a branch of if", []))
+    merged = Merged()
+    opposite = elementwise_unary.not_(selector)
+    values: list[Any] = []
+    finals = [branch.finals for branch in branches]
+    written = {
+        name
+        for one in finals
+        for name, final in zip(names, one, strict=True)
+        if final.in_place and not final.is_same
+    }
+    require_one_name("if", names, before, sorted(written))
+    for number, name in enumerate(names):
+        ways = [one[number] for one in finals]
+        if all(way.is_same for way in ways):
+            values.append(before[number])
+            continue
+        trees = [before[number] if way.is_same else way.value for way in ways]
+        leaves = [
+            _leaves(value, None if way.is_same else side)
+            for value, way, side in zip(trees, ways, bodies, strict=True)
+        ]
+        values.append(merged.variable(name, list(zip(trees, leaves, strict=True))))
+    may_be = [
+        [
+            (one, opposite if side else selector, merged.condition(side, one.condition))
+            for side, branch in enumerate(branches)
+            for one in candidates(branch.finals[number].held, branch.originals)
+        ]
+        for number in range(len(names))
+    ]
+    structure = tree.structure(tuple(merged.kinds), is_leaf=_is_kind)
+    alike = [
+        replace(
+            side,
+            results=tuple(
+                converted(result, kind.shape.element_type)
+                for result, kind in zip(results, merged.kinds, strict=True)
+            ),
+            abstract=tuple(merged.kinds),
+            structure=structure,
+        )
+        for side, results in zip(bodies, merged.results, strict=True)
+    ]
+    made = chosen_body(selector, ["true_fun", "false_fun"], alike, [])
+    after = []
+    for number, value in enumerate(values):
+        filled = tree.map(
+            lambda v: made[v.number] if isinstance(v, Place) else v, value, is_leaf=_is_place
+        )
+        in_place = all(one[number].is_same or one[number].in_place for one in finals)
+        is_changed = filled is not before[number] and not isinstance(value, Undefined | NoValue)
+        kept = _kept_by_all([one[number].kept for one in finals if not one[number].is_same])
+        made_of = written_back(before[number], filled, in_place, kept) if is_changed else value
+        after.append(made_of)
+    put(after)
+    old = [leaf for branch in branches for _, leaf in branch.originals.values()]
+    for value, found in zip(after, may_be, strict=True):
+        conditions = [
+            (one, condition if place is None else made[place].instruction)
+            for one, condition, place in found
+        ]
+        note(value, old, conditions)
+
+
+def _kept_by_all(ways: Sequence[Any]) -> Any:
+    """For each leaf whether it is kept on all ways; None where these are different trees."""
+    if not ways or any(tree.structure(way) != tree.structure(ways[0]) for way in ways):
+        return None
+    return tree.map(lambda *marks: all(marks), *ways)
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, Place)
+
+
+def _is_kind(value: Any) -> bool:
+    return hasattr(value, "is_scalar")
+
+
+class _Branch:
+    """A branch as a function without arguments that returns the arrays it assigned."""
+
+    def __init__(
+        self, action: Action, get: Get, put: Put, before: Sequence[Any], names: Sequence[str]
+    ) -> None:
+        self._action, self._get, self._put, self._before = action, get, put, before
+        self._names = names
+        self.finals: list[Final] = []
+        self.originals: Originals = {}
+
+    def __call__(self) -> list[Any]:
+        copies = [fresh(value) for value in self._before]
+        self.originals = originals(self._before, copies)
+        # Lists that are written into are compared with what they held.
+        held = [tree.map(_itself, value) for value in copies]
+        self._put(copies)
+        views = [seen_through(value) for value in self._before]
+        pairs = list(zip(views, self._before, copies, strict=True))
+        if any(view is not value for view, value, _ in pairs):
+            copies = [copy if view is value else view for view, value, copy in pairs]
+            held = [tree.map(_itself, value) for value in copies]
+            self._put(copies)
+        versions = [copy.version if isinstance(copy, Tracer) else 0 for copy in copies]
+        with in_branch():
+            self._action()
+        require_kept("if")
+        results: list[Any] = []
+        ends = zip(copies, versions, held, self._get(), strict=True)
+        for copy, version, before, value in ends:
+            leaves = tree.leaves(value)
+            is_left = isinstance(value, Tracer) and value is copy and value.version == version
+            if is_left or is_same(before, value):
+                self.finals.append(Final(True, False, value, held=leaves))
+                continue
+            in_place = value is copy and isinstance(value, Tracer | list | dict)
+
+            def placed(leaf: Any) -> Any:
+                if not is_numeric(leaf):
+                    return leaf
+                results.append(leaf)
+                static = leaf if type(leaf) in PYTHON_SCALARS else None
+                return _Result(len(results) - 1, static)
+
+            kept = unchanged(before, value)
+            self.finals.append(Final(False, in_place, tree.map(placed, value), kept, leaves))
+        return results
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
+
+
+class _Result:
+    """The place of a leaf among the results of a branch; ``static`` if it is a Python number."""
+
+    def __init__(self, number: int, static: Any) -> None:
+        self.number = number
+        self.static = static
+
+
+def _leaves(value: Any, body: Body | None) -> list[Leaf]:
+    """The leaves of a variable, of a branch's results or of before the branches."""
+    leaves = tree.leaves(value)
+    if body is None:
+        return [leaf_of(leaf) for leaf in leaves]
+    return [
+        Leaf(leaf.static, body.abstract[leaf.number], body.results[leaf.number])
+        if isinstance(leaf, _Result)
+        else Leaf(leaf, None, None)
+        for leaf in leaves
+    ]

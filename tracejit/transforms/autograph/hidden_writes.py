@@ -1,0 +1,202 @@
+"""What the parts of a statement change beside their variables: seen, and carried as variables.
+
+A part may call a function that writes to a global, to a variable of another function, to an
+attribute or into a container. While a statement is recorded that would happen once. So all that
+its parts can reach is compared before and after each; a place that has changed becomes one more
+variable of the statement, which is recorded again.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CellType
+from typing import Any
+
+from tracejit.errors import ConcretizationError
+from tracejit.trace.object_state import MISSING, Change, Snapshot, snapshot
+from tracejit.transforms.autograph.parts import Action, Get, Put
+from tracejit.transforms.autograph.values import Undefined
+from tracejit.transforms.autograph.write_capture import with_arrays_lent
+
+Run = Callable[[Get, Put, tuple[str, ...]], None]
+
+
+class HiddenWriteError(ConcretizationError):
+    """A part of the statement that a ``watch`` watches has made ``changes``."""
+
+    def __init__(self, message: str, watch: Watch, changes: Sequence[Change]) -> None:
+        super().__init__(message)
+        self.watch, self.changes = watch, changes
+
+
+class Watch:
+    """All that the parts of a statement can reach, as it is before, but for what is ``carried``."""
+
+    def __init__(
+        self, parts: Sequence[Action | None], put: Put | None, carried: Sequence[Change]
+    ) -> None:
+        cells = _cells(put)
+        self._snapshots: list[Snapshot] = [snapshot(p, cells) for p in parts if p is not None]
+        self._carried = {one.identity for one in carried}
+
+    def require_kept(self, statement: str) -> None:
+        """Raises `HiddenWriteError` where something has changed, and makes it what it was."""
+        changes = self._changes()
+        if not changes:
+            return
+        are_places = [change.is_place for change in changes]
+        fixed = changes[are_places.index(False)] if False in are_places else changes[0]
+        self._restore(changes)
+        raise HiddenWriteError(
+            f"{statement}: {_described(fixed)} is changed, which would happen once while tracing, "
+            f"whatever the traced values are; write to an array or a variable made before",
+            self,
+            changes if all(are_places) else [],
+        )
+
+    def _changes(self) -> list[Change]:
+        found: dict[Any, Change] = {}
+        for one in self._snapshots:
+            for change in one.changes():
+                if change.holder is None:
+                    found.setdefault(change.name, change)
+                elif change.identity not in self._carried:
+                    found.setdefault(change.identity, change)
+        return list(found.values())
+
+    def _restore(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if change.holder is not None:
+                change.put(change.before)
+
+    def restored(self, run: Run) -> Run:
+        """``run``; what it has changed when it fails half-way is made what it was."""
+
+        def restoring(get: Get, put: Put, names: tuple[str, ...]) -> None:
+            try:
+                run(get, put, names)
+            except BaseException:
+                self._restore(self._changes())
+                raise
+
+        return restoring
+
+
+def _described(change: Change) -> str:
+    holder = change.before if change.holder is None else change.holder
+    if isinstance(holder, list | dict | set | deque) or change.holder is None:
+        return f"the {type(holder).__name__} {change.name.partition('[')[0]}"
+    return f"the variable {change.name}"
+
+
+def _cells(put: Put | None) -> list[CellType]:
+    """The cells of the variables that a statement gives values to itself."""
+    while isinstance(put, functools.partial):
+        put = put.func
+    return list(getattr(put, "__closure__", None) or ())
+
+
+class _Watches(threading.local):
+    def __init__(self) -> None:
+        self.running: list[Watch] = []
+
+
+_watches = _Watches()
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Inside, ``watch`` is of the statement that is being recorded."""
+    _watches.running.append(watch)
+    try:
+        yield
+    finally:
+        _watches.running.pop()
+
+
+def require_kept(statement: str) -> None:
+    """Raises `HiddenWriteError` where a part of the statement being recorded has changed more than
+    its variables."""
+    if _watches.running:
+        _watches.running[-1].require_kept(statement)
+
+
+def with_hidden_writes(
+    run: Run,
+    parts: Sequence[Action | None],
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    all_held: bool = False,
+) -> None:
+    """`with_arrays_lent` of a statement and of what its ``parts`` change beside its variables.
+
+    Raises `ConcretizationError` for what is no place of a value: the length of a list, the state of
+    an iterator.
+    """
+    carried: list[Change] = []
+    while True:
+        variables = _Variables(get, put, names, carried)
+        watch = Watch(parts, put, carried)
+        try:
+            with watching(watch):
+                with_arrays_lent(
+                    watch.restored(run),
+                    variables.get,
+                    variables.put,
+                    variables.names,
+                    unbound,
+                    all_held,
+                )
+            variables.require_values()
+            return
+        except HiddenWriteError as error:
+            if error.watch is not watch or not error.changes:
+                raise
+            carried = [*carried, *error.changes]
+
+
+class _Variables:
+    """The variables of a statement, and the places that are ``carried`` as if they were."""
+
+    def __init__(
+        self, get: Get, put: Put, names: tuple[str, ...], carried: Sequence[Change]
+    ) -> None:
+        self._get, self._put, self._count, self._carried = get, put, len(names), carried
+        shown: list[str] = []
+        for one in carried:
+            taken = one.name in names or one.name in shown
+            shown.append(f"{one.name} ({len(shown)})" if taken else one.name)
+        self.names = (*names, *shown)
+        self._missing = [Undefined(name) for name in shown]
+
+    def get(self) -> tuple[Any, ...]:
+        places = zip(self._carried, self._missing, strict=True)
+        held = [(one.get(), missing) for one, missing in places]
+        values = (missing if value is MISSING else value for value, missing in held)
+        return (*self._get(), *values)
+
+    def put(self, values: Sequence[Any]) -> None:
+        self._put(values[: self._count])
+        self._left = values[self._count :]
+        for one, value in zip(self._carried, self._left, strict=True):
+            one.put(MISSING if isinstance(value, Undefined) else value)
+
+    def require_values(self) -> None:
+        """Raises `ConcretizationError` for a place that may have no value after the statement."""
+        for one in self._left if self._carried else ():
+            if isinstance(one, Undefined) and one.reason:
+                raise ConcretizationError(f"{one.name} may have no value: {one.reason}")
+
+
+def without_hidden_writes(statement: str, part: Action) -> Any:
+    """``part()``, which may not run. Raises `ConcretizationError` where it changes something."""
+    before = Watch([part], None, [])
+    value = part()
+    before.require_kept(statement)
+    return value

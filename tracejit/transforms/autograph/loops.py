@@ -1,0 +1,454 @@
+"""Loops of a rewritten function that become one While: `run_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.errors import ArgumentError, ConcretizationError
+from tracejit.graph import Instruction
+from tracejit.lax.control import loop
+from tracejit.lax.scanning import repeated
+from tracejit.ops.elementwise import POW, SELECT, and_
+from tracejit.ops.elementwise_unary import (
+    ACOS,
+    ACOSH,
+    ASIN,
+    ATANH,
+    CBRT,
+    LOG,
+    LOG1P,
+    RSQRT,
+    SQRT,
+)
+from tracejit.ops.layout import full
+from tracejit.shapes import AnyShape, Shape
+from tracejit.trace.affine_bounds import (
+    Affine,
+    affine,
+    are_places_free,
+    counting,
+    is_counted,
+    least,
+    take_doubts,
+)
+from tracejit.trace.body import Abstract, record_body
+from tracejit.trace.context import are_differentiated, current_trace
+from tracejit.trace.convert import PYTHON_SCALARS
+from tracejit.trace.int_overflow import LARGEST
+from tracejit.trace.table import call as numpy_call
+from tracejit.trace.tracer import Tracer, lift
+from tracejit.transforms.autograph.capture_policy import is_inside_counted
+from tracejit.transforms.autograph.hidden_writes import require_kept
+from tracejit.transforms.autograph.loop_carried_aliases import Rotation
+from tracejit.transforms.autograph.parts import Action
+from tracejit.transforms.autograph.ranges import TracedRange
+from tracejit.transforms.autograph.values import (
+    Detached,
+    NoValue,
+    Undefined,
+    fresh,
+    in_branch,
+    is_numeric,
+    is_same,
+    is_unknown,
+    require_one_name,
+    truth,
+    unchanged,
+    written_back,
+)
+from tracejit.traversal import in_order
+
+_STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT})
+"""Functions whose derivative is infinite somewhere."""
+COUNTER = "autograph_counter"
+FASTEST = 2**20
+"""By so much may an integer of Python's grow in a step."""
+
+
+class _Loop:
+    """The state of a loop: which variables are carried, and what the others are."""
+
+    def __init__(
+        self,
+        statement: str,
+        steps: TracedRange | None,
+        action: Action,
+        get: Callable[[], tuple[Any, ...]],
+        put: Callable[[Sequence[Any]], None],
+        names: tuple[str, ...],
+        target: str | None = None,
+        is_known: bool = False,
+    ) -> None:
+        self.statement, self.steps, self.action = statement, steps, action
+        self.is_known = is_known
+        self.get, self.put, self.names = get, put, names
+        self.before = get()
+        if steps is not None and steps.known is not None and target is not None:
+            # Each step assigns it first.
+            named = zip(names, self.before, strict=True)
+            self.before = tuple(Undefined(n) if n == target else value for n, value in named)
+        self.in_place: dict[str, bool] = {}
+        self.kept: dict[str, Any] = {}
+        self.written: set[str] = set()
+        self.rotation: Rotation | None = None
+        self.carried = [n for n, value in enumerate(self.before) if _is_carried(value)]
+
+    def enter(self, state: dict[str, Any]) -> list[Any]:
+        """Gives the variables their values at the beginning of a step."""
+        values = [Undefined(n) if isinstance(v, Undefined) else v for n, v in self._named()]
+        for number in self.carried:
+            values[number] = fresh(state[self.names[number]])
+        self.put(values)
+        return values
+
+    def _named(self) -> list[tuple[str, Any]]:
+        return list(zip(self.names, self.before, strict=True))
+
+    def step(self, state: dict[str, Any]) -> dict[str, Any]:
+        """One step of the loop."""
+        entered = self.enter(state)
+        held = [tree.map(_itself, value) for value in entered]
+        rotation = self._rotation([held[number] for number in self.carried])
+        with in_branch(), self.counting_of(state):
+            if self.steps is None:
+                self.action()
+            else:
+                self.action(state[COUNTER])
+            self._require_small(state)
+            self._require_tame()
+        require_kept(self.statement)
+        left = self.get()
+        self._require_bound(state, left)
+        made = {}
+        for number, (name, start) in enumerate(self._named()):
+            value = left[number]
+            if number in self.carried:
+                if isinstance(value, Undefined):
+                    raise ConcretizationError(
+                        f"{self.statement}: the variable {name} may have no value after a step"
+                        + (f": {value.reason}" if value.reason else "")
+                    )
+                same = is_same(entered[number], value)
+                in_place = same or value is entered[number]
+                self.in_place[name] = self.in_place.get(name, True) and in_place
+                self.kept[name] = unchanged(held[number], value)
+                self.written |= set() if same and is_same(held[number], value) else {name}
+                made[name] = value
+            elif not _is_local(start) and not _is_equal(start, value):
+                raise ArgumentError(
+                    f"{self.statement}: the variable {name} is {start!r} before a step and "
+                    f"{value!r} after it; only arrays and numbers can change in a loop on traced "
+                    f"values"
+                )
+        if rotation is not None:
+            self._leave(rotation, [left[number] for number in self.carried])
+        if self.steps is not None:
+            made[COUNTER] = state[COUNTER] + self.steps.step
+        return made
+
+    def _rotation(self, entered: Sequence[Any]) -> Rotation | None:
+        """What is to be known of the leaves of variables; None where there are no arrays."""
+        before = [self.before[number] for number in self.carried]
+        pairs = list(zip(tree.leaves(before), tree.leaves(list(entered)), strict=True))
+        if not any(isinstance(copy, Tracer) and copy.ndim for _, copy in pairs):
+            return None
+        named = [(self.names[n], value) for n, value in zip(self.carried, before, strict=True)]
+        names = [name for name, value in named for _ in tree.leaves(value)]
+        return Rotation(names, *zip(*pairs, strict=True))
+
+    def _leave(self, rotation: Rotation, left: Sequence[Any]) -> None:
+        ends = tree.leaves(list(left))
+        trace = current_trace()
+        if len(ends) != rotation.count or trace is None:
+            return
+        final = [leaf.instruction for leaf in ends if isinstance(leaf, Tracer)]
+        needed = {o for one in in_order(final) if trace.owns(one) for o in (one, *one.operands)}
+        rotation.leave(self.statement, ends, needed)
+        self.rotation = rotation
+
+    def _require_bound(self, state: dict[str, Any], left: Sequence[Any]) -> None:
+        """Raises `ConcretizationError` where a view of a lent array is read before it is bound.
+
+        In the first step it is a view, in others what the step before has made.
+        """
+        views = [self.names[n] for n in self.carried if isinstance(self.before[n], Detached)]
+        trace = current_trace()
+        if not views or trace is None:
+            return
+        ends = [leaf.instruction for leaf in tree.leaves(list(left)) if isinstance(leaf, Tracer)]
+        needed = {o for one in in_order(ends) if trace.owns(one) for o in (one, *one.operands)}
+        for name in views:
+            if state[name].instruction in needed:
+                raise ConcretizationError(
+                    f"{self.statement}: {name} is, or is a view of, an array that the steps write "
+                    f"to, and they give it other values; copy it before: {name} = {name}.copy()"
+                )
+
+    def _require_tame(self) -> None:
+        """Raises `ConcretizationError` where a step may choose what a step before has made, whose
+        derivative may be infinite: reverse mode sees which was chosen in single steps alone."""
+        trace = current_trace()
+        if not is_inside_counted() or trace is None or not are_differentiated():
+            return
+        values = tree.leaves([self.get()[number] for number in self.carried])
+        leaves = [leaf.instruction for leaf in values if isinstance(leaf, Tracer)]
+        own = [one for one in in_order(leaves) if trace.owns(one) and _is_inexact(one.shape)]
+        chosen = [one for one in own if one.op is SELECT and not is_counted(one.operands[0])]
+        if chosen and any(one.op in _STEEP for one in own):
+            raise ConcretizationError(
+                f"{self.statement}: chooses elements, and has steep functions, of which the "
+                f"derivative is safe only step by step"
+            )
+
+    def counting_of(self, state: dict[str, Any]) -> AbstractContextManager[None]:
+        """Inside, what is known of the counter and of Python's numbers is, in loops that are known.
+
+        A range that depends on data has numbers that do, of which nothing has to be known.
+        """
+        if not is_inside_counted():
+            return nullcontext()
+        if self.steps is None:
+            known = counting(None, None, None, self._numbers(state))
+            return known if self.is_known else nullcontext()
+        bounds = self.steps.bounds()
+        if None in bounds and self.steps.depends_on_data():
+            return nullcontext()
+        return counting(state[COUNTER].instruction, *bounds, self._numbers(state))
+
+    def _numbers(self, state: dict[str, Any]) -> list[Instruction]:
+        """The parameters that stand for Python's own numbers."""
+        starts = {name: tree.leaves(start) for name, start in self._named() if name in state}
+        return [
+            leaf.instruction
+            for name, known in starts.items()
+            for leaf, start in zip(tree.leaves(state[name]), known, strict=True)
+            if _is_number(start)
+        ]
+
+    def require_open(self, state: dict[str, Any], going: Any) -> None:
+        """Raises `ConcretizationError` for a test whose value no step changes, or is doubtful."""
+        doubts = take_doubts(set(self._numbers(state)))
+        if doubts or not is_unknown(going):
+            message = doubts[0][1] if doubts else "the test does not depend on the loop's variables"
+            raise ConcretizationError(f"{self.statement}: {message}")
+
+    def _require_small(self, state: dict[str, Any]) -> None:
+        """Raises `ConcretizationError` where Python's own integers might grow beyond s64.
+
+        The same where something else was doubtful of a number that no array has changed.
+        """
+        if (self.steps is None and not self.is_known) or not is_inside_counted():
+            return
+        numbers = set(self._numbers(state))
+        kept: set[Instruction] = set()
+        for (name, start), value in zip(self._named(), self.get(), strict=True):
+            if name not in state:
+                continue
+            leaves = tree.leaves(state[name]), tree.leaves(start), tree.leaves(value)
+            for before, begin, after in zip(*leaves, strict=False):
+                number = before.instruction
+                if number not in numbers or not isinstance(after, Tracer):
+                    continue
+                if not is_counted(after.instruction):
+                    continue
+                kept.add(number)
+                is_large = type(begin) is int and abs(begin) > LARGEST // 2
+                if is_large or not _grows_slowly(number, after.instruction):
+                    raise ConcretizationError(
+                        f"{self.statement}: the variable {name} is an integer of Python's, which "
+                        f"may become greater than an array's can"
+                    )
+        for carried, message in take_doubts(numbers):
+            if carried & kept:
+                raise ConcretizationError(message)
+
+
+def _is_number(start: Any) -> bool:
+    """Whether a variable begins as a number of Python's that no array has changed."""
+    if isinstance(start, Tracer):
+        return start.is_weak and is_counted(start.instruction)
+    return type(start) in PYTHON_SCALARS
+
+
+def _grows_slowly(before: Instruction, after: Instruction) -> bool:
+    """Whether a number that no array has changed is the last one plus a small one."""
+    if not after.array_shape.element_type.is_integral:
+        return True
+    made = affine(after)
+    if made is None:
+        return False
+    if are_places_free() and [*map(abs, made.terms.values())] == [1]:
+        # One number of a place, and a small one.
+        return abs(made.constant) <= FASTEST
+    by = made if made.terms.get(before) is None else made.plus(Affine(0, {before: 1}), -1)
+    low, below = least(by), least(Affine().plus(by, -1))
+    return low is not None and below is not None and -FASTEST <= low <= -below <= FASTEST
+
+
+def _is_inexact(shape: AnyShape) -> bool:
+    return isinstance(shape, Shape) and shape.element_type.is_inexact
+
+
+def _is_carried(value: Any) -> bool:
+    leaves = tree.leaves(value)
+    return bool(leaves) and all(is_numeric(leaf) for leaf in leaves)
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
+
+
+def _is_local(value: Any) -> bool:
+    return isinstance(value, Undefined | NoValue)
+
+
+def _is_equal(before: Any, after: Any) -> bool:
+    first, structure = tree.flatten(before)
+    second, other = tree.flatten(after)
+    return structure == other and all(
+        x is y or (type(x) is type(y) and type(x) in (str, bytes, *PYTHON_SCALARS) and x == y)
+        for x, y in zip(first, second, strict=True)
+    )
+
+
+class _Function:
+    """A function of the loop's state, left as it is by the recording of plain NumPy calls."""
+
+    def __init__(self, function: Action) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args)
+
+
+def run_loop(
+    statement: str,
+    steps: TracedRange | None,
+    test: Action | None,
+    action: Action,
+    get: Callable[[], tuple[Any, ...]],
+    put: Callable[[Sequence[Any]], None],
+    names: tuple[str, ...],
+    target: str | None = None,
+    wanted: Sequence[str] = (),
+    first: Any = True,
+    is_known: bool = False,
+) -> None:
+    """``while test(): action()``, or ``for i in steps: action(i)`` as long as ``test()``.
+
+    Variables that are trees of arrays and numbers are carried; one that has no value before the
+    loop has none after it, but for those ``wanted`` after steps that do take place, and for the
+    ``target`` of a known range, which is its last number then. Where it ``is_known`` how often a
+    ``while`` runs, its numbers are looked at as those of a known range. Raises `ArgumentError`,
+    `ShapeError` or `ElementTypeError` where a carried variable changes its tree, shape or dtype.
+    """
+    made = _Loop(statement, steps, action, get, put, names, target, is_known)
+    _give_value(made, [name for name in wanted if name != target])
+    init = {names[number]: made.before[number] for number in made.carried}
+    if steps is not None:
+        init[COUNTER] = steps.start
+
+    def goes_on(state: dict[str, Any]) -> Any:
+        made.enter(state)
+        with in_branch(), made.counting_of(state) if is_known else nullcontext():
+            going: Any = True if test is None else test()
+            require_kept(statement)
+            if is_known:
+                made.require_open(state, going)
+        if steps is None:
+            return going
+        inside = steps.goes_on(state[COUNTER])
+        return inside if test is None else numpy_call(np.logical_and, inside, going)
+
+    title = f"the body of {statement}"
+    before = get()
+    if steps is not None and steps.known is not None and test is None and are_differentiated():
+        # Its derivative keeps what every step has made; that of a While makes it again.
+        final = repeated(_Function(made.step), init, len(steps.known), title)
+    else:
+        condition = f"the test of {statement}"
+        final = loop(_Function(goes_on), _Function(made.step), init, condition, title)
+    written = [name for name in names if made.in_place.get(name) and name in made.written]
+    require_one_name(statement, names, before, written)
+    after: list[Any] = []
+    for number, (name, start) in enumerate(zip(names, made.before, strict=True)):
+        if number in made.carried:
+            in_place = made.in_place.get(name, False)
+            value = written_back(start, final[name], in_place, made.kept.get(name))
+            after.append(value)
+        elif name == target and steps is not None and steps.known is not None:
+            after.append(steps.known[-1])
+        elif isinstance(start, Undefined):
+            reason = f"it is assigned only inside a {statement} on traced values"
+            after.append(Undefined(name, f"{reason}; assign it before"))
+        else:
+            after.append(start)
+    put(after)
+    if made.rotation is not None:
+        leaves = tree.leaves([after[number] for number in made.carried])
+        made.rotation.note(leaves, _ran(steps, first))
+
+
+def _ran(steps: TracedRange | None, first: Any) -> Instruction | None:
+    """Whether there is a step; None if there surely is."""
+    tests = [first]
+    if steps is not None and steps.known is None:
+        tests.append(steps.goes_on(steps.start))
+    made: Instruction | None = None
+    for test in tests:
+        if is_unknown(test):
+            holds = truth(test, "loop")
+            made = holds if made is None else and_(made, holds)
+    return made
+
+
+def _give_value(made: _Loop, wanted: Sequence[str]) -> None:
+    """Zeros of the kind that a ``return`` inside the loop gives, found by one recording.
+
+    The same for variables without a value before it that are ``wanted`` after it.
+    """
+    waiting = [
+        n
+        for n, value in enumerate(made.before)
+        if isinstance(value, NoValue) or (isinstance(value, Undefined) and made.names[n] in wanted)
+    ]
+    if not waiting:
+        return
+    found: list[Any] = []
+
+    init = {made.names[n]: made.before[n] for n in made.carried}
+    if made.steps is not None:
+        init[COUNTER] = made.steps.start
+    leaves, structure = tree.flatten(init)
+
+    def once(*values: Any) -> list[Any]:
+        state = tree.unflatten(structure, values)
+        made.enter(state)
+        with in_branch(), made.counting_of(state):
+            made.action(*([] if made.steps is None else [state[COUNTER]]))
+        require_kept(made.statement)
+        left = made.get()
+        found.extend(left[n] for n in waiting)
+        return [leaf for value in found if _is_carried(value) for leaf in tree.leaves(value)]
+
+    body = record_body(_Function(once), "a step", [Abstract.of(leaf) for leaf in leaves])
+    kinds = iter(body.abstract)
+    before = list(made.before)
+    for number, value in zip(waiting, found, strict=True):
+        if _is_carried(value):
+            before[number] = tree.map(lambda _: _zero(next(kinds)), value)
+            made.carried = sorted([*made.carried, number])
+    made.before = tuple(before)
+    made.put(before)
+
+
+def _zero(kind: Abstract) -> Any:
+    zero: Instruction = full(kind.shape, 0)
+    made = lift(zero, kind.is_scalar)
+    made.is_weak = kind.is_weak
+    return made

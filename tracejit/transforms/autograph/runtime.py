@@ -1,0 +1,185 @@
+"""What rewritten functions call in place of Python's statements and operators.
+
+Each looks whether what decides is traced: if not, Python's own behaviour follows.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.callbacks import callback
+from tracejit.errors import ConcretizationError
+from tracejit.ops.layout import full
+from tracejit.shapes import ElementType, Shape
+from tracejit.trace.tracer import lift
+from tracejit.transforms.autograph.branches import if_
+from tracejit.transforms.autograph.calls import call
+from tracejit.transforms.autograph.capture_policy import is_inside_counted
+from tracejit.transforms.autograph.hidden_writes import with_hidden_writes
+from tracejit.transforms.autograph.loop_capture import (
+    recorded_once,
+    require_quiet,
+    rest_recorded_once,
+)
+from tracejit.transforms.autograph.loops import run_loop
+from tracejit.transforms.autograph.operators import and_, compare, contains, either, not_, or_
+from tracejit.transforms.autograph.parts import Action, Get, Put
+from tracejit.transforms.autograph.ranges import TracedRange
+from tracejit.transforms.autograph.values import (
+    NO_VALUE,
+    NoValue,
+    Undefined,
+    is_in_branch,
+    is_unknown,
+    truth,
+    use,
+)
+
+UNROLLED = 16
+"""So many steps of a ``while``, and of a known range behind a traced ``break``, are recorded one by
+one."""
+
+
+def peek(read: Callable[[], Any], name: str) -> Any:
+    """A variable's value, or `Undefined` when it has none."""
+    try:
+        return read()
+    except NameError:
+        return Undefined(name)
+
+
+def while_(
+    test: Action,
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    is_quiet: bool = False,
+) -> None:
+    """``while test(): body()``; recorded from where ``test()`` is unknown.
+
+    The same where many steps are known, and nobody notices because the loop ``is_quiet``.
+    """
+    for step in itertools.count():
+        condition = test()
+        if is_unknown(condition):
+            truth(condition, "while")
+            run = functools.partial(run_loop, "while", None, test, body, first=condition)
+            with_hidden_writes(run, (test, body), get, put, names, unbound)
+            return
+        if not condition:
+            return
+        if is_quiet and step == UNROLLED:
+            if rest_recorded_once(test, body, get, put, names, unbound):
+                return
+        body()
+
+
+def for_(
+    iterable: Any,
+    goes_on: Action | None,
+    body: Action,
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    wanted: tuple[Any, ...] | None = None,
+) -> None:
+    """``for item in iterable: body(item)``, as long as ``goes_on()``; as for `recorded_once`."""
+    if recorded_once(iterable, goes_on, body, get, put, names, unbound, wanted):
+        return
+    if isinstance(iterable, TracedRange):
+        run = functools.partial(run_loop, "for", iterable, goes_on, body)
+        with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
+        return
+    for position, item in enumerate(iterable):
+        condition = True if goes_on is None else goes_on()
+        if is_unknown(condition):
+            if isinstance(iterable, range) and len(iterable) - position > UNROLLED:
+                rest = TracedRange(item, iterable.stop, iterable.step)
+                run = functools.partial(run_loop, "for", rest, goes_on, body, first=condition)
+                with_hidden_writes(run, (goes_on, body), get, put, names, unbound)
+                return
+            if_(condition, functools.partial(body, item), _nothing, get, put, names, unbound)
+            continue
+        if not condition:
+            return
+        body(item)
+
+
+def _nothing() -> None:
+    """The branch that is not there."""
+
+
+def assert_(test: Any, message: Action | None) -> None:
+    """``assert test, message``; an unknown test is looked at when the program runs."""
+    if not is_unknown(test):
+        if not test:
+            raise AssertionError(*([] if message is None else [message()]))
+        return
+    given = () if message is None else (message(),)
+    callback(functools.partial(_require, given), lift(truth(test, "assert")))
+
+
+def _require(given: tuple[Any, ...], test: np.ndarray) -> None:
+    if not test:
+        raise AssertionError(*given)
+
+
+def raise_(error: Action, cause: Action | None = None) -> None:
+    """``raise error() from cause()`` under control flow that may be recorded.
+
+    In a recorded branch it happens when the program runs and comes there. Raises
+    `ConcretizationError` in a step that stands for many.
+    """
+    made = error()
+    if is_in_branch():
+        if is_inside_counted():
+            require_quiet(callback)
+        callback(functools.partial(_raise, made), lift(full(Shape(ElementType.PRED), True)))
+        return
+    if cause is None:
+        raise made
+    raise made from cause()
+
+
+def _raise(error: BaseException | type[BaseException], _: np.ndarray) -> None:
+    raise error.with_traceback(None) if isinstance(error, BaseException) else error
+
+
+def returned(value: Any, flag: Any) -> Any:
+    """What a function returns. Raises `ConcretizationError` when it may end without a return."""
+    if isinstance(value, NoValue) or (not is_unknown(flag) and not flag):
+        return None
+    if is_unknown(flag) and value is not None:
+        raise ConcretizationError(
+            "return: on some ways, which depend on a traced condition, the function returns "
+            "nothing; end it with a return"
+        )
+    return use(value)
+
+
+__all__ = [
+    "NO_VALUE",
+    "and_",
+    "assert_",
+    "call",
+    "compare",
+    "contains",
+    "either",
+    "for_",
+    "if_",
+    "not_",
+    "or_",
+    "peek",
+    "raise_",
+    "returned",
+    "use",
+    "while_",
+]

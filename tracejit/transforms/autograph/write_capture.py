@@ -1,0 +1,123 @@
+"""Arrays that the parts of a statement write to: lent to each part while that is recorded.
+
+A part may write to an array that the statement does not assign: through another name, in a
+function that it calls, in an attribute of an object. While the part is recorded the array itself
+stands for the part's own value of it, so that every name and every view sees the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit import tree
+from tracejit.trace.context import current_trace
+from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
+from tracejit.transforms.autograph.parts import Get, Put
+from tracejit.transforms.autograph.values import Detached, attached
+
+
+class _Lent:
+    """The variables of a statement without those that hold a lent array, and the lent arrays."""
+
+    def __init__(
+        self, get: Get, put: Put, names: tuple[str, ...], kept: set[int], arrays: list[Tracer]
+    ) -> None:
+        self._get, self._put, self._arrays = get, put, arrays
+        self._before = get()
+        roots = {id(array) for array in arrays}
+        self._seen = [_detached(roots, value) for value in self._before]
+        self._shown = [n for n in range(len(names)) if n not in kept]
+        self._owned = [array.state for array in arrays]
+        self._given = [lift(array.instruction, False) for array in arrays]
+        self._versions = [array.version for array in arrays]
+        lent = (f"autograph_array_{n}" for n in range(len(arrays)))
+        self.names = (*(names[n] for n in self._shown), *lent)
+
+    def get(self) -> tuple[Any, ...]:
+        """The values of the variables, and of the arrays as arrays of their own."""
+        mine = zip(self._get(), self._before, self._seen, strict=True)
+        values = [seen if value is before else value for value, before, seen in mine]
+        states = zip(self._arrays, self._given, self._versions, strict=True)
+        arrays = (
+            given if array.version == version else lift(array.instruction, False)
+            for array, given, version in states
+        )
+        return (*(values[n] for n in self._shown), *arrays)
+
+    def put(self, values: Sequence[Any]) -> None:
+        """Gives variables and arrays their values in the trace that is running."""
+        count = len(self._shown)
+        whole = list(self._before)
+        for number, value in zip(self._shown, values[:count], strict=True):
+            whole[number] = attached(value)
+        self._put(whole)
+        trace = current_trace()
+        assert trace is not None
+        self._given = list(values[count:])
+        for array, value, owned in zip(self._arrays, self._given, self._owned, strict=True):
+            if trace is owned.owner and value.instruction is owned.instruction:
+                array.restore(owned)
+            else:
+                array.lend(value.instruction, trace)
+        self._versions = [array.version for array in self._arrays]
+
+    def take_back(self) -> None:
+        """Makes everything what it was before."""
+        self._put(self._before)
+        for array, owned in zip(self._arrays, self._owned, strict=True):
+            array.restore(owned)
+
+    def holds(self, array: Tracer) -> bool:
+        """Whether the array is lent, or is the memory of a variable that is not."""
+        if any(array is one for one in self._arrays):
+            return True
+        leaves = tree.leaves([self._before[n] for n in self._shown])
+        return any(isinstance(leaf, Tracer) and leaf.root is array for leaf in leaves)
+
+
+def _detached(roots: set[int], value: Any) -> Any:
+    """A variable's value; of an array among ``roots``, or a view of one, what it is now."""
+    is_array = isinstance(value, Tracer) and not value.is_scalar
+    return Detached(value) if is_array and id(value.root) in roots else value
+
+
+def with_arrays_lent(
+    run: Callable[[Get, Put, tuple[str, ...]], None],
+    get: Get,
+    put: Put,
+    names: tuple[str, ...],
+    unbound: tuple[str, ...],
+    all_held: bool = False,
+) -> None:
+    """``run(get, put, names)``, which records a statement, with arrays among the variables.
+
+    ``unbound`` are the names that the parts write into and never bind again: their arrays are
+    lent from the beginning, and with ``all_held`` those of all names; others when a recording
+    finds a write to them. Raises
+    `ForeignWriteError` for arrays of traces further out, and for one that a variable shares which
+    the parts do bind.
+    """
+    arrays: list[Tracer] = []
+    kept: set[int] = set()
+    for number, (name, value) in enumerate(zip(names, get(), strict=True)):
+        if (all_held or name in unbound) and isinstance(value, Tracer) and not value.is_scalar:
+            root = value.root
+            if root.owner is current_trace() and not root.is_scalar:
+                kept |= {number} if name in unbound else set()
+                arrays += [] if any(root is one for one in arrays) else [root]
+    while True:
+        lent = _Lent(get, put, names, kept, arrays)
+        is_done = False
+        try:
+            run(lent.get, lent.put, lent.names)
+            is_done = True
+            return
+        except ForeignWriteError as error:
+            if error.array.owner is not current_trace() or lent.holds(error.array):
+                raise
+            found = error.array
+        finally:
+            if not is_done:
+                lent.take_back()
+        arrays = [*arrays, found]

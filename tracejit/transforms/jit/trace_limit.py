@@ -1,0 +1,141 @@
+"""Functions whose loops unroll into long traces: recorded again, with loops that stay loops.
+
+Most programs record some hundreds of instructions. A loop of thousands of steps would record as
+many as it has steps, each at the price of a Python call, and all of them would have to be compiled.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.graph import Module
+from tracejit.loading import load
+from tracejit.sources import is_internal
+from tracejit.trace.context import Limit, LongTraceError
+from tracejit.transforms.jit.staging import Staged
+from tracejit.traversal import called_computations, instructions
+
+if TYPE_CHECKING:
+    from tracejit.transforms.autograph.capture_policy import Counting
+
+LONGEST = 1024
+"""Traces of so many instructions are recorded without looking for loops."""
+LEAST_OF_NESTS = (4, 2)
+"""How many steps a loop around loops must have to be recorded once; the second where the trace is
+long all the same."""
+
+Function = Callable[..., Any]
+
+_again: contextvars.ContextVar[bool] = contextvars.ContextVar("again", default=False)
+
+
+@contextmanager
+def _recorded_again(least_of_nests: int, is_asked: bool) -> Iterator[Counting]:
+    token = _again.set(True)
+    try:
+        with load("tracejit.transforms.autograph").counted_loops(least_of_nests, is_asked) as found:
+            yield found
+    finally:
+        _again.reset(token)
+
+
+def as_recorded(function: Function) -> Function:
+    """``function``, or the rewritten one where loops are recorded once.
+
+    For what a transformation is given, or a jitted function inside. Raises `ConcretizationError`
+    in a step that stands for many, if the function may do more than compute.
+    """
+    made: Function = (
+        load("tracejit.transforms.autograph").called(function) if _again.get() else function
+    )
+    return made
+
+
+def with_loops(function: Function) -> Function | None:
+    """``function`` rewritten so that its loops may be recorded once, if its source can be read.
+
+    A transformation of one is left as it is: it asks for what is inside itself.
+    """
+    if isinstance(function, FunctionType) and is_internal(function.__code__):
+        return function
+    rewritten: Function
+    try:
+        rewritten = load("tracejit.transforms.autograph").autograph(function)
+    except (ArgumentError, UnsupportedError):
+        return None
+    return rewritten
+
+
+def staged(
+    function: Function,
+    rewritten: Callable[[], Function | None],
+    record: Callable[[Function, Limit | None], Staged],
+) -> Staged:
+    """What ``record`` makes of ``function``, or of the ``rewritten`` one if the trace gets long.
+
+    It is given the function and a limit, at which it raises `LongTraceError`: not for a function
+    that writes to what is not its own, which recording again would do twice. Where there seem to be
+    no loops it goes on, and looks again when the trace is twice as long.
+    """
+    others: list[Function] = []
+    asked: list[bool] = []
+
+    def more() -> float:
+        reachable = load("tracejit.transforms.autograph.reachable")
+        asked.append(asked[0] if asked else reachable.may_loop(function))
+        if not asked[0] and not reachable.is_looping(staged.__code__):
+            return float(LONGEST << len(asked) - 1)
+        if not load("tracejit.transforms.autograph").keeps_to_itself(function):
+            return math.inf
+        other = rewritten()
+        others.extend([] if other is None else [other])
+        return 0 if others else math.inf
+
+    try:
+        return record(function, Limit(LONGEST, more))
+    except LongTraceError:
+        statements = load("tracejit.transforms.autograph")
+
+    def again(least_of_nests: int, is_tried: bool = False) -> tuple[Staged | None, bool]:
+        """What is recorded with loops, None where that is refused; and whether it is to be used.
+
+        A trace that ``is_tried`` ends with `LongTraceError` where it is not.
+        """
+        # What was rewritten before is left as it is.
+        is_asked = others[0] == function
+        with _recorded_again(least_of_nests, is_asked) as found, suppress(*statements.REFUSALS):
+            # What goes wrong may be for want of a known number of a step: it is known below.
+            made = record(others[0], _of_short_ones(found) if is_tried else None)
+            return made, not found.count or is_short(made.module)
+        return None, True
+
+    few, fewer = LEAST_OF_NESTS
+    made: Staged | None = None
+    is_used = False
+    with suppress(LongTraceError):
+        made, is_used = again(few, is_tried=True)
+    if not is_used:
+        shorter, _ = again(fewer)
+        # The first was ended, or is long.
+        made = shorter or made or again(few)[0]
+    return record(function, None) if made is None else made
+
+
+def _of_short_ones(found: Counting) -> Limit:
+    """Ends a trace with loops that is recorded again in any case, for it is not short.
+
+    Half of what is recorded may be left out in the end.
+    """
+    return Limit(2 * LONGEST, lambda: 0 if found.count else LONGEST)
+
+
+def is_short(module: Module) -> bool:
+    """Whether there are no more instructions than are recorded without looking for loops."""
+    computations = called_computations(module)
+    return sum(len(instructions(computation)) for computation in computations) <= LONGEST
