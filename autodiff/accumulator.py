@@ -18,7 +18,7 @@ _GATHERED = (PAD, DYNAMIC_UPDATE_SLICE, SCATTER)
 """What such cotangents come as."""
 
 
-class Sum:
+class CotangentAccumulator:
     """The cotangents of one array, beginning with the first."""
 
     def __init__(self, first: Instruction) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracejit.autodiff.accumulator import Sum
+from tracejit.autodiff.accumulator import CotangentAccumulator
 from tracejit.graph import Instruction
 from tracejit.ops.comparison import ne
 from tracejit.ops.computations import binary_op
@@ -148,7 +148,7 @@ class _Either(Mask):
         counts = [mask.counts() for mask in self.masks if mask.counts is not None]
         preds = [mask.pred for mask in self.masks if mask.counts is None]
         if counts:
-            total = Sum(counts[0])
+            total = CotangentAccumulator(counts[0])
             for other in counts[1:]:
                 total.add(other)
             preds.append(_is_some(total.total()))

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from tracejit.autodiff.accumulator import Sum
+from tracejit.autodiff.accumulator import CotangentAccumulator
 from tracejit.autodiff.masks import Mask, either, step
 from tracejit.errors import DerivativeError
 from tracejit.graph import Instruction
@@ -33,7 +33,7 @@ Cotangents = Sequence[Cotangent]
 # in a cotangent's place is raised if the operand is on the path.
 Nested = Instruction | None | Sequence["Nested"]
 Found = Nested | DerivativeError
-Pending = Instruction | None | Sum | Sequence["Pending"]
+Pending = Instruction | None | CotangentAccumulator | Sequence["Pending"]
 DifferentiateRule = Callable[..., Sequence[Found]]
 
 differentiate: RuleTable[DifferentiateRule] = RuleTable("differentiate", "tracejit.autodiff.rules")
@@ -153,7 +153,7 @@ def _walked(
 
 def _whole(known: Pending) -> Nested:
     """The sum of what has arrived."""
-    if isinstance(known, Sum):
+    if isinstance(known, CotangentAccumulator):
         return known.total()
     if known is None or isinstance(known, Instruction):
         return known
@@ -178,8 +178,8 @@ def _sum(known: Pending, new: Pending) -> Pending:
         return new if known is None else known
     if isinstance(new, Instruction):
         if isinstance(known, Instruction):
-            known = Sum(known)
-        assert isinstance(known, Sum)
+            known = CotangentAccumulator(known)
+        assert isinstance(known, CotangentAccumulator)
         known.add(new)
         return known
     assert isinstance(known, Sequence)

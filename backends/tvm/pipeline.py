@@ -14,23 +14,25 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES
 from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
-from tracejit.backends.tvm.passes.canonicalize.constant_folding import with_known_values
-from tracejit.backends.tvm.passes.canonicalize.dead_results import without_unused_results
-from tracejit.backends.tvm.passes.canonicalize.sort_dead_operands import without_unused_parts
-from tracejit.backends.tvm.passes.canonicalize.sort_promote_type import with_wide_sorts
-from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import with_first_alone
-from tracejit.backends.tvm.passes.canonicalize.split_index_vectors import with_index_vectors
-from tracejit.backends.tvm.passes.legalize.collectives import for_one_device
-from tracejit.backends.tvm.passes.legalize.composites import legalise
-from tracejit.backends.tvm.passes.loops.constant_state import with_loop_constants
-from tracejit.backends.tvm.passes.loops.dead_state import without_dead_state
-from tracejit.backends.tvm.passes.loops.fuse_scans import merge_scans
-from tracejit.backends.tvm.passes.loops.fuse_whiles import merge_loops
-from tracejit.backends.tvm.passes.loops.mask_to_bounds import with_bounds
-from tracejit.backends.tvm.passes.loops.scalarize import in_scalars
-from tracejit.backends.tvm.passes.loops.scan_contractions import products_of_all_steps
-from tracejit.backends.tvm.passes.loops.vectorize import with_vector_steps
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
+from tracejit.backends.tvm.passes.canonicalize.constant_folding import fold_constants
+from tracejit.backends.tvm.passes.canonicalize.dead_results import eliminate_dead_results
+from tracejit.backends.tvm.passes.canonicalize.sort_dead_operands import (
+    eliminate_dead_sort_operands,
+)
+from tracejit.backends.tvm.passes.canonicalize.sort_promote_type import promote_sort_keys
+from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import convert_sorts_to_topk
+from tracejit.backends.tvm.passes.canonicalize.split_index_vectors import split_index_vectors
+from tracejit.backends.tvm.passes.legalize.collectives import legalize_devices
+from tracejit.backends.tvm.passes.legalize.composites import legalize
+from tracejit.backends.tvm.passes.loops.constant_state import propagate_constant_state
+from tracejit.backends.tvm.passes.loops.dead_state import eliminate_dead_state
+from tracejit.backends.tvm.passes.loops.fuse_scans import fuse_scans
+from tracejit.backends.tvm.passes.loops.fuse_whiles import fuse_whiles
+from tracejit.backends.tvm.passes.loops.mask_to_bounds import convert_masks_to_bounds
+from tracejit.backends.tvm.passes.loops.scalarize import scalarize
+from tracejit.backends.tvm.passes.loops.scan_contractions import hoist_scan_contractions
+from tracejit.backends.tvm.passes.loops.vectorize import vectorize_loops
 from tracejit.backends.tvm.passes.manager import (
     Context,
     Options,
@@ -41,12 +43,12 @@ from tracejit.backends.tvm.passes.manager import (
     run_passes,
 )
 from tracejit.backends.tvm.passes.nested_computations import with_optimized_computations
-from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import LEAST_PRODUCTS, with_joint_products
-from tracejit.backends.tvm.passes.reroll.reroll import rolled
-from tracejit.backends.tvm.passes.reroll.slp_vectorize import LEAST_ELEMENTS, with_vector_updates
-from tracejit.backends.tvm.passes.tile.overlapped_tiling import in_stencil_blocks
-from tracejit.backends.tvm.passes.tile.split_concats import in_boxes
-from tracejit.backends.tvm.passes.tile.tile_and_fuse import in_row_blocks
+from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import LEAST_PRODUCTS, merge_gemvs
+from tracejit.backends.tvm.passes.reroll.reroll import reroll
+from tracejit.backends.tvm.passes.reroll.slp_vectorize import LEAST_ELEMENTS, vectorize_updates
+from tracejit.backends.tvm.passes.tile.overlapped_tiling import tile_stencils
+from tracejit.backends.tvm.passes.tile.split_concats import split_concats
+from tracejit.backends.tvm.passes.tile.tile_and_fuse import tile_and_fuse
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import OPTIMIZATION_BARRIER
@@ -80,7 +82,7 @@ def without_barriers(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _one_device(graph: Graph, context: Context) -> Graph:
-    return Graph.of(for_one_device(graph.computation(context.name)))
+    return Graph.of(legalize_devices(graph.computation(context.name)))
 
 
 def _flattened(graph: Graph, context: Context) -> Graph:
@@ -88,14 +90,14 @@ def _flattened(graph: Graph, context: Context) -> Graph:
 
 
 def _anew(graph: Graph, context: Context) -> Graph:
-    return graph.with_roots(simplify(graph.roots, anew=True))
+    return graph.with_roots(canonicalize(graph.roots, anew=True))
 
 
 def _reroll(graph: Graph, context: Context) -> Graph:
     def prepared(roots: Sequence[Instruction]) -> list[Instruction]:
         return context.run("reroll", graph.with_roots(roots)).roots
 
-    return graph.with_roots(rolled(graph.roots, prepared))
+    return graph.with_roots(reroll(graph.roots, prepared))
 
 
 def _has_no_effects(graph: Graph, context: Context) -> bool:
@@ -133,13 +135,13 @@ MODULE = (
     ),
     Pass(
         "constant-folding",
-        on_roots(with_known_values),
+        on_roots(fold_constants),
         "before loops are vectorised, whose bodies compare what they index with constants",
         when=_has_no_effects,
     ),
     Pass(
         "vectorize-loops",
-        on_roots(with_vector_steps),
+        on_roots(vectorize_loops),
         "before re-rolling, which would make loops of what this has made straight code",
         requires=("flatten-tuples",),
         when=_has_no_effects,
@@ -155,63 +157,65 @@ MODULE = (
 REROLL = (
     Pass("canonicalize-anew", _anew, "equal steps stay apart, and get equal forms"),
     Pass(
-        "joint-products",
-        on_roots(with_joint_products),
+        "gemv-to-gemm",
+        on_roots(merge_gemvs),
         "products of the same matrix in many steps become one before steps are compared",
         when=_has(DOT_GENERAL, LEAST_PRODUCTS),
     ),
     Pass(
-        "vector-updates",
-        on_roots(with_vector_updates),
+        "slp-vectorize",
+        on_roots(vectorize_updates),
         "writes of adjacent elements become one write of a slice, which is a shorter step",
         when=_has(DYNAMIC_UPDATE_SLICE, LEAST_ELEMENTS),
     ),
 )
 
 FRAGMENT = (
-    Pass("canonicalize", on_roots(simplify), "first: the passes over scans compare instructions"),
     Pass(
-        "merge-scans",
-        on_roots(merge_scans),
+        "canonicalize", on_roots(canonicalize), "first: the passes over scans compare instructions"
+    ),
+    Pass(
+        "fuse-scans",
+        on_roots(fuse_scans),
         "before contractions are hoisted, which then come out of one loop",
         requires=("canonicalize",),
     ),
     Pass(
         "hoist-scan-contractions",
-        on_roots(products_of_all_steps),
+        on_roots(hoist_scan_contractions),
         "while a Scan still says which inputs are one slice for each step",
     ),
     Pass(
         "tile-and-fuse",
-        on_machine(in_row_blocks),
+        on_machine(tile_and_fuse),
         "before composites are expanded: it knows a softmax or a sort by its ops",
     ),
     Pass(
         "legalize",
-        on_roots(legalise),
+        on_roots(legalize),
         "composite ops have no kernels; Scan becomes While",
         optional=False,
     ),
     Pass(
-        "merge-loops",
-        on_roots(merge_loops),
+        "fuse-whiles",
+        on_roots(fuse_whiles),
         "after legalisation has made loops of Scans",
         requires=("legalize",),
     ),
     Pass(
         "constant-state",
-        on_roots(with_loop_constants),
+        on_roots(propagate_constant_state),
         "state that all steps keep is known inside the body, before the body is optimised",
         requires=("legalize",),
     ),
     Pass(
         "dead-state",
-        on_roots(without_dead_state),
+        on_roots(eliminate_dead_state),
         "after constant-state, which leaves state that nobody reads",
     ),
     Pass(
         "canonicalize",
-        on_roots(simplify),
+        on_roots(canonicalize),
         "what legalisation and the loop passes have made has common parts",
     ),
     Pass(
@@ -222,62 +226,62 @@ FRAGMENT = (
     ),
     Pass(
         "dead-results",
-        on_roots(without_unused_results),
+        on_roots(eliminate_dead_results),
         "after canonicalize, when results that were equal are one",
     ),
     Pass(
         "dead-sort-operands",
-        on_roots(without_unused_parts),
+        on_roots(eliminate_dead_sort_operands),
         "after dead-results; before sorts are cut to their first elements",
     ),
     Pass(
         "sort-to-topk",
-        on_roots(with_first_alone),
+        on_roots(convert_sorts_to_topk),
         "after dead-sort-operands, so that a top-k carries only operands that are used",
     ),
     Pass(
         "promote-sort-keys",
-        on_roots(with_wide_sorts),
+        on_roots(promote_sort_keys),
         "after sort-to-topk, which has faster kernels for narrow keys",
         when=_has_wide_vectors,
     ),
     Pass(
         "split-index-vectors",
-        on_roots(with_index_vectors),
+        on_roots(split_index_vectors),
         "a gather's or slice's index that is made number by number needs no memory",
     ),
     Pass(
         "scalarize",
-        on_roots(in_scalars),
+        on_roots(scalarize),
         "in loops and branches, whose short vectors become numbers in registers",
         when=_is_nested,
     ),
     Pass(
         "canonicalize",
-        on_roots(simplify),
+        on_roots(canonicalize),
         "scalars that were elements of short vectors have common parts",
         when=_is_nested,
     ),
     Pass(
         "mask-to-bounds",
-        on_roots(with_bounds),
+        on_roots(convert_masks_to_bounds),
         "a mask that compares a counter with an iota is by now in its canonical form",
         when=_is_nested,
     ),
     Pass(
         "canonicalize",
-        on_roots(simplify),
+        on_roots(canonicalize),
         "masks that have become bounds are used no more",
         when=_is_nested,
     ),
     Pass(
-        "overlapped-stencils",
-        on_machine(in_stencil_blocks),
+        "overlapped-tiling",
+        on_machine(tile_stencils),
         "last but one: it asks fusion what would be stored",
     ),
     Pass(
-        "split-concatenations",
-        on_roots(in_boxes),
+        "split-concats",
+        on_roots(split_concats),
         "last: every other pass sees the whole array",
     ),
 )

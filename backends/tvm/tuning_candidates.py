@@ -16,14 +16,14 @@ from tracejit.backends.target import CPU, Target
 from tracejit.backends.tunable import Find, Library, Taken, Tunable, Variant
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.build.build import Progress, build, build_kernels
-from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.build.tir_pipeline import REFUSALS, contents
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.tir import nbytes
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.program.thunks import Scratch
-from tracejit.backends.tvm.tune.knobs import Answers
+from tracejit.backends.tvm.tune.knobs import RecordedKnobs
 from tracejit.backends.tvm.tune.policy import Measurements, Written
 from tracejit.graph import Instruction, Module
 
@@ -38,7 +38,7 @@ class ProgramCandidates:
         self._module = module
         self._target = cpu_target(target)
         program, self._written = self._lowered(lambda text: None)
-        kernels = [kernel.name for kernel in without_twins(program).kernels]
+        kernels = [kernel.name for kernel in fold_identical_kernels(program).kernels]
         self.kernels = [
             _tunable(name, self._written[name])
             for name in kernels
@@ -94,7 +94,7 @@ def _tunable(name: str, written: Written) -> Tunable:
 
 def _variant(written: Written, way: Taken, name: str) -> tuple[Kernel, Variant] | None:
     """A kernel written in one way, if that is possible."""
-    answers = Answers(way)
+    answers = RecordedKnobs(way)
     try:
         step = written.write(answers)
     except REFUSALS:

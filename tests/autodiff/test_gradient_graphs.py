@@ -25,7 +25,7 @@ from tests.autodiff.networks import (
     stacked,
 )
 from tracejit import lax
-from tracejit.backends.tvm.passes.loops.fuse_scans import merge_scans
+from tracejit.backends.tvm.passes.loops.fuse_scans import fuse_scans
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT
 from tracejit.ops.scanning import SCAN
@@ -77,7 +77,7 @@ def test_nothing_is_computed_in_vain(network: Callable[[], Network]) -> None:
 
 def whole(network: Callable[[], Network]) -> list[Instruction]:
     """The roots of a gradient in which Scans that take the same steps are one."""
-    return merge_scans([gradient(network).module.entry.root])
+    return fuse_scans([gradient(network).module.entry.root])
 
 
 def repeated(roots: list[Instruction]) -> list[Instruction]:

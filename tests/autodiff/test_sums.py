@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tests.building import computation
 from tracejit import ops
-from tracejit.autodiff.accumulator import Sum
+from tracejit.autodiff.accumulator import CotangentAccumulator
 from tracejit.graph import Instruction, Module
 from tracejit.ops.computations import scalar_computation
 from tracejit.shapes import ElementType, Shape, shape_of
@@ -79,7 +79,7 @@ def scattered(draw: st.DrawFn, sizes: Dimensions) -> Made:
 
 
 def total_of(made: list[Made]) -> Instruction:
-    total = Sum(made[0][1])
+    total = CotangentAccumulator(made[0][1])
     for _, cotangent in made[1:]:
         total.add(cotangent)
     return total.total()
@@ -170,7 +170,7 @@ def test_what_was_taken_out_and_put_back_is_the_array() -> None:
     start = [ops.parameter(1, Shape(ElementType.S32))]
     part = ops.dynamic_slice(x, start, (1,))
     cleared = ops.dynamic_update_slice(x, ops.full_like(part, 0), start)
-    total = Sum(cleared)
+    total = CotangentAccumulator(cleared)
     total.add(ops.dynamic_update_slice(ops.full_like(x, 0), part, start))
     assert total.total() is x
 
@@ -186,7 +186,7 @@ def test_infinities_stay_where_they_are() -> None:
 
 def test_many_slices_take_time_in_proportion() -> None:
     x = ops.parameter(0, Shape(ElementType.F64, (10_000,)))
-    total = Sum(ops.full_like(x, 0))
+    total = CotangentAccumulator(ops.full_like(x, 0))
     for i in reversed(range(9_998)):
         part = ops.slice_in_dim(x, i, i + 2, 1, 0)
         total.add(ops.pad(part, ops.constant(0.0), [(i, 9_998 - i, 0)]))

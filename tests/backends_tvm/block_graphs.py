@@ -15,13 +15,13 @@ from tracejit.traversal import transform
 
 with importing_tvm():
     from tracejit.backends.tvm.ir.internal_ops import UNDEFINED
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 
 
 def simple(function: Callable[..., Any], *arguments: Any) -> Module:
     """What a function records of arguments, simplified."""
     entry = tj.jit(function).lower(*arguments).module.entry
-    (root,) = simplify([entry.root])
+    (root,) = canonicalize([entry.root])
     return Module("test", Computation(entry.name, entry.parameters, root))
 
 

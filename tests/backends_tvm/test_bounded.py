@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.backends_tvm.compiled import compiled
 from tracejit import ops
 from tracejit.backends.tvm.ir.internal_ops import BOUNDED_DOT
-from tracejit.backends.tvm.passes.loops.mask_to_bounds import with_bounds
+from tracejit.backends.tvm.passes.loops.mask_to_bounds import convert_masks_to_bounds
 from tracejit.graph import Computation, Instruction
 from tracejit.runtime import Executable
 from tracejit.shapes import ElementType, Shape
@@ -63,7 +63,7 @@ LAYOUTS: dict[str, tuple[Sizes, tuple[int, int]]] = {
 def program(layout: str, free: int, size: int, name: str) -> Executable:
     shapes, sums = LAYOUTS[layout]
     entry = product(shapes(free, size), sums, ElementType(name))
-    assert any(i.op is BOUNDED_DOT for i in in_order(with_bounds([entry.root])))
+    assert any(i.op is BOUNDED_DOT for i in in_order(convert_masks_to_bounds([entry.root])))
     return compiled(entry)
 
 
@@ -99,7 +99,7 @@ def test_only_what_is_within_bounds_counts(
 
 
 def bounded(root: Instruction) -> bool:
-    return any(i.op is BOUNDED_DOT for i in in_order(with_bounds([root])))
+    return any(i.op is BOUNDED_DOT for i in in_order(convert_masks_to_bounds([root])))
 
 
 @pytest.mark.parametrize("other", [0.0, -0.0, 1.0, np.nan])

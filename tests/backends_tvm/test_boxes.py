@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.tvm.passes.tile import split_concats
-from tracejit.backends.tvm.passes.tile.split_concats import in_boxes
+from tracejit.backends.tvm.passes.tile.split_concats import split_concats as in_boxes
 from tracejit.graph import Computation, Module
 from tracejit.ops.control import OPTIMIZATION_BARRIER
 from tracejit.traversal import in_order

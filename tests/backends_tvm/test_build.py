@@ -32,7 +32,7 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     import tvm_ffi
 
-    from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, Counted
+    from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
     from tracejit.backends.tvm.cpu.build import build as building
     from tracejit.backends.tvm.cpu.build import in_process, linker
     from tracejit.backends.tvm.cpu.build.linker import can_link, find_linker
@@ -388,8 +388,8 @@ def allocating(size: int, *more: Any) -> Program:
     return of_one_kernel(Kernel("k", (target,), seq(*more, body)), [], spec("uint8", 1))
 
 
-@pytest.mark.parametrize("counted", [NOTHING, Counted(("add",))])
-def test_the_stack_is_limited(counted: Counted) -> None:
+@pytest.mark.parametrize("counted", [NOTHING, KernelStats(("add",))])
+def test_the_stack_is_limited(counted: KernelStats) -> None:
     """Whether TVM compiles the kernel or it is text."""
 
     def program(size: int) -> Program:

@@ -19,10 +19,10 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.analysis.induction import counted
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
-    from tracejit.backends.tvm.passes.loops.reassociate_recurrence import with_carried_last
-    from tracejit.backends.tvm.passes.loops.vectorize import with_vector_steps
+    from tracejit.backends.tvm.analysis.induction import counted_loop
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
+    from tracejit.backends.tvm.passes.loops.reassociate_recurrence import reassociate_recurrences
+    from tracejit.backends.tvm.passes.loops.vectorize import vectorize_loops
 
 
 def warped(costs: Any) -> Any:
@@ -90,19 +90,19 @@ def extremes(root: Instruction) -> list[Instruction]:
 def test_what_the_step_before_has_written_comes_last() -> None:
     module = tj.jit(warped).lower(np.ones((7, 8))).module
     (outer,) = (i for i in in_order([module.entry.root]) if i.op.opcode == "while")
-    (body,) = simplify([outer.attributes["body"].root])
+    (body,) = canonicalize([outer.attributes["body"].root])
     (inner,) = (i for i in in_order([body]) if i.op.opcode == "while")
     attributes = {
-        name: type(old)(old.name, old.parameters, simplify([old.root])[0])
+        name: type(old)(old.name, old.parameters, canonicalize([old.root])[0])
         for name in ("condition", "body")
         for old in [inner.attributes[name]]
     }
-    loop = counted(
+    loop = counted_loop(
         Instruction(inner.op, inner.operands, inner.shape, attributes, inner.source),
         inner.operands,
     )
     assert loop is not None
-    first, last = extremes(with_carried_last(loop))
+    first, last = extremes(reassociate_recurrences(loop))
     assert last.operands[0] is first
     reads = [i for i in in_order([last.operands[1]]) if i.op is DYNAMIC_SLICE]
     assert len(reads) == 1
@@ -111,7 +111,7 @@ def test_what_the_step_before_has_written_comes_last() -> None:
 
 def test_a_number_that_is_masked_is_compared_as_nan() -> None:
     module = tj.jit(nearest).lower(np.ones(9), np.ones(9, bool)).module
-    (loop,) = (i for i in in_order(with_vector_steps([module.entry.root])) if i.op is WHILE)
+    (loop,) = (i for i in in_order(vectorize_loops([module.entry.root])) if i.op is WHILE)
     made = in_order([loop.attributes["body"].root])
     assert not any(i.op is AND for i in made)
     assert sum(i.op is CONSTANT and np.isnan(i.attributes["literal"]).all() for i in made)

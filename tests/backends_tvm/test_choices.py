@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tracejit.backends.tvm.tune.knobs import (
     MODEL,
     MOST_CANDIDATES,
-    Answers,
+    RecordedKnobs,
     counts,
     either,
     ranked,
@@ -23,7 +23,7 @@ def test_the_model_takes_the_first_and_looks_no_further() -> None:
 
 
 def test_answers_take_what_they_are_told() -> None:
-    answers = Answers({"size": "3 rows", "elsewhere": "x"})
+    answers = RecordedKnobs({"size": "3 rows", "elsewhere": "x"})
     assert answers.of("size", counts(2, [1, 3], "rows")) == 3
     assert answers.of("packed", either(True, "yes", "no")) is True
     assert answers.asked == {"size": ("2 rows", "1 rows", "3 rows"), "packed": ("yes", "no")}
@@ -31,20 +31,20 @@ def test_answers_take_what_they_are_told() -> None:
 
 
 def test_answers_that_are_no_candidates_leave_it_to_the_model() -> None:
-    answers = Answers({"size": "17 rows"})
+    answers = RecordedKnobs({"size": "17 rows"})
     assert answers.of("size", counts(2, [1], "rows")) == 2
     assert answers.taken == {"size": "2 rows"}
 
 
 def test_a_question_with_one_candidate_is_none() -> None:
-    answers = Answers()
+    answers = RecordedKnobs()
     assert answers.of("size", counts(2, [2], "rows")) == 2
     assert answers.open == {}
     assert answers.taken == {}
 
 
 def test_a_question_that_comes_up_again_has_one_answer() -> None:
-    answers = Answers({"vectors": "8"})
+    answers = RecordedKnobs({"vectors": "8"})
     assert answers.of("vectors", [("4", 4), ("8", 8)]) == 8
     # Here the answer is no candidate.
     assert answers.of("vectors", [("4", 4), ("2", 2)]) == 4
@@ -53,7 +53,7 @@ def test_a_question_that_comes_up_again_has_one_answer() -> None:
 
 
 def test_only_so_many_candidates_are_looked_at() -> None:
-    answers = Answers()
+    answers = RecordedKnobs()
     answers.of("size", ((str(n), n) for n in range(100)))
     assert len(answers.asked["size"]) == MOST_CANDIDATES
 

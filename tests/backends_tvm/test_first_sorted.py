@@ -10,7 +10,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
-from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import with_first_alone
+from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import convert_sorts_to_topk
 from tracejit.ops.constants import elements_of
 from tracejit.ops.reduction import sort, sort_order
 from tracejit.shapes import ElementType
@@ -27,7 +27,7 @@ def selections(function: Callable[[Any], Any], x: np.ndarray) -> list[int]:
     """How many each selection keeps."""
     root = tj.jit(function).lower(x).module.entry.root
     roots = root.operands if root.op.opcode == "tuple" else [root]
-    found = in_order(with_first_alone(roots))
+    found = in_order(convert_sorts_to_topk(roots))
     return [i.attributes["kept"] for i in found if i.op is FIRST_SORTED]
 
 

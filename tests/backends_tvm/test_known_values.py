@@ -9,7 +9,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.tvm.passes.canonicalize import constant_folding
-from tracejit.backends.tvm.passes.canonicalize.constant_folding import with_known_values
+from tracejit.backends.tvm.passes.canonicalize.constant_folding import fold_constants
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, elements_of
 from tracejit.traversal import in_order
@@ -18,7 +18,7 @@ from tracejit.traversal import in_order
 def roots(function: Any, *given: Any) -> tuple[list[Instruction], list[Instruction]]:
     root = tj.jit(function).lower(*given).module.entry.root
     before = list(elements_of(root)) if root.op.opcode == "tuple" else [root]
-    return before, with_known_values(before)
+    return before, fold_constants(before)
 
 
 def ops(instructions: list[Instruction]) -> set[str]:

@@ -15,7 +15,7 @@ import tracejit.numpy as tnp
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+    from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
     from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.lower.lowering import lower
 
@@ -77,7 +77,7 @@ def calls_to_lower(program: Callable[[Any], Any], dimensions: tuple[int, int]) -
     module = tj.jit(program).lower(np.ones(dimensions, np.float32)).module
     profile = cProfile.Profile()
     profile.enable()
-    without_twins(lower(module.entry, Machine(32, 1)))
+    fold_identical_kernels(lower(module.entry, Machine(32, 1)))
     profile.disable()
     return sum(entry.callcount for entry in profile.getstats())
 

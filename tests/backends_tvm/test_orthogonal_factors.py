@@ -14,7 +14,7 @@ import tracejit as tj
 from tests.backends_tvm.kernel_harness import LEVELS, MACHINE, Compiled
 from tracejit.backends.tvm.cpu.kernels.linalg.orthogonal import Orthogonal, orthogonal_factors
 from tracejit.backends.tvm.ir.tir import buffer, store
-from tracejit.backends.tvm.passes.canonicalize.dead_results import without_unused_results
+from tracejit.backends.tvm.passes.canonicalize.dead_results import eliminate_dead_results
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.traversal import in_order
 
@@ -169,7 +169,7 @@ def test_results_that_nobody_uses(function: Any, target: str) -> None:
     a = np.random.default_rng(0).standard_normal((8, 8))
     a = a + a.T
     module = tj.jit(function).lower(a).module
-    roots = without_unused_results([module.entry.root])
+    roots = eliminate_dead_results([module.entry.root])
     (call,) = (i for i in in_order(roots) if i.op is CUSTOM_CALL)
     assert call.attributes["custom_call_target"] == "tracejit.linalg." + target
     np.testing.assert_allclose(tj.jit(function)(a), function(a), atol=1e-12)

@@ -13,7 +13,7 @@ import tracejit as tj
 from tracejit.backends.numpy.interpreter import evaluate
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower
-from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.pipeline import applied
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import TUPLE, elements_of, tuple_
@@ -269,7 +269,7 @@ STRAIGHT = [every_step_is_needed, every_step_is_different, few_steps]
 def loops(function: Callable[..., Any]) -> tuple[int, list[Instruction]]:
     """How many loops it has, and its results; the interpreter finds the same bits in them."""
     computation = tj.jit(function).lower(X).module.entry
-    roots: Sequence[Instruction] = simplify(elements_of(computation.root), anew=True)
+    roots: Sequence[Instruction] = canonicalize(elements_of(computation.root), anew=True)
     made = applied("reroll", roots)
     before, after = (
         evaluate(Computation("results", computation.parameters, tuple_(list(results))), [X])

@@ -20,8 +20,8 @@ from tracejit.traversal import in_order
 
 with importing_tvm():
     from tracejit.backends.tvm.ir.machine import Machine
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
-    from tracejit.backends.tvm.passes.tile.tile_and_fuse import in_row_blocks
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
+    from tracejit.backends.tvm.passes.tile.tile_and_fuse import tile_and_fuse
 
 # Two threads with caches of 256 bytes each: blocks have 512 bytes, of arrays of at least 2048.
 SMALL = Machine(64, 2, l2=256)
@@ -98,7 +98,7 @@ BLOCKED: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], int]] = {
 def blocked(module: Module) -> Module:
     """The module with its products in blocks."""
     entry = module.entry
-    (root,) = in_row_blocks([entry.root], SMALL)
+    (root,) = tile_and_fuse([entry.root], SMALL)
     return Module("test", Computation(entry.name, entry.parameters, root))
 
 
@@ -108,7 +108,9 @@ def loops(root: Instruction) -> list[Instruction]:
 
 def depth(root: Instruction) -> int:
     """How deep loops are, where bodies are made in blocks as well."""
-    inside = [in_row_blocks(simplify([w.attributes["body"].root]), SMALL)[0] for w in loops(root)]
+    inside = [
+        tile_and_fuse(canonicalize([w.attributes["body"].root]), SMALL)[0] for w in loops(root)
+    ]
     return 1 + max(map(depth, inside)) if inside else 0
 
 

@@ -21,8 +21,8 @@ from tracejit.traversal import in_order
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
-    from tracejit.backends.tvm.passes.loops.scan_contractions import products_of_all_steps
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
+    from tracejit.backends.tvm.passes.loops.scan_contractions import hoist_scan_contractions
 
 STEPS, ROWS, INNER, COLUMNS = 5, 3, 4, 6
 
@@ -42,7 +42,7 @@ def traced(function: Callable[..., Any], *arguments: Any) -> Computation:
 
 def rewritten(function: Callable[..., Any], *arguments: Any) -> Instruction:
     entry = traced(function, *arguments)
-    (root,) = products_of_all_steps(simplify([entry.root]))
+    (root,) = hoist_scan_contractions(canonicalize([entry.root]))
     verify(Module("test", Computation("entry", entry.parameters, root)))
     return root
 

@@ -20,7 +20,7 @@ from tracejit.traversal import in_order
 from tracejit.verifier import verify
 
 with importing_tvm():
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 
 F32, F64, S32, PRED, C64 = (
     ElementType.F32,
@@ -38,7 +38,7 @@ def full(x: Instruction, value: complex) -> Instruction:
 
 def simplified(entry: Computation) -> Computation:
     """The computation with a simpler root, which keeps the rules."""
-    (root,) = simplify([entry.root])
+    (root,) = canonicalize([entry.root])
     made = Computation(entry.name, entry.parameters, root)
     verify(Module("simple", made))
     return made

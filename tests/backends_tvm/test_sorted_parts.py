@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.passes.canonicalize.sort_dead_operands import without_unused_parts
+from tracejit.backends.tvm.passes.canonicalize.sort_dead_operands import (
+    eliminate_dead_sort_operands,
+)
 from tracejit.graph import Instruction
 from tracejit.ops.constants import elements_of, parameter, tuple_
 from tracejit.ops.reduction import SORT, sort, sort_order
@@ -33,7 +35,7 @@ def test_what_is_neither_used_nor_compared_is_left_out(
     order = sort_order(*types, descending=descending)
     whole = elements_of(sort([keys, first, second], order, 0, is_stable=True))
     roots = [whole[number] for number in used]
-    made = without_unused_parts(roots)
+    made = eliminate_dead_sort_operands(roots)
     assert [len(s.operands) for s in sorts(made)] == [kept]
     assert [r.shape for r in made] == [r.shape for r in roots]
     rng = np.random.default_rng(0)
@@ -55,7 +57,7 @@ def _run(parameters: Any, roots: list[Instruction], given: Any) -> Any:
 
 def test_a_sort_that_is_used_as_a_whole_stays() -> None:
     whole = sort([parameter(0, KEYS), parameter(1, NUMBERS)], None, 0)
-    assert without_unused_parts([whole]) == [whole]
+    assert eliminate_dead_sort_operands([whole]) == [whole]
 
 
 def test_distinct_elements_are_sorted_alone() -> None:

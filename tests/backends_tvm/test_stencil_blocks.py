@@ -27,7 +27,7 @@ with importing_tvm():
         uniform_rows,
     )
     from tracejit.backends.tvm.ir.machine import Machine
-    from tracejit.backends.tvm.passes.tile.overlapped_tiling import in_stencil_blocks
+    from tracejit.backends.tvm.passes.tile.overlapped_tiling import tile_stencils
 
 # Blocks of some KiB, of arrays of at least 16 KiB.
 SMALL = Machine(64, 1, l2=2048)
@@ -100,7 +100,7 @@ FUNCTIONS: Sequence[Callable[[Any], Any]] = [
 
 def blocked(module: Module) -> Module:
     entry = module.entry
-    (root,) = in_stencil_blocks([entry.root], SMALL)
+    (root,) = tile_stencils([entry.root], SMALL)
     return Module("test", Computation(entry.name, entry.parameters, root))
 
 

@@ -14,7 +14,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+    from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
     from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.ir.tir import const
     from tracejit.backends.tvm.lower.lowering import lower
@@ -40,7 +40,7 @@ def names(program: Program) -> list[str]:
 
 
 def test_the_first_of_each_kind_stays() -> None:
-    program = without_twins(chain(plus("a", 1), plus("b", 2), plus("c", 1), plus("d", 2)))
+    program = fold_identical_kernels(chain(plus("a", 1), plus("b", 2), plus("c", 1), plus("d", 2)))
     assert names(program) == ["a", "b"]
     assert [call.kernel for call in program.calls if isinstance(call, Call)] == list("abab")
     np.testing.assert_array_equal(executable(program)([np.ones(8, np.float32)])[0], [7.0] * 8)
@@ -59,20 +59,23 @@ def test_the_first_of_each_kind_stays() -> None:
 )
 def test_what_differs_stays_apart(other: Kernel) -> None:
     calls = [Call("a", []), Call("b", [])]
-    assert names(without_twins(Program([plus("a", 1), other], calls, [], []))) == ["a", "b"]
+    assert names(fold_identical_kernels(Program([plus("a", 1), other], calls, [], []))) == [
+        "a",
+        "b",
+    ]
 
 
 def test_zeros_of_either_sign_stay_apart() -> None:
     zeros = [elementwise(n, lambda x, z=z: x * const(z, "float32"), 8, 1) for n, z in
              (("a", 0.0), ("b", -0.0))]  # fmt: skip
-    assert names(without_twins(Program(zeros, [], [], []))) == ["a", "b"]
+    assert names(fold_identical_kernels(Program(zeros, [], [], []))) == ["a", "b"]
 
 
 def test_calls_in_loops_and_branches_are_renamed() -> None:
     one, other = Call("a", []), Call("b", [])
     loop = Loop([other], Argument.workspace(0), [one, other])
     branch = Branch(Argument.workspace(0), [[one], [loop, other]])
-    program = without_twins(Program([plus("a", 1), plus("b", 1)], [branch], [], []))
+    program = fold_identical_kernels(Program([plus("a", 1), plus("b", 1)], [branch], [], []))
     assert program.calls == [
         Branch(
             Argument.workspace(0), [[one], [Loop([one], Argument.workspace(0), [one, one]), one]]
@@ -92,7 +95,9 @@ def test_layers_that_repeat_share_their_kernels() -> None:
 
         return computation(build, shape, shape)
 
-    few, many = (len(without_twins(lower(layers(n), Machine(32, 1))).kernels) for n in (3, 12))
+    few, many = (
+        len(fold_identical_kernels(lower(layers(n), Machine(32, 1))).kernels) for n in (3, 12)
+    )
     assert few == many
     random = np.random.default_rng(0)
     check(layers(12), [random.normal(size=(16, 16)).astype(np.float32) / 4 for _ in range(2)])
@@ -100,7 +105,7 @@ def test_layers_that_repeat_share_their_kernels() -> None:
 
 def steps_of(build: Any, *shapes: Shape) -> int:
     """How many kernels are left of a program."""
-    return len(without_twins(lower(computation(build, *shapes), Machine(32, 1))).kernels)
+    return len(fold_identical_kernels(lower(computation(build, *shapes), Machine(32, 1))).kernels)
 
 
 def test_parts_of_an_array_share_their_kernels() -> None:

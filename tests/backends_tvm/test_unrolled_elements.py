@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.ir.graph import flattened_graph
-from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
-from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import with_joint_products
-from tracejit.backends.tvm.passes.reroll.slp_vectorize import with_vector_updates
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
+from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import merge_gemvs
+from tracejit.backends.tvm.passes.reroll.slp_vectorize import vectorize_updates
 from tracejit.graph import Computation, Instruction
 from tracejit.transforms.jit import trace_limit
 from tracejit.traversal import in_order
@@ -46,7 +46,7 @@ def rewritten(
         return tuple(copies)
 
     graph = flattened_graph(tj.jit(run).lower(*arrays).module.entry)
-    roots = simplify(graph.outputs, anew=True)
+    roots = canonicalize(graph.outputs, anew=True)
     for each in passes:
         roots = each(roots)
     for expected, made in zip(run(*arrays), roots, strict=True):
@@ -97,13 +97,13 @@ def converted(x: Any, y: Any) -> None:
 @pytest.mark.parametrize(("function", "updates"), [(saxpy, 4), (backwards, 4)])
 def test_a_row_is_written_at_once(function: Callable[..., Any], updates: int) -> None:
     arrays = numbers(ROWS, COLUMNS), numbers(ROWS, COLUMNS)
-    roots = rewritten(function, arrays, [with_vector_updates])
+    roots = rewritten(function, arrays, [vectorize_updates])
     assert count(roots, "dynamic-update-slice") == updates
 
 
 @pytest.mark.parametrize("function", [columns, downwards, converted])
 def test_other_elements_keep_their_values(function: Callable[..., Any]) -> None:
-    rewritten(function, (numbers(ROWS, COLUMNS), numbers(ROWS, COLUMNS)), [with_vector_updates])
+    rewritten(function, (numbers(ROWS, COLUMNS), numbers(ROWS, COLUMNS)), [vectorize_updates])
 
 
 def test_what_each_element_needs_of_the_one_before_is_left() -> None:
@@ -111,7 +111,7 @@ def test_what_each_element_needs_of_the_one_before_is_left() -> None:
         for i in range(1, 30):
             x[i] = x[i - 1] + x[i]
 
-    assert count(rewritten(running, [numbers(30)], [with_vector_updates]), "add") == 29
+    assert count(rewritten(running, [numbers(30)], [vectorize_updates]), "add") == 29
 
 
 def test_arrays_that_are_needed_in_between_are_kept() -> None:
@@ -121,7 +121,7 @@ def test_arrays_that_are_needed_in_between_are_kept() -> None:
             if i == 10:
                 y[:] = x[::-1]
 
-    rewritten(snapshots, [numbers(20), numbers(20)], [with_vector_updates])
+    rewritten(snapshots, [numbers(20), numbers(20)], [vectorize_updates])
 
 
 @st.composite
@@ -155,7 +155,7 @@ def test_any_reads(loops: Any, length: int) -> None:
                         total = total * 0.5 + arrays[other][line, column]
                 arrays[array][row, k] = total
 
-    rewritten(run, (numbers(ROWS, COLUMNS), numbers(ROWS, COLUMNS)), [with_vector_updates])
+    rewritten(run, (numbers(ROWS, COLUMNS), numbers(ROWS, COLUMNS)), [vectorize_updates])
 
 
 def triangular_product(a: Any, b: Any) -> None:
@@ -166,7 +166,7 @@ def triangular_product(a: Any, b: Any) -> None:
 
 def test_products_with_vectors_are_one_product() -> None:
     arrays = numbers(20, 20), numbers(20, 15)
-    roots = rewritten(triangular_product, arrays, [with_joint_products, with_vector_updates])
+    roots = rewritten(triangular_product, arrays, [merge_gemvs, vectorize_updates])
     assert count(roots, "dot") == 19
     assert count(roots, "dynamic-update-slice") == 20
 
@@ -175,14 +175,14 @@ def test_products_with_vectors_are_one_product() -> None:
             c[i:, i] = c[i, i:] = x[:, i] @ x[:, i:]
 
     arrays = numbers(7, 12), numbers(12, 12)
-    assert count(rewritten(covariances, arrays, [with_joint_products]), "dot") == 1
+    assert count(rewritten(covariances, arrays, [merge_gemvs]), "dot") == 1
 
 
 def test_an_infinity_stays_in_its_own_products() -> None:
     a, b = numbers(20, 20), numbers(20, 15)
     a[3, 5], b[7, 2], b[19, 4], a[12, 3] = np.inf, np.nan, -np.inf, np.nan
     with np.errstate(all="ignore"):
-        rewritten(triangular_product, [a, b], [with_joint_products, with_vector_updates])
+        rewritten(triangular_product, [a, b], [merge_gemvs, vectorize_updates])
 
 
 @given(st.integers(0, 5), st.integers(8, 12), st.integers(1, 3), st.integers(-2, 2), st.booleans())
@@ -195,4 +195,4 @@ def test_any_products(first: int, size: int, width: int, shift: int, overwrites:
                 y[first + i // 4, column] = c[i, 0]
 
     arrays = numbers(9, 12), numbers(9, 15), numbers(12, 4)
-    rewritten(run, arrays, [with_joint_products, with_vector_updates])
+    rewritten(run, arrays, [merge_gemvs, vectorize_updates])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import check, computation
-from tracejit.backends.tvm.passes.canonicalize.sort_promote_type import with_wide_sorts
+from tracejit.backends.tvm.passes.canonicalize.sort_promote_type import promote_sort_keys
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import lt_total_order
 from tracejit.ops.constants import parameter
@@ -28,7 +28,7 @@ NARROW = [
 
 def widths(root: Instruction) -> set[int]:
     """How many bits the operands of its sorts have."""
-    found = in_order(with_wide_sorts([root]))
+    found = in_order(promote_sort_keys([root]))
     return {o.array_shape.element_type.bits for i in found if i.op is SORT for o in i.operands}
 
 

@@ -15,7 +15,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import called_computations, in_order, instructions
 
 with importing_tvm():
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
     from tracejit.backends.tvm.pipeline import applied
 
 SEEDS = range(30)
@@ -27,7 +27,7 @@ def module(seed: int) -> Module:
 
 def loops_of(module: Module, roll: bool) -> int:
     roots = elements_of(module.entry.root)
-    found = in_order(applied("reroll", simplify(roots)) if roll else roots)
+    found = in_order(applied("reroll", canonicalize(roots)) if roll else roots)
     return sum(i.op.name == "While" for i in found)
 
 

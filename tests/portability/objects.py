@@ -21,7 +21,7 @@ from tests.samples.values import element_types
 from tracejit.backends.target import Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.build.build import _program_objects
-from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
 from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
@@ -38,7 +38,7 @@ def target_of(triple: str) -> CpuTarget:
 
 def read(module: Module, target: CpuTarget) -> list[str]:
     """What LLVM reads of each object file of a module. Raises where it cannot."""
-    program = without_twins(lower(module.entry, target.machine, aliases_of(module)))
+    program = fold_identical_kernels(lower(module.entry, target.machine, aliases_of(module)))
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     with tempfile.TemporaryDirectory() as folder:
         files = _program_objects(program, held, target, Path(folder), None)

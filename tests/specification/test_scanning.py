@@ -21,8 +21,8 @@ from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
-    from tracejit.backends.tvm.passes.loops.fuse_scans import merge_scans
+    from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
+    from tracejit.backends.tvm.passes.loops.fuse_scans import fuse_scans
 
 SCALAR = Shape(ElementType.F32)
 
@@ -152,7 +152,7 @@ def test_a_derivative_takes_each_step_once_and_back() -> None:
     loss = recurrent(2, False)
     arguments = (np.eye(3), np.ones((3, 2)), np.ones(3), np.ones((4, 2)))
     module = tj.jit(tj.value_and_grad(loss, argnums=(0, 3))).lower(*arguments).module
-    (root,) = merge_scans(simplify([module.entry.root]))
+    (root,) = fuse_scans(canonicalize([module.entry.root]))
     assert sum(i.op.opcode == "scan" for i in in_order([root])) == 2
 
 

@@ -1,6 +1,6 @@
 """What a transformation makes of a graph that a function records again and again.
 
-answer = Answer("loss", [loss, gradient])     recorded once
+answer = DerivedGraph("loss", [loss, gradient])     recorded once
 answer(trace)                                 for what stands behind the trace's arguments
 
 First it is interpreted. After so many calls that compiling costs no more than they did it is
@@ -38,7 +38,7 @@ COMPILING, COMPILING_ONE = 0.3, 2.5e-3
 INTERPRETING_ONE, OPERATION = 2e-6, 3e-10
 
 
-class Answer:
+class DerivedGraph:
     """The ``outputs`` of one graph without side effects, as values."""
 
     def __init__(self, title: str, outputs: Sequence[Output]) -> None:

@@ -21,7 +21,7 @@ from tracejit.trace.evaluation import evaluate
 from tracejit.trace.hash_consing import Memory
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
-from tracejit.transforms.derived_cache import Answer
+from tracejit.transforms.derived_cache import DerivedGraph
 from tracejit.transforms.jit.aliasing import require_apart
 from tracejit.transforms.jit.arguments import abstract_of, normalised
 from tracejit.transforms.jit.signature import Parameters
@@ -113,7 +113,7 @@ class Run:
             outputs = make()
             if any(output.instruction.reaches_effect for output in outputs):
                 return self.finish(outputs)
-            known = Answer(self.title, outputs)
+            known = DerivedGraph(self.title, outputs)
             memory.keep_answer(whole, known)
         values: list[Any] = known(self.trace)
         return values

@@ -8,7 +8,7 @@ what it takes.
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.graph import Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.control import CONDITIONAL, WHILE
@@ -54,7 +54,7 @@ def _beginnings(root: Instruction, path: tuple[int, ...]) -> list[_Part]:
     ends = []
     while stack:
         value, path = stack.pop()
-        value = stripped(value)
+        value = base_buffer(value)
         if (value, path) in seen:
             continue
         seen.add((value, path))

@@ -1,6 +1,6 @@
 """Slices of all steps of a counted loop, where they lie side by side in an array: one block.
 
-beside = SideBySide(loop, Lanes(first, count))
+beside = SideBySide(loop, IterationBatch(first, count))
 beside.read(instruction, operands)      x[i, j] for all j: x[i, :]
 """
 
@@ -31,7 +31,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Lanes:
+class IterationBatch:
     """The steps side by side: ``count`` of them, at which the counter is ``first`` and up.
 
     Of those with a ``mask``, pred[count], some are no steps.
@@ -45,7 +45,7 @@ class Lanes:
 class SideBySide:
     """Blocks of slices of size 1 along a dimension, at places that go by one from step to step."""
 
-    def __init__(self, loop: CountedLoop, lanes: Lanes) -> None:
+    def __init__(self, loop: CountedLoop, lanes: IterationBatch) -> None:
         self._loop, self._lanes = loop, lanes
 
     def fits(self, place: Affine | None, size: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tracejit.graph import Instruction
 
 
-def needed_alone(
+def exclusive_slice(
     root: Instruction,
     users: Mapping[Instruction, Sequence[Instruction]],
     is_inner: Callable[[Instruction], bool],

@@ -1,7 +1,7 @@
 """While loops that count, by one, between bounds that counters of loops around them give.
 
-    counted(loop, init)     what such a loop counts, or None
-    steps_of(loop)          how many steps any loop takes that counts between constants, or None
+    counted_loop(loop, init)     what such a loop counts, or None
+    trip_count(loop)          how many steps any loop takes that counts between constants, or None
 
 Where a place of a step is a sum of counters, what steps read and write can be compared.
 """
@@ -77,7 +77,7 @@ class CountedLoop:
         return total
 
 
-def counted(loop: Instruction, operands: Sequence[Instruction]) -> CountedLoop | None:
+def counted_loop(loop: Instruction, operands: Sequence[Instruction]) -> CountedLoop | None:
     """What a While, without side effects, of such ``operands`` counts; None if that is not so.
 
     Its body takes its state apart with one instruction for each part, as simplified ones do.
@@ -115,7 +115,7 @@ def counted(loop: Instruction, operands: Sequence[Instruction]) -> CountedLoop |
 _INCLUSIVE = {(1, "LT"): -1, (1, "LE"): 0, (-1, "GT"): 1, (-1, "GE"): 0}
 
 
-def steps_of(loop: Instruction) -> int | None:
+def trip_count(loop: Instruction) -> int | None:
     """How many steps a While takes whose text says it; None where that is not known."""
     condition, body = loop.attributes["condition"], loop.attributes["body"]
     if condition.root.op is not COMPARE or body.root.op is not TUPLE:

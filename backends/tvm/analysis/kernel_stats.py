@@ -96,7 +96,7 @@ _WRITTEN_OUT = "vector sort"
 
 
 @dataclass(frozen=True)
-class Counted:
+class KernelStats:
     """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`.
 
     ``in_vectors`` says that its code is written in vectors throughout; ``source`` is the user's
@@ -116,12 +116,12 @@ class Counted:
     source: Source | None = None
 
 
-NOTHING = Counted()
+NOTHING = KernelStats()
 
 
-def together(counted: Sequence[Counted], schedule: str) -> Counted:
+def together(counted: Sequence[KernelStats], schedule: str) -> KernelStats:
     """The costs of kernels that have become one, of which each runs once."""
-    return Counted(
+    return KernelStats(
         tuple(op for each in counted for op in each.ops),
         schedule,
         sum(each.bytes_read for each in counted),
@@ -132,7 +132,7 @@ def together(counted: Sequence[Counted], schedule: str) -> Counted:
     )
 
 
-def is_soon_built(told: Counted) -> bool:
+def is_soon_built(told: KernelStats) -> bool:
     """Whether a kernel is known to gain nothing by LLVM's slowest passes.
 
     It does little, or is written in vectors. Of one written by hand nothing is known.
@@ -158,12 +158,12 @@ def _name(instruction: Instruction) -> str:
     return instruction.op.opcode
 
 
-def counted(
+def kernel_stats(
     inside: Iterable[Instruction],
     results: Sequence[Instruction],
     schedule: str,
     in_place: Collection[Instruction] = (),
-) -> Counted:
+) -> KernelStats:
     """What a kernel costs that computes ``inside``, in order, and stores ``results``.
 
     ``in_place`` are the results of updates that are stored into the memory of their operand.
@@ -198,7 +198,7 @@ def counted(
     in_vectors = all(_is_in_vectors(i) for i in members)
     costs = ops, schedule, read, written, flops, transcendentals, wide, in_vectors
     source = next((i.source for i in [*results, *members] if i.source is not None), None)
-    return Counted(*costs, source=source)
+    return KernelStats(*costs, source=source)
 
 
 def _is_in_vectors(instruction: Instruction) -> bool:
@@ -217,9 +217,9 @@ def _is_in_vectors(instruction: Instruction) -> bool:
     return all(isinstance(s, Shape) and s.element_type in _IN_LANES for s in shapes)
 
 
-def moved(shape: Shape) -> Counted:
+def copy_stats(shape: Shape) -> KernelStats:
     """What it costs to copy an array."""
-    return Counted(("copy",), "copy", shape.nbytes, shape.nbytes)
+    return KernelStats(("copy",), "copy", shape.nbytes, shape.nbytes)
 
 
 def _wanted(

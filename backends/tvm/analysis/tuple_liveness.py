@@ -1,4 +1,4 @@
-"""Which parts of a tuple are asked for: `used_parts`."""
+"""Which parts of a tuple are asked for: `live_elements`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracejit.ops.constants import GET_TUPLE_ELEMENT
 from tracejit.traversal import in_order
 
 
-def used_parts(
+def live_elements(
     roots: Sequence[Instruction], is_asked: Callable[[Instruction], bool]
 ) -> dict[Instruction, set[int]]:
     """The parts that are used of each instruction for which ``is_asked``.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from tracejit.backends.tvm.analysis.alias_roots import origins
 from tracejit.backends.tvm.buffers.allocator import Lifetime, pack
-from tracejit.backends.tvm.buffers.in_place import State, TakenOver
+from tracejit.backends.tvm.buffers.in_place import BufferReuse, State
 from tracejit.backends.tvm.fusion.kernel import Kernel, is_given
 from tracejit.backends.tvm.ir.graph import flattened_graph
-from tracejit.backends.tvm.ir.reshapes import stored_as, stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer, stored_as
 from tracejit.backends.tvm.ir.tuples import Leaves, arrays_of
 from tracejit.backends.tvm.program.program import Argument
 from tracejit.backends.tvm.program.thunks import Owner, Place, Scratch, Step
@@ -21,7 +21,7 @@ APART = 1 << 10
 """Up to so many bytes nothing shares memory, and what a step of a loop makes may be a variable."""
 
 
-class Places:
+class BufferAssignment:
     """Which memory each array has.
 
     ``owners`` are the instructions that are computed straight into an output, ``copies`` those to
@@ -63,7 +63,7 @@ class Places:
         for index, output in enumerate(self._outputs):
             if output.array_shape.size == 0:
                 continue
-            source = stripped(output)
+            source = base_buffer(output)
             if self._donated.get(source) == index:
                 continue
             if is_given(source) or source in owners:
@@ -78,23 +78,25 @@ class Places:
         leaves: Leaves,
         memory: set[Instruction],
         replaced: Mapping[Instruction, int],
-    ) -> TakenOver:
+    ) -> BufferReuse:
         kept = [source for source, _ in self.copies]
-        kept += [p for p, number in self._donated.items() if stripped(self._outputs[number]) is p]
-        found = TakenOver(kernels, memory, self.owners, replaced, kept)
+        kept += [
+            p for p, number in self._donated.items() if base_buffer(self._outputs[number]) is p
+        ]
+        found = BufferReuse(kernels, memory, self.owners, replaced, kept)
         for number, kernel in enumerate(kernels):
-            heart = kernel.heart
-            if heart is not None and heart.op is CONDITIONAL:
-                found.add_branches(number, [(r, origins(r)) for r in leaves.of(heart)])
-            if heart is None or heart.op is not WHILE:
+            anchor = kernel.anchor
+            if anchor is not None and anchor.op is CONDITIONAL:
+                found.add_branches(number, [(r, origins(r)) for r in leaves.of(anchor)])
+            if anchor is None or anchor.op is not WHILE:
                 found.add_kernel(number, kernel)
                 if replaced:
                     found.add_results(number, kernel)
                 continue
-            body = flattened_graph(heart.attributes["body"])
+            body = flattened_graph(anchor.attributes["body"])
             states = zip(
-                arrays_of(heart.operands[0]),
-                leaves.of(heart),
+                arrays_of(anchor.operands[0]),
+                leaves.of(anchor),
                 body.parameters,
                 body.outputs,
                 strict=True,

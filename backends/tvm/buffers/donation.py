@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracejit.backends.tvm.fusion.kernel import is_given
-from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.graph import Instruction, Module
 from tracejit.shapes import AnyShape, Shape, TupleShape
 
@@ -48,7 +48,7 @@ def usable(
     seen: set[Instruction] = set()
     first: dict[int, Instruction] = {}
     for number, output in enumerate(outputs):
-        source = stripped(output)
+        source = base_buffer(output)
         if source not in seen:
             first[number] = source
         seen.add(source)

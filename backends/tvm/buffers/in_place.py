@@ -26,15 +26,15 @@ from tracejit.shapes import Shape
 
 def updated(kernel: Kernel, memory: set[Instruction]) -> Instruction | None:
     """The array whose memory the kernel's only result could take over."""
-    heart = kernel.heart
-    if heart is None or kernel.results != [heart] or not isinstance(heart.shape, Shape):
+    anchor = kernel.anchor
+    if anchor is None or kernel.results != [anchor] or not isinstance(anchor.shape, Shape):
         return None
-    if heart.op not in (DYNAMIC_UPDATE_SLICE, SCATTER) or not heart.shape.size:
+    if anchor.op not in (DYNAMIC_UPDATE_SLICE, SCATTER) or not anchor.shape.size:
         return None
-    return stored_as(heart.operands[0], memory.__contains__)
+    return stored_as(anchor.operands[0], memory.__contains__)
 
 
-def updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> list[Kernel]:
+def order_updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> list[Kernel]:
     """The kernels in an order in which updates that no other kernel reads come last."""
     read = {i for kernel in kernels for i in inputs_of_all(kernel, memory)}
     late = [k for k in kernels if updated(k, memory) is not None and k.results[0] not in read]
@@ -54,7 +54,7 @@ class State:
     changes: bool
 
 
-class TakenOver:
+class BufferReuse:
     """Which result takes over whose memory; ``homes`` has what the memory was made for at first.
 
     ``outputs`` are results with memory of their own, by number; ``replaced`` parameters whose
@@ -180,11 +180,11 @@ def _stores_after_loading(kernel: Kernel, operand: Instruction, memory: set[Inst
     """
     if isinstance(kernel, RowKernel):
         return False
-    if kernel.heart is None and not kernel.dimensions:
+    if kernel.anchor is None and not kernel.dimensions:
         # There is one element, and all that it is made of is held.
         return True
-    if kernel.heart is not None:
-        if kernel.heart.op not in (DOT_GENERAL, CONV_GENERAL_DILATED) or len(kernel.results) > 1:
+    if kernel.anchor is not None:
+        if kernel.anchor.op not in (DOT_GENERAL, CONV_GENERAL_DILATED) or len(kernel.results) > 1:
             return False
         if operand.array_shape.element_type.is_complex:
             return False

@@ -9,7 +9,7 @@ from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.routine_call import Direct
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
-from tracejit.backends.tvm.tune.knobs import MODEL, Choices, either
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
@@ -91,7 +91,7 @@ class Frame:
     ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
     ``in_place`` the result's memory holds already what the kernel updates. ``shared`` are inputs
     whose memory is that of the result of the given number: no element may be computed twice.
-    ``beside`` are the Reduces that are combined together with the kernel's heart. ``schedule`` is
+    ``beside`` are the Reduces that are combined together with the kernel's anchor. ``schedule`` is
     the name of the way that was chosen, for those who ask, and ``choices`` decides what can be done
     in more than one way. ``direct`` is the call of a routine that does all of it.
     """
@@ -106,7 +106,7 @@ class Frame:
         cost: int,
         in_place: bool = False,
         shared: Mapping[Instruction, int] | None = None,
-        choices: Choices = MODEL,
+        choices: Knobs = MODEL,
         beside: Sequence[Instruction] = (),
     ) -> None:
         self.choices = choices

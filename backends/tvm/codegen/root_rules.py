@@ -11,9 +11,9 @@ from tracejit.graph import Instruction
 from tracejit.rules import RuleTable
 
 Results = Sequence[tuple[Instruction, Buffer]]
-"""What a kernel stores and where: the heart itself, or the ends of its epilogue.
+"""What a kernel stores and where: the anchor itself, or the ends of its epilogue.
 
-For a tuple-shaped heart there is a GetTupleElement for each element.
+For a tuple-shaped anchor there is a GetTupleElement for each element.
 """
 
 rooted: RuleTable[Callable[[Frame, Instruction, Results], Stmt]] = RuleTable(

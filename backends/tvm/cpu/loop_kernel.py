@@ -19,7 +19,7 @@ from tvm_ffi import structural_map, structural_walk
 
 from tracejit.backends.explanation import WHOLE_LOOP
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, together
-from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.cpu.build.partition import cost_to_compile
 from tracejit.backends.tvm.cpu.build.tir_pipeline import STACK_LIMIT, contents
 from tracejit.backends.tvm.ir.tir import (
@@ -57,7 +57,9 @@ STACK_BYTES = 16 << 10
 """What a step needs for itself lies on the stack, up to so much."""
 
 
-def in_registers(loop: WhileStep, name: str, places: Places) -> Sequence[KernelStep] | None:
+def in_registers(
+    loop: WhileStep, name: str, places: BufferAssignment
+) -> Sequence[KernelStep] | None:
     """What copies the arrays that the loop begins with, and a step that does the rest of it."""
     begun = [step for step in loop.start if _gives_numbers(step, loop, places)]
     own = [kernel for step in (*begun, *loop.updates) for kernel in step.kernels()]
@@ -71,7 +73,7 @@ def in_registers(loop: WhileStep, name: str, places: Places) -> Sequence[KernelS
         return None
 
 
-def _gives_numbers(step: KernelStep, loop: WhileStep, places: Places) -> bool:
+def _gives_numbers(step: KernelStep, loop: WhileStep, places: BufferAssignment) -> bool:
     """Whether a step of the start gives a number its first value, and reads no other state."""
     *given, (_, target) = step.parameters
     state = {places.home(owner) for owner in loop.state}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tracejit.backends.abi import ArraySpec
-from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
 from tracejit.backends.tvm.export.c_types import C_KEYWORDS, C_NAMES
 from tracejit.backends.tvm.ir.machine import Machine
@@ -57,7 +57,7 @@ def entry_of(
             raise UnsupportedError(
                 f"export: {name} takes or returns {shape}, which is no array of C"
             )
-    program = without_twins(lower(entry, machine))
+    program = fold_identical_kernels(lower(entry, machine))
     program.check()
     for kernel in program.kernels:
         called = contents(kernel.body).callbacks

@@ -41,13 +41,13 @@ def too_large(kernel: Kernel, memory: set[Instruction]) -> list[Instruction]:
 
     def is_end(instruction: Instruction) -> bool:
         is_known = instruction in memory and instruction not in kernel.results
-        return is_known or instruction in kernel.hearts
+        return is_known or instruction in kernel.anchors
 
-    roots = [*_arrays(o for i in (*kernel.results, *kernel.hearts) for o in read_by(i))]
+    roots = [*_arrays(o for i in (*kernel.results, *kernel.anchors) for o in read_by(i))]
     roots = [root for root in roots if not is_end(root)]
-    if kernel.heart is not None and kernel.heart.op in _AS_EXPRESSIONS:
+    if kernel.anchor is not None and kernel.anchor.op in _AS_EXPRESSIONS:
         if _tree_size(kernel.results, is_end) > LARGEST_EPILOGUE:
-            return [*kernel.hearts]
+            return [*kernel.anchors]
     estimate = _Estimate(is_end)
     if sum(map(estimate.of, roots)) <= MORE:
         return []

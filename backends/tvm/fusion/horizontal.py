@@ -1,6 +1,6 @@
 """Kernels over one space, joined: what both read is read once.
 
-merged(kernels, memory)
+fuse_horizontally(kernels, memory)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tracejit.backends.tvm.fusion.kernel import (
     Kernel,
     gathered,
     inputs_of,
-    is_heart,
+    is_anchor,
     read_by,
     reads_at_own_element,
     tuple_of,
@@ -32,7 +32,7 @@ SCALAR_MERGE_LIMIT = 32
 SCALAR_SIZE_LIMIT = 500
 
 
-def merged(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
+def fuse_horizontally(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
     """Kernels over one space joined, where no kernel between depends on the first.
 
     They are pointwise, or Reduces.
@@ -62,17 +62,17 @@ class _Hosts:
         place, joined = self._host(kernel, needed) or (len(self.kernels), kernel)
         self.kernels[place : place + 1] = [joined]
         self._places.update(dict.fromkeys(kernel.results, place))
-        if joined.heart is None:
+        if joined.anchor is None:
             limit = MERGE_LIMIT if joined.dimensions else SCALAR_MERGE_LIMIT
             _keep(self._over[joined.dimensions], place, len(joined.results) < limit)
-        elif joined.heart.op is REDUCE:
+        elif joined.anchor.op is REDUCE:
             for instruction in inputs_of(joined, self._memory):
-                _keep(self._readers[instruction], place, len(joined.hearts) < MOST_BESIDE)
+                _keep(self._readers[instruction], place, len(joined.anchors) < MOST_BESIDE)
 
     def _host(self, kernel: Kernel, needed: set[Instruction]) -> tuple[int, Kernel] | None:
         """Which kernel can make this one's results, and what that is then."""
         last = max((self._places.get(tuple_of(i), -1) for i in needed), default=-1)
-        if kernel.heart is None:
+        if kernel.anchor is None:
             for place in reversed(self._over[kernel.dimensions]):
                 if place < last:
                     return None
@@ -81,18 +81,18 @@ class _Hosts:
                 if joined and reads_at_own_element(kernel, set(host.results), self._memory):
                     return place, joined
             return None
-        if kernel.heart.op is not REDUCE:
+        if kernel.anchor.op is not REDUCE:
             return None
         # Of a larger array each reads a part of its own.
-        size = kernel.heart.operands[0].array_shape.size
+        size = kernel.anchor.operands[0].array_shape.size
         alike = [i for i in needed if isinstance(i.shape, Shape) and i.shape.size == size]
         places = {place for i in alike for place in self._readers[i] if place > last}
         for place in sorted(places, reverse=True):
             host = self.kernels[place]
-            assert host.heart is not None, "a Reduce"
-            hearts = (*host.beside, *kernel.hearts)
-            if one_pass(host.heart, kernel.heart) and len(hearts) < MOST_BESIDE:
-                return place, Kernel([*host.results, *kernel.results], host.heart, hearts)
+            assert host.anchor is not None, "a Reduce"
+            anchors = (*host.beside, *kernel.anchors)
+            if one_pass(host.anchor, kernel.anchor) and len(anchors) < MOST_BESIDE:
+                return place, Kernel([*host.results, *kernel.results], host.anchor, anchors)
         return None
 
 
@@ -169,6 +169,6 @@ def size_limit(instruction: Instruction) -> int:
 def are_scalars(instructions: Iterable[Instruction]) -> bool:
     """Whether all are scalars that are computed, with nothing that needs a schedule of its own."""
     return all(
-        isinstance(i.shape, Shape) and (not i.shape.rank or gathered(i)) and not is_heart(i)
+        isinstance(i.shape, Shape) and (not i.shape.rank or gathered(i)) and not is_anchor(i)
         for i in instructions
     )

@@ -22,23 +22,23 @@ MOST_GATHERED = 8
 class Kernel:
     """What one kernel makes.
 
-    ``results`` get memory and share ``dimensions``. ``heart`` is the one instruction that needs a
-    schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the heart
+    ``results`` get memory and share ``dimensions``. ``anchor`` is the one instruction that needs a
+    schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the anchor
     is not itself a result, the results are its epilogue. ``beside`` are further Reduces, over the
     same dimensions of equal shapes, that are combined in the same pass. ``size`` counts a pointwise
     kernel's ops, ``chains`` those before each result that wait for each other.
     """
 
     results: list[Instruction]
-    heart: Instruction | None = None
+    anchor: Instruction | None = None
     beside: tuple[Instruction, ...] = ()
     size: int = 0
     chains: dict[Instruction, int] = field(default_factory=dict)
 
     @property
-    def hearts(self) -> tuple[Instruction, ...]:
-        """The heart and what is beside it, if there is one."""
-        return () if self.heart is None else (self.heart, *self.beside)
+    def anchors(self) -> tuple[Instruction, ...]:
+        """The anchor and what is beside it, if there is one."""
+        return () if self.anchor is None else (self.anchor, *self.beside)
 
     @property
     def dimensions(self) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ class Plan:
     uses: dict[Instruction, int] = field(default_factory=dict)
 
 
-def is_heart(instruction: Instruction) -> bool:
+def is_anchor(instruction: Instruction) -> bool:
     """Whether an instruction needs a schedule of its own."""
     return (
         pointwise.get(instruction.op) is None

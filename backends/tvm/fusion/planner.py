@@ -1,6 +1,6 @@
 """Decides which instructions get memory and which are computed where they are used.
 
-    plan = fuse(outputs)       kernels in order; each has results, and a heart unless pointwise
+    plan = fuse(outputs)       kernels in order; each has results, and a anchor unless pointwise
 
 A kernel's results share one iteration space. An instruction without memory is computed inside
 every kernel that needs it, which is worth it when it is cheap or needed in one kernel only.
@@ -36,13 +36,13 @@ from tracejit.backends.tvm.fusion.code_size import too_large
 from tracejit.backends.tvm.fusion.horizontal import (
     MOST_BESIDE,
     are_scalars,
-    merged,
+    fuse_horizontally,
     one_pass,
     size_limit,
 )
-from tracejit.backends.tvm.fusion.kernel import Kernel, Plan, gathered, is_given, is_heart, made_of
+from tracejit.backends.tvm.fusion.kernel import Kernel, Plan, gathered, is_anchor, is_given, made_of
 from tracejit.backends.tvm.fusion.row_fusion import LEAST_COLUMNS
-from tracejit.backends.tvm.fusion.snapshot_reads import early_reads
+from tracejit.backends.tvm.fusion.snapshot_reads import snapshot_reads
 from tracejit.backends.tvm.ir.internal_ops import (
     BOUNDED_DOT,
     FIRST_SORTED,
@@ -50,7 +50,7 @@ from tracejit.backends.tvm.ir.internal_ops import (
     FOURIER_HALVES,
     INDEX_VECTOR,
 )
-from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
@@ -90,7 +90,7 @@ FEW_GATHERED = 3
 # How many instructions are asked whether one needs another, and which of how many writers do.
 NEAR = 256
 FEW_WRITERS = 4
-EPILOGUE_HEARTS = frozenset(
+EPILOGUE_ANCHORS = frozenset(
     {REDUCE, REDUCE_WINDOW, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED, CONCATENATE, PAD}
 )
 # What is made of joined arrays is written once for each, which are at most so many.
@@ -100,14 +100,14 @@ MOST_JOINED = 4
 def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> Plan:
     """The plan for everything that ``outputs`` and ``effects``, instructions with one, need.
 
-    Parameters and non-scalar constants have memory already. Tuple-shaped hearts have memory for
+    Parameters and non-scalar constants have memory already. Tuple-shaped anchors have memory for
     each GetTupleElement of them.
     """
     stored: set[Instruction] = set()
     while True:
         fusion = _Fusion(outputs, effects, stored)
         kernels = fusion.kernels()
-        large = {stripped(i) for k in kernels for i in too_large(k, fusion.memory)}
+        large = {base_buffer(i) for k in kernels for i in too_large(k, fusion.memory)}
         if large <= fusion.memory:
             return fusion.plan(kernels)
         stored |= large
@@ -122,7 +122,7 @@ class _Fusion:
         effects: Sequence[Instruction],
         stored: set[Instruction],
     ) -> None:
-        self.outputs = [stripped(output) for output in outputs]
+        self.outputs = [base_buffer(output) for output in outputs]
         self.order = in_order([*self.outputs, *effects])
         self.users = users_of(self.order)
         self.writers = _writers(self.order)
@@ -130,12 +130,12 @@ class _Fusion:
         self.memory.update(self.outputs)
         self.memory.update(effects)
         self.memory.update(stored)
-        self.memory.update(early_reads(self.order, self.users, self.writers))
+        self.memory.update(snapshot_reads(self.order, self.users, self.writers))
         self.size: dict[Instruction, int] = {}
         self.chain: dict[Instruction, int] = {}
         self.cost = self._accumulated()
         self.homes: dict[Instruction, frozenset[Instruction]] = {}
-        self.hearts: dict[Instruction, list[Instruction]] = {}
+        self.anchors: dict[Instruction, list[Instruction]] = {}
 
     def _accumulated(self) -> dict[Instruction, int]:
         """The cost per element of computing each instruction from what has memory.
@@ -156,7 +156,7 @@ class _Fusion:
                     self.memory.add(operand)
             members: set[Instruction] = set()
             if isinstance(instruction.shape, Shape) and not (
-                is_given(instruction) or is_heart(instruction)
+                is_given(instruction) or is_anchor(instruction)
             ):
                 for operand in instruction.operands:
                     if operand not in self.memory:
@@ -181,7 +181,7 @@ class _Fusion:
 
     def plan(self, kernels: Iterable[Kernel]) -> Plan:
         uses = {i: len(u) + (i in self.outputs) for i, u in self.users.items()}
-        return Plan(merged(kernels, self.memory), self.memory, uses)
+        return Plan(fuse_horizontally(kernels, self.memory), self.memory, uses)
 
     def _place(self, instruction: Instruction) -> None:
         """Gives memory or a home to an instruction whose users are placed already."""
@@ -198,7 +198,7 @@ class _Fusion:
     def _needs_memory(self, instruction: Instruction, homes: set[Instruction]) -> bool:
         if instruction.op in (TUPLE, INDEX_VECTOR):
             return False
-        if is_heart(instruction):
+        if is_anchor(instruction):
             return not self._joins_epilogue(instruction, homes)
         if instruction.op is CONSTANT:
             return False
@@ -223,7 +223,7 @@ class _Fusion:
                 return False
             if operand.op is RESHAPE and cost > 0:
                 # What it reshapes lies in memory as the update does.
-                self.memory.add(stripped(operand))
+                self.memory.add(base_buffer(operand))
                 return False
             return True
         if user.op is INDEX_VECTOR:
@@ -237,11 +237,11 @@ class _Fusion:
             return False
         if user.op is GATHER and operand.op is RESHAPE and operand is user.operands[0]:
             # What it reshapes lies in memory as the operand would.
-            self.memory.add(stripped(operand))
+            self.memory.add(base_buffer(operand))
             return False
         if user.op in (GATHER, SELECT_AND_SCATTER):
             return cost > 0 or user.operands[0] is operand
-        if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_heart(user):
+        if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_anchor(user):
             return False
         if user.op in (CONCATENATE, PAD) and operand.array_shape.rank:
             # Every part is computed while it is written to its place.
@@ -270,7 +270,7 @@ class _Fusion:
         cost = self.cost[value]
         # To store it first costs less than to copy all that is not updated.
         small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
-        is_part = small and not self._is_stored(stripped(value))
+        is_part = small and not self._is_stored(base_buffer(value))
         if (cost or is_part) and not self._is_made_in_time(update):
             return True
         if not reads_elsewhere(update, self._is_stored):
@@ -294,11 +294,11 @@ class _Fusion:
 
         What it is made of must not be kept for it: all that is written over that comes later.
         """
-        array = stripped(update.operands[0])
+        array = base_buffer(update.operands[0])
         for instruction in made_of([update.operands[1]], self._is_stored):
-            if not self._is_stored(instruction) or stripped(instruction) is array:
+            if not self._is_stored(instruction) or base_buffer(instruction) is array:
                 continue
-            writers = self.writers.get(stripped(instruction), ())
+            writers = self.writers.get(base_buffer(instruction), ())
             if len(writers) > FEW_WRITERS:
                 return False
             if not all(self._is_after(writer, update) for writer in writers):
@@ -320,10 +320,10 @@ class _Fusion:
 
     def _is_stored(self, instruction: Instruction) -> bool:
         """Whether an instruction has memory or will have, if that is known yet."""
-        return instruction in self.memory or is_heart(instruction)
+        return instruction in self.memory or is_anchor(instruction)
 
     def _joins_epilogue(self, instruction: Instruction, homes: set[Instruction]) -> bool:
-        """Whether a heart can stay in registers: one kernel, only pointwise ops to its result.
+        """Whether a anchor can stay in registers: one kernel, only pointwise ops to its result.
 
         Several can that are combined in one pass; what only pointwise ops come after is not needed
         by another.
@@ -333,14 +333,14 @@ class _Fusion:
         (home,) = homes
         if self._is_joined_again(instruction):
             return True
-        if is_heart(home) or instruction.op not in EPILOGUE_HEARTS:
+        if is_anchor(home) or instruction.op not in EPILOGUE_ANCHORS:
             return False
-        others = self.hearts.get(home, [])
+        others = self.anchors.get(home, [])
         if len(others) == MOST_BESIDE or not all(one_pass(instruction, o) for o in others):
             return False
         if not self._pure_path(instruction, home):
             return False
-        self.hearts[home] = [instruction, *others]
+        self.anchors[home] = [instruction, *others]
         return True
 
     def _is_joined_again(self, instruction: Instruction) -> bool:
@@ -391,13 +391,13 @@ class _Fusion:
                 continue
             if instruction.op is GET_TUPLE_ELEMENT:
                 continue
-            if is_heart(instruction):
+            if is_anchor(instruction):
                 kernels.append(Kernel([instruction], instruction))
             else:
-                hearts = self.hearts.get(instruction, [])
-                heart, beside = next(iter(hearts), None), tuple(hearts[1:])
+                anchors = self.anchors.get(instruction, [])
+                anchor, beside = next(iter(anchors), None), tuple(anchors[1:])
                 size, chains = self.size[instruction], {instruction: self.chain[instruction]}
-                kernels.append(Kernel([instruction], heart, beside, size, chains))
+                kernels.append(Kernel([instruction], anchor, beside, size, chains))
         return kernels
 
 
@@ -412,7 +412,7 @@ def _writers(order: Iterable[Instruction]) -> dict[Instruction, list[Instruction
         else:
             continue
         while arrays:
-            array = stripped(arrays.pop())
+            array = base_buffer(arrays.pop())
             if array.op is TUPLE:
                 arrays.extend(array.operands)
             else:

@@ -95,17 +95,17 @@ class Rows:
 
 
 def rows_of(kernel: Kernel) -> Rows | None:
-    """The rows that a kernel with a Reduce for its heart works on; None for any other."""
-    heart = kernel.heart
-    if heart is None or heart.op is not REDUCE:
+    """The rows that a kernel with a Reduce for its anchor works on; None for any other."""
+    anchor = kernel.anchor
+    if anchor is None or anchor.op is not REDUCE:
         return None
-    dimensions = heart.operands[0].array_shape.dimensions
-    reduced = heart.attributes["dimensions"]
-    if not all(map(_is_simple, kernel.hearts)) or list(reduced) != sorted(reduced):
+    dimensions = anchor.operands[0].array_shape.dimensions
+    reduced = anchor.attributes["dimensions"]
+    if not all(map(_is_simple, kernel.anchors)) or list(reduced) != sorted(reduced):
         return None
     outer = tuple(d for d in range(len(dimensions)) if d not in reduced)
     rows = Rows(dimensions, outer)
-    size = heart.operands[0].array_shape.size
+    size = anchor.operands[0].array_shape.size
     # Rows must be told from whole arrays.
     if not size or rows.is_whole(rows.row_sizes) is not False:
         return None
@@ -118,9 +118,9 @@ def rows_of(kernel: Kernel) -> Rows | None:
     return rows if math.prod(rows.row_sizes) >= least or size <= SMALL_WORK else None
 
 
-def _is_simple(heart: Instruction) -> bool:
+def _is_simple(anchor: Instruction) -> bool:
     """Whether a Reduce is of one array, by one associative op."""
-    return isinstance(heart.shape, Shape) and monoid(heart.attributes["to_apply"]) is not None
+    return isinstance(anchor.shape, Shape) and monoid(anchor.attributes["to_apply"]) is not None
 
 
 @dataclass
@@ -131,7 +131,7 @@ class RowKernel(Kernel):
     rows: Rows = field(default_factory=lambda: Rows((), ()))
 
 
-def joined(
+def fuse_rows(
     kernels: Iterable[Kernel], memory: set[Instruction], needed: Iterable[Instruction]
 ) -> list[Kernel]:
     """``kernels`` with those that work on the same rows made one.
@@ -159,7 +159,7 @@ def _worthwhile(group: Kernel) -> Sequence[Kernel]:
     """A group, or its kernels where they share only values that each column has one of."""
     if not isinstance(group, RowKernel) or not group.rows.are_columns:
         return [group]
-    shared = [p for p in group.phases if p.hearts or group.rows.is_whole(p.dimensions)]
+    shared = [p for p in group.phases if p.anchors or group.rows.is_whole(p.dimensions)]
     return [group] if len(shared) > 1 else group.phases
 
 
@@ -215,7 +215,7 @@ class _Groups:
 
     def _host(self, kernel: Kernel, wanted: set[Instruction], own: Rows | None) -> int | None:
         """The position of the kernel that this one can be a phase of."""
-        if (kernel.heart is not None and own is None) or any(map(gathered, kernel.results)):
+        if (kernel.anchor is not None and own is None) or any(map(gathered, kernel.results)):
             return None
         alike = {p for i in wanted for p in self._readers[i, own]} if own is not None else set()
         asked = {*wanted, *map(tuple_of, wanted)}
@@ -244,7 +244,7 @@ def _begins_rows(first: Kernel, kernel: Kernel, rows: Rows, memory: set[Instruct
     Both then read a row once. Columns are left to kernels of their own, and so are rows that end
     within a vector, which a loop over all elements does not see, or do not stay in cache.
     """
-    if isinstance(first, RowKernel) or first.heart is not None or rows.are_columns:
+    if isinstance(first, RowKernel) or first.anchor is not None or rows.are_columns:
         return False
     if rows.length % WHOLE_VECTORS or not LEAST_BEGUN <= rows.length <= MOST_BEGUN:
         return False
@@ -263,10 +263,10 @@ def _row_local(
     kernel: Kernel, rows: Rows, made: set[Instruction], memory: set[Instruction]
 ) -> bool:
     """Whether a kernel runs over these rows and reads ``made`` at its own row only."""
-    if kernel.heart is None and rows.is_whole(kernel.dimensions) is None:
+    if kernel.anchor is None and rows.is_whole(kernel.dimensions) is None:
         return False
     row_space, inner_space = rows.spaces()
-    own = {*kernel.results, *kernel.hearts}
+    own = {*kernel.results, *kernel.anchors}
     accesses = settle(
         [row_space, inner_space],
         lambda scope: ask_phase(scope, kernel, rows, row_space, inner_space),
@@ -312,11 +312,11 @@ def ask_phase(
     scope: Accesses, kernel: Kernel, rows: Rows, row_space: Space, inner_space: Space
 ) -> None:
     """Follows everything that one phase reads."""
-    for heart in kernel.hearts:
-        operand, initial = heart.operands
+    for anchor in kernel.anchors:
+        operand, initial = anchor.operands
         scope.value(operand, rows.whole(row_space, inner_space))
         scope.value(initial, ())
-    scope.known.update(kernel.hearts)
+    scope.known.update(kernel.anchors)
     for result in kernel.results:
         if result not in scope.known:
             scope.result(result, rows.place(result.array_shape.dimensions, row_space, inner_space))

@@ -1,6 +1,6 @@
 """Small parts of arrays that are read before an update writes into them, and needed after it.
 
-    early_reads(order, users, writers)
+    snapshot_reads(order, users, writers)
 
 What a kernel computes of such a part together with what the update has made would need the array as
 it was and as it is: a copy of all of it. The part has memory of its own instead, and the update
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.graph import Instruction
 from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, SLICE
@@ -23,7 +23,7 @@ NEAR = 256
 Links = Mapping[Instruction, Sequence[Instruction]]
 
 
-def early_reads(order: Iterable[Instruction], users: Links, writers: Links) -> set[Instruction]:
+def snapshot_reads(order: Iterable[Instruction], users: Links, writers: Links) -> set[Instruction]:
     """Which of the slices in a graph are to have memory.
 
     ``writers`` has for an array what may work in its memory.
@@ -32,7 +32,7 @@ def early_reads(order: Iterable[Instruction], users: Links, writers: Links) -> s
     for part in order:
         if part.op not in (DYNAMIC_SLICE, SLICE):
             continue
-        array = stripped(part.operands[0])
+        array = base_buffer(part.operands[0])
         if part.array_shape.size * SMALL > array.array_shape.size:
             continue
         updates = [w for w in writers.get(array, ()) if w.op in (DYNAMIC_UPDATE_SLICE, SCATTER)]

@@ -8,7 +8,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.layout import RESHAPE
 
 
-def stripped(instruction: Instruction) -> Instruction:
+def base_buffer(instruction: Instruction) -> Instruction:
     """What a chain of reshapes reshapes: it has the same bytes in memory."""
     while instruction.op is RESHAPE:
         instruction = instruction.operands[0]

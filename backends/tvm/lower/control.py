@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tracejit.backends.tvm.analysis.induction import steps_of
-from tracejit.backends.tvm.analysis.kernel_stats import moved
-from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.analysis.induction import trip_count
+from tracejit.backends.tvm.analysis.kernel_stats import copy_stats as moved
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.loop_kernel import in_registers
 from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
 from tracejit.backends.tvm.ir.internal_ops import UNDEFINED
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.ir.reshapes import stored_as, stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer, stored_as
 from tracejit.backends.tvm.ir.tuples import arrays_of
 from tracejit.backends.tvm.lower.kernels import KernelSteps
 from tracejit.backends.tvm.passes.nested_computations import with_one_of_each
-from tracejit.backends.tvm.program.control_flow import BranchStep, ConditionalStep, Turn, WhileStep
+from tracejit.backends.tvm.program.control_flow import (
+    BranchStep,
+    ConditionalStep,
+    PingPong,
+    WhileStep,
+)
 from tracejit.backends.tvm.program.thunks import Fragment, KernelStep, Owner, Scratch, Step
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter
@@ -48,7 +53,11 @@ class ControlSteps:
     """Lowers loops and branches, with kernels for what is copied into and out of them."""
 
     def __init__(
-        self, kernels: KernelSteps, places: Places, machine: Machine, lower_nested: Lowering
+        self,
+        kernels: KernelSteps,
+        places: BufferAssignment,
+        machine: Machine,
+        lower_nested: Lowering,
     ) -> None:
         self._kernels = kernels
         self._places = places
@@ -93,7 +102,7 @@ class ControlSteps:
             predicate=Scratch(1),
             workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
             turn=self._turn(f"{name}_turn") if in_turn else None,
-            steps=steps_of(instruction),
+            steps=trip_count(instruction),
         )
         whole = in_registers(loop, name, self._places)
         return [loop] if whole is None else whole
@@ -177,13 +186,13 @@ class ControlSteps:
         its number. An array that is such a parameter is left out, others may come to lie there.
         """
         parameters, outputs = graph.parameters, graph.outputs
-        kept = {k for n, k in places.items() if stripped(outputs[k]) is parameters[n]}
+        kept = {k for n, k in places.items() if base_buffer(outputs[k]) is parameters[n]}
         made = [k for k in range(len(outputs)) if k not in kept]
         wanted = replace(graph, outputs=[outputs[k] for k in made])
         replaced = {parameters[n]: made.index(k) for n, k in places.items() if k not in kept}
         return self._lower_nested(wanted, prefix=prefix, replaced=replaced), made
 
-    def _turn(self, name: str) -> Turn:
+    def _turn(self, name: str) -> PingPong:
         """A kernel that makes the number of a branch of a pred: 0 for true, 1 for false."""
         predicate, selector = Scratch(1), Scratch(4)
         given = parameter(0, Shape(ElementType.PRED))
@@ -191,7 +200,7 @@ class ControlSteps:
         frame = Frame(lambda i: i is given, [number], self._machine, {}, "int32", 1)
         body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
         parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
-        return Turn(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
+        return PingPong(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
 
 
 def _branch_number(selector: Instruction) -> Instruction:

@@ -10,8 +10,8 @@ from typing import Any
 
 from tracejit.attributes import WindowDimension
 from tracejit.backends.tvm.analysis.cost_model import cost_of
-from tracejit.backends.tvm.analysis.kernel_stats import counted, is_soon_built, moved
-from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.analysis.kernel_stats import copy_stats, is_soon_built, kernel_stats
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen import rules
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
@@ -27,8 +27,8 @@ from tracejit.backends.tvm.lower.kernel_key import text_of
 from tracejit.backends.tvm.lower.structural_hash import form_of
 from tracejit.backends.tvm.program.control_flow import leaf_shapes
 from tracejit.backends.tvm.program.thunks import KernelStep, Owner, Scratch
-from tracejit.backends.tvm.tune.knobs import MODEL, Choices, either
-from tracejit.backends.tvm.tune.policy import MODELLED, Decisions
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
+from tracejit.backends.tvm.tune.policy import MODELLED, TuningPolicy
 from tracejit.errors import CompilationError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import parameter
@@ -51,9 +51,9 @@ class KernelSteps:
     def __init__(
         self,
         plan: Plan,
-        places: Places,
+        places: BufferAssignment,
         machine: Machine,
-        decisions: Decisions,
+        decisions: TuningPolicy,
         may_become_one: bool = False,
     ) -> None:
         self._plan = plan
@@ -93,9 +93,9 @@ class KernelSteps:
         memory = frame.outputs[0]
         store = Store(source, memory, compute=not self.has_memory(source))
         body = pointwise(frame, source.array_shape.dimensions, [store], frame.cost)
-        facts = moved(source.array_shape)
+        facts = copy_stats(source.array_shape)
         if store.compute:
-            facts = counted(inside, [source], "elementwise")
+            facts = kernel_stats(inside, [source], "elementwise")
         inputs = [*frame.inputs.items()]
         return KernelStep(name, body, [*inputs, (target, memory)], len(inputs), facts)
 
@@ -107,14 +107,14 @@ class KernelSteps:
         store = Store(stand_in, frame.outputs[0], compute=False)
         body = pointwise(frame, shape.dimensions, [store], 1)
         parameters = [(source, frame.inputs[stand_in]), (target, frame.outputs[0])]
-        return KernelStep(name, body, parameters, 0, moved(shape))
+        return KernelStep(name, body, parameters, 0, copy_stats(shape))
 
     def _frame(
         self,
         inside: Sequence[Instruction],
         results: Sequence[Instruction],
         shared: Mapping[Instruction, int],
-        choices: Choices = MODEL,
+        choices: Knobs = MODEL,
         beside: Sequence[Instruction] = (),
     ) -> Frame:
         cost = 1 + sum(cost_of(i) for i in inside)
@@ -154,7 +154,7 @@ class KernelSteps:
         ordered: Sequence[Instruction],
         results: Sequence[Instruction],
         name: str,
-        choices: Choices,
+        choices: Knobs,
     ) -> KernelStep:
         shared = {
             self._places.shared[r]: n for n, r in enumerate(results) if r in self._places.shared
@@ -163,22 +163,22 @@ class KernelSteps:
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)
-        elif fused.heart is None:
+        elif fused.anchor is None:
             stores = [store for pair in pairs for store in _stores(*pair)]
             body = pointwise(frame, fused.dimensions, stores, frame.cost)
         else:
-            rule = rules.rooted.get(fused.heart.op)
+            rule = rules.rooted.get(fused.anchor.op)
             if rule is None:
                 raise CompilationError(
-                    f"{fused.heart.op.function}: cannot be compiled for the CPU",
-                    fused.heart.source,
+                    f"{fused.anchor.op.function}: cannot be compiled for the CPU",
+                    fused.anchor.source,
                 )
-            body = rule(frame, fused.heart, pairs)
+            body = rule(frame, fused.anchor, pairs)
         inputs = [pair for pair in frame.inputs.items() if pair[0] not in frame.shared]
         parameters = [*inputs, *pairs, *_scratch(frame)]
         in_place = {r for r in results if self._places.is_update(r)}
-        schedule = frame.schedule or (fused.heart or results[-1]).op.opcode
-        facts = counted(ordered, results, schedule, in_place)
+        schedule = frame.schedule or (fused.anchor or results[-1]).op.opcode
+        facts = kernel_stats(ordered, results, schedule, in_place)
         is_thorough = is_soon_built(facts) and choices.of(
             "passes of LLVM", either(False, "all", "few")
         )

@@ -9,22 +9,22 @@ from functools import partial
 import numpy as np
 
 from tracejit.backends.abi import ArraySpec
-from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.buffers.donation import usable
-from tracejit.backends.tvm.buffers.in_place import updates_last
+from tracejit.backends.tvm.buffers.in_place import order_updates_last
 from tracejit.backends.tvm.fusion.kernel import Kernel as Fused
 from tracejit.backends.tvm.fusion.planner import fuse
-from tracejit.backends.tvm.fusion.row_fusion import RowKernel, joined
+from tracejit.backends.tvm.fusion.row_fusion import RowKernel, fuse_rows
 from tracejit.backends.tvm.ir.graph import Graph
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.backends.tvm.ir.tuples import Leaves
 from tracejit.backends.tvm.lower.control import ControlSteps
 from tracejit.backends.tvm.lower.kernels import KernelSteps
 from tracejit.backends.tvm.pipeline import optimized
 from tracejit.backends.tvm.program.program import Program
 from tracejit.backends.tvm.program.thunks import Fragment, Step
-from tracejit.backends.tvm.tune.policy import MODELLED, Decisions
+from tracejit.backends.tvm.tune.policy import MODELLED, TuningPolicy
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import CONDITIONAL, WHILE
 from tracejit.shapes import Shape
@@ -34,7 +34,7 @@ def lower(
     computation: Computation,
     machine: Machine,
     aliases: Mapping[int, int] | None = None,
-    decisions: Decisions = MODELLED,
+    decisions: TuningPolicy = MODELLED,
 ) -> Program:
     """The program of a computation; tuples among its parameters and results are taken apart.
 
@@ -60,7 +60,7 @@ def lower(
 def lower_fragment(
     graph: Graph,
     machine: Machine,
-    decisions: Decisions,
+    decisions: TuningPolicy,
     constants: dict[Instruction, int],
     prefix: str,
     replaced: Mapping[Instruction, int] | None = None,
@@ -75,10 +75,10 @@ def lower_fragment(
     parameters, outputs = graph.parameters, graph.outputs
     shared = usable(parameters, outputs, donated or {})
     plan = fuse([output for output in outputs if output.array_shape.size], graph.effects)
-    groups = joined(plan.kernels, plan.memory, [stripped(output) for output in outputs])
-    kernels = updates_last(groups, plan.memory)
+    groups = fuse_rows(plan.kernels, plan.memory, [base_buffer(output) for output in outputs])
+    kernels = order_updates_last(groups, plan.memory)
     leaves = Leaves(plan.memory)
-    places = Places(
+    places = BufferAssignment(
         parameters, outputs, kernels, leaves, plan.memory, constants, replaced or {}, shared
     )
     writer = KernelSteps(plan, places, machine, decisions, may_become_one=bool(prefix))
@@ -93,7 +93,7 @@ class _Lowering:
 
     kernels: Sequence[Fused]
     leaves: Leaves
-    places: Places
+    places: BufferAssignment
     writer: KernelSteps
     control: ControlSteps
     prefix: str
@@ -113,16 +113,16 @@ class _Lowering:
 
     def _steps(self, fused: Fused, number: int) -> Sequence[Step]:
         results = [leaf for result in fused.results for leaf in self.leaves.of(result)]
-        heart = fused.heart
-        has_effect = heart is not None and heart.has_effect
+        anchor = fused.anchor
+        has_effect = anchor is not None and anchor.has_effect
         if not has_effect and all(r.array_shape.size == 0 for r in results):
             return []
-        what = "rows" if isinstance(fused, RowKernel) else (heart or results[-1]).op.function
+        what = "rows" if isinstance(fused, RowKernel) else (anchor or results[-1]).op.function
         name = f"{self.prefix}k{number}_{what}"
-        if heart is not None and heart.op is WHILE:
-            return self.control.loop(heart, results, name)
-        if heart is not None and heart.op is CONDITIONAL:
-            return [self.control.conditional(heart, results, name)]
+        if anchor is not None and anchor.op is WHILE:
+            return self.control.loop(anchor, results, name)
+        if anchor is not None and anchor.op is CONDITIONAL:
+            return [self.control.conditional(anchor, results, name)]
         return [self.writer.kernel(fused, results, name)]
 
 

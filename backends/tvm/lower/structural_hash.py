@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.tvm.buffers.assignment import Places
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.fusion.kernel import Kernel, Plan, read_by
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.graph import Instruction
@@ -34,7 +34,7 @@ def form_of(
     inside: Sequence[Instruction],
     results: Sequence[Instruction],
     plan: Plan,
-    places: Places,
+    places: BufferAssignment,
 ) -> Form | None:
     """The form of a kernel that computes ``inside``, in order, and stores ``results``.
 
@@ -63,17 +63,17 @@ def form_of(
     if not numbers.keys() >= {*results, *(one for one in shared if one is not None)}:
         return None
 
-    def hearts(kernel: Kernel) -> Any:
-        return tuple(map(number, kernel.results)), tuple(map(number, kernel.hearts))
+    def anchors(kernel: Kernel) -> Any:
+        return tuple(map(number, kernel.results)), tuple(map(number, kernel.anchors))
 
     rows: Any = None
     if isinstance(fused, RowKernel):
-        rows = fused.rows.dimensions, fused.rows.outer, *map(hearts, fused.phases)
+        rows = fused.rows.dimensions, fused.rows.outer, *map(anchors, fused.phases)
     stored = tuple(
         (number(result), places.is_update(result), None if one is None else number(one))
         for result, one in zip(results, shared, strict=True)
     )
-    key = hearts(fused), rows, stored, tuple(told)
+    key = anchors(fused), rows, stored, tuple(told)
     return Form(key, tuple(numbers))
 
 

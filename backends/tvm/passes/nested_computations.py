@@ -10,7 +10,7 @@ from typing import Any
 
 from tracejit.backends.tvm.fusion.kernel import is_given
 from tracejit.backends.tvm.ir.graph import FlatComputation, Graph, flattened_graph, with_graph
-from tracejit.backends.tvm.ir.reshapes import stripped
+from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.backends.tvm.ir.tuples import arrays_of
 from tracejit.backends.tvm.passes.manager import Context
 from tracejit.graph import Computation, Instruction
@@ -66,7 +66,7 @@ def _computations(
     for number, computation in enumerate(instruction.computations):
         graph = flattened_graph(computation)
         if instruction.op is CONDITIONAL:
-            graph = with_one_of_each(graph, list(map(stripped, arrays_of(operands[1 + number]))))
+            graph = with_one_of_each(graph, list(map(base_buffer, arrays_of(operands[1 + number]))))
         inside = context.inside(f"{name}.{computation.name}")
         made.append(with_graph(computation, _optimized_but_kept(graph, inside, optimized)))
     return made
@@ -87,7 +87,7 @@ def with_one_of_each(graph: Graph, arrays: Sequence[object]) -> Graph:
 
 def _optimized_but_kept(graph: Graph, context: Context, optimized: Optimize) -> Graph:
     """The graph optimised, but for the outputs that are parameters as they are."""
-    kept = {n for n, o in enumerate(graph.outputs) if stripped(o).op is PARAMETER}
+    kept = {n for n, o in enumerate(graph.outputs) if base_buffer(o).op is PARAMETER}
     wanted = [output for n, output in enumerate(graph.outputs) if n not in kept]
     inner = optimized(Graph(graph.parameters, wanted, graph.effects), context)
     made = iter(inner.outputs)

@@ -38,7 +38,7 @@ class WhileStep:
     updates: Sequence[KernelStep]
     predicate: Scratch
     workspace: Scratch
-    turn: Turn | None
+    turn: PingPong | None
     steps: int | None = None
 
     @property
@@ -74,7 +74,7 @@ class WhileStep:
 
 
 @dataclass(frozen=True)
-class Turn:
+class PingPong:
     """Decides between two steps of a loop: ``select`` makes of ``predicate`` a branch's number."""
 
     predicate: Scratch

@@ -31,7 +31,7 @@ import numpy as np
 from tvm import DataType
 
 from tracejit.backends.abi import ArraySpec
-from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, Counted
+from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
 from tracejit.backends.tvm.ir.routine_call import Direct
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt, nbytes
 from tracejit.errors import CompilationError
@@ -53,7 +53,7 @@ class Kernel:
     parameters: Sequence[Buffer]
     body: Stmt
     reads: int = 0
-    counted: Counted = NOTHING
+    counted: KernelStats = NOTHING
     is_thorough: bool = False
     direct: Direct | None = None
     scratch: int = 0

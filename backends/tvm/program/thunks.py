@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Protocol
 
-from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, Counted
+from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
 from tracejit.backends.tvm.ir.routine_call import Direct
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt
 from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
@@ -55,7 +55,7 @@ class KernelStep:
     body: Stmt
     parameters: Sequence[tuple[Owner, Buffer]]
     reads: int = 0
-    counted: Counted = NOTHING
+    counted: KernelStats = NOTHING
     is_thorough: bool = False
     direct: Direct | None = None
 

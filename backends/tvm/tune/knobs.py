@@ -3,8 +3,8 @@
     size = choices.of("tile", ranked(sizes, cycles, str))
 
 A question comes with its candidates, each a name and what it stands for, and with the cost model's
-own pick in front. `MODEL` takes that pick, and looks no further. `Answers` takes what was measured
-to be quicker, and remembers what it was asked.
+own pick in front. `MODEL` takes that pick, and looks no further. `RecordedKnobs` takes what was
+measured to be quicker, and remembers what it was asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_CANDIDATES = 8
 """How many candidates of one question are worth a look."""
 
 
-class Choices:
+class Knobs:
     """The cost model: of every question's candidates the first."""
 
     def of(self, question: str, candidates: Iterable[tuple[str, T]]) -> T:
@@ -27,10 +27,10 @@ class Choices:
         return next(iter(candidates))[1]
 
 
-MODEL = Choices()
+MODEL = Knobs()
 
 
-class Answers(Choices):
+class RecordedKnobs(Knobs):
     """The candidates named in ``given``, by question, and the model's pick elsewhere.
 
     ``asked`` has the names of each question's candidates so far, the model's pick first. A question

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from tracejit.backends.tunable import Find
 from tracejit.backends.tvm.program.thunks import KernelStep
-from tracejit.backends.tvm.tune.knobs import MODEL, Answers, Choices
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, RecordedKnobs
 
-Write = Callable[[Choices], KernelStep]
+Write = Callable[[Knobs], KernelStep]
 """Writes one kernel."""
 
 
-class Decisions:
+class TuningPolicy:
     """The cost model decides."""
 
     def settle(self, write: Write, text: Callable[[], str]) -> KernelStep:
@@ -25,7 +25,7 @@ class Decisions:
         return write(MODEL)
 
 
-MODELLED = Decisions()
+MODELLED = TuningPolicy()
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Written:
 
     text: str
     step: KernelStep
-    answers: Answers
+    answers: RecordedKnobs
     write: Write
 
 
-class Measurements(Decisions):
+class Measurements(TuningPolicy):
     """What was measured decides, where something was; ``written`` has the kernels by name."""
 
     def __init__(self, find: Find) -> None:
@@ -48,7 +48,7 @@ class Measurements(Decisions):
     def settle(self, write: Write, text: Callable[[], str]) -> KernelStep:
         described = text()
         known = self._find(described)
-        answers = Answers(known.taken if known is not None else None)
+        answers = RecordedKnobs(known.taken if known is not None else None)
         step = write(answers)
         changes = tuple(
             (question, answers.asked[question][0], name)

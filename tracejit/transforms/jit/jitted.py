@@ -53,7 +53,7 @@ from tracejit.transforms.jit.hooks import (
     planned_bytes,
 )
 from tracejit.transforms.jit.signature import Names, Numbers, Parameters, title_of
-from tracejit.transforms.jit.specialization import Call, Version, taken_apart
+from tracejit.transforms.jit.specialization import Call, Specialization, taken_apart
 from tracejit.transforms.jit.staging import Staged, stage
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class JitFunction(Generic[P, R]):
         # Checked functions are interpreted for good.
         self._tiered = tiered and not check
         self._lock = ProcessLock()
-        self._versions: dict[Hashable, Version] = {}
+        self._versions: dict[Hashable, Specialization] = {}
         self.derived: dict[Hashable, Any] = {}
         """What `of_jitted` keeps of transformations of the function."""
         self._latest: Shortcut | None = None
@@ -270,7 +270,7 @@ class JitFunction(Generic[P, R]):
         self._latest = version.shortcut
         return version(leaves)  # type: ignore[no-any-return]
 
-    def _made_version(self, key: Hashable, call: Call, same: Twins | None = None) -> Version:
+    def _made_version(self, key: Hashable, call: Call, same: Twins | None = None) -> Specialization:
         """The version with this key, compiled if it is not there; ``same`` are one array."""
         with self._lock:
             version = self._versions.get(key)
@@ -287,7 +287,7 @@ class JitFunction(Generic[P, R]):
                 version.improve(call.leaves)
         return version
 
-    def _remember(self, key: Hashable, version: Version) -> None:
+    def _remember(self, key: Hashable, version: Specialization) -> None:
         while len(self._versions) >= CACHE_SIZE:
             del self._versions[next(iter(self._versions))]
         self._versions[key] = version
@@ -369,7 +369,7 @@ class JitFunction(Generic[P, R]):
         kinds = (np.ndarray, Shape)
         return [n for n, leaf in enumerate(leaves) if flags[n] and isinstance(leaf, kinds)]
 
-    def _compile(self, call: Call, same: Twins | None = None) -> Version:
+    def _compile(self, call: Call, same: Twins | None = None) -> Specialization:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]
         staged = self._stage(call, leaves, same)
         orders = [order_of_argument(leaf) for leaf in leaves]
@@ -384,7 +384,7 @@ class JitFunction(Generic[P, R]):
         if self._tune is not None:
             executable = self._tune.compiled(module, self._target)
             improve = partial(self._tune.improved, module=module, target=self._target)
-            return Version(
+            return Specialization(
                 staged,
                 executable,
                 call,
@@ -396,7 +396,7 @@ class JitFunction(Generic[P, R]):
             )
         if not self._tiered:
             executable = compile_module(module, self._target, self._check)
-            return Version(
+            return Specialization(
                 staged,
                 executable,
                 call,
@@ -409,9 +409,11 @@ class JitFunction(Generic[P, R]):
         pending = begin_compiling(module, self._target)
         found = pending.poll()
         if found is not None:
-            return Version(staged, found, call, leaves, orders, describe, is_of_twins=bool(same))
+            return Specialization(
+                staged, found, call, leaves, orders, describe, is_of_twins=bool(same)
+            )
         interim: Executable = load("tracejit.transforms.jit.tiered").Interim(module, pending)
-        return Version(
+        return Specialization(
             staged, interim, call, leaves, orders, describe, pending, is_of_twins=bool(same)
         )
 

@@ -53,7 +53,7 @@ def taken_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Static) -
     return Call(leaves, structure, positions, static_args, static_kwargs)
 
 
-class Version:
+class Specialization:
     """A function compiled for one kind of arguments.
 
     Where the program is ``pending``, ``executable`` answers until it is there. ``improvement``

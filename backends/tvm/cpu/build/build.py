@@ -43,7 +43,7 @@ from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part, parts
 from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
-from tracejit.backends.tvm.cpu.build.identical_code_folding import without_twins
+from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.verification.program import verify_if_wanted
 from tracejit.errors import CompilationError
 
@@ -65,7 +65,7 @@ def build(
     """
     program.check()
     verify_if_wanted(program)
-    program = without_twins(program)
+    program = fold_identical_kernels(program)
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     artifact = describe(program, held, target)
     room = next(roomy_folders(), None)

@@ -24,7 +24,7 @@ Offsets = Sequence[int]
 """For each parameter of a kernel, how many bytes further on its memory begins."""
 
 
-def without_twins(program: Program) -> Program:
+def fold_identical_kernels(program: Program) -> Program:
     """The program with the first kernel of each kind, which every call of its twins calls."""
     first: dict[Any, Kernel] = {}
     written: dict[int, Kernel] = {}

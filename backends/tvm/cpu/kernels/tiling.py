@@ -16,7 +16,7 @@ from tracejit.backends.tvm.cpu.kernels.access import Access
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.tune.knobs import MODEL, Choices, counts, either, ranked
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, counts, either, ranked
 
 _PARALLEL_CYCLES = 1 << 15
 """Some eight microseconds: below, waking other threads does not pay."""
@@ -148,7 +148,7 @@ def _steps(multiply_adds: int, arithmetic: Arithmetic, machine: Machine) -> int:
 def range_count(
     problem: Contraction,
     machine: Machine,
-    choices: Choices,
+    choices: Knobs,
     along_rows: bool,
     along_columns: bool,
 ) -> int:
@@ -207,7 +207,7 @@ def tiled_plan(
     machine: Machine,
     ranges: int,
     threads: int,
-    choices: Choices = MODEL,
+    choices: Knobs = MODEL,
     is_shared: bool = False,
 ) -> TiledPlan:
     """The plan for ``threads`` threads, with the contraction split into ``ranges``.
@@ -251,7 +251,7 @@ def tiled_plan(
 
 
 def _tile_and_packing(
-    problem: Contraction, machine: Machine, choices: Choices, is_shared: bool
+    problem: Contraction, machine: Machine, choices: Knobs, is_shared: bool
 ) -> tuple[TileSize, bool]:
     """The register tile, and whether tiles read copies of the left operand."""
     arithmetic = problem.arithmetic
@@ -281,7 +281,7 @@ def _reads_left_in_place(problem: Contraction) -> bool:
 
 
 def _packs_right(
-    problem: Contraction, tile: TileSize, row_tiles: int, machine: Machine, choices: Choices
+    problem: Contraction, tile: TileSize, row_tiles: int, machine: Machine, choices: Knobs
 ) -> bool:
     """Whether tiles read copies of the right operand."""
     if _has_to_pack_right(problem, tile):
@@ -310,7 +310,7 @@ def _around(pick: int, least: int, most: int) -> list[int]:
 
 
 def _shares(
-    rows: int, columns: int, ranges: int, threads: int, choices: Choices
+    rows: int, columns: int, ranges: int, threads: int, choices: Knobs
 ) -> tuple[int, int, int]:
     """The shares that leave the least to the thread that does most."""
     if ranges > 1:

@@ -26,14 +26,14 @@ Indices = Sequence[Index]
 
 
 class Placed(Store):
-    """What a heart has at some places, ``index * factor + offset``, or what is made of that there.
+    """What a anchor has at some places, ``index * factor + offset``, or what is made of that there.
 
-    ``results`` are the heart itself, or the end of its epilogue.
+    ``results`` are the anchor itself, or the end of its epilogue.
     """
 
     def __init__(
         self,
-        heart: Instruction,
+        anchor: Instruction,
         results: Results,
         part: Instruction,
         factors: Sequence[int],
@@ -41,17 +41,17 @@ class Placed(Store):
     ) -> None:
         ((root, target),) = results
         super().__init__(root, target, strided(root.array_shape.dimensions, factors, offsets))
-        self._heart, self._part = heart, part
+        self._anchor, self._part = anchor, part
         self._places = list(zip(factors, offsets, strict=True))
 
     def ask(self, scope: Accesses | Emitter, indices: Indices) -> object:
         element = scope.value(self._part, indices)
-        if self.value is self._heart:
+        if self.value is self._anchor:
             return element
         if isinstance(scope, Emitter):
-            scope.given[self._heart] = element
+            scope.given[self._anchor] = element
         else:
-            scope.known.add(self._heart)
+            scope.known.add(self._anchor)
         places = zip(indices, self._places, strict=True)
         return scope.result(self.value, [moved(index, *place) for index, place in places])
 

@@ -23,7 +23,7 @@ from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation, extreme
 from tracejit.shapes import ElementType, Shape, TupleShape
 
 
-def hearts_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
+def anchors_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
     """What stands for each result of a reduction: itself, or one GetTupleElement per element."""
     if isinstance(instruction.shape, TupleShape):
         own = [r for r, _ in results if r.operands[:1] == (instruction,)]
@@ -56,7 +56,7 @@ def reduced(instruction: Instruction) -> Reduced:
 @rooted.attach(REDUCE)
 def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """A Reduce and those of the frame that are ``beside`` it, in one pass."""
-    hearts = [instruction, *frame.beside]
+    anchors = [instruction, *frame.beside]
     dimensions = instruction.attributes["dimensions"]
     sizes = instruction.operands[0].array_shape.dimensions
     kept = [d for d in range(len(sizes)) if d not in dimensions]
@@ -66,11 +66,11 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         return [where[d] for d in range(len(sizes))]
 
     reducer = Reducer(
-        parts=tuple(map(reduced, hearts)),
+        parts=tuple(map(reduced, anchors)),
         kept=tuple(sizes[d] for d in kept),
         reduced=tuple(sizes[d] for d in dimensions),
         locate=locate,
-        hearts=tuple(each for heart in hearts for each in hearts_of(heart, results)),
+        anchors=tuple(each for anchor in anchors for each in anchors_of(anchor, results)),
         results=tuple(results),
     )
     return reduction(frame, reducer, frame.cost)

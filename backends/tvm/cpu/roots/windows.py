@@ -10,7 +10,7 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
 from tracejit.backends.tvm.codegen.root_rules import Results, rooted
-from tracejit.backends.tvm.cpu.roots.reduction import hearts_of
+from tracejit.backends.tvm.cpu.roots.reduction import anchors_of
 from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import Reduced
@@ -63,7 +63,7 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
         kept=results[0][0].array_shape.dimensions,
         reduced=tuple(w.size for w in window),
         locate=locate,
-        hearts=hearts_of(instruction, results),
+        anchors=anchors_of(instruction, results),
         results=tuple(results),
     )
     return reduction(frame, reducer, frame.cost)

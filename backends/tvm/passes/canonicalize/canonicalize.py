@@ -14,7 +14,7 @@ import numpy as np
 from tracejit.attributes import attribute_key
 from tracejit.backends.numpy.interpreter import evaluate_instruction, interpret
 from tracejit.backends.tvm.ir.constants import splat
-from tracejit.backends.tvm.passes.canonicalize.dead_stores import without_hidden_writes
+from tracejit.backends.tvm.passes.canonicalize.dead_stores import eliminate_dead_stores
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
@@ -50,7 +50,7 @@ rewrites: RuleTable[Rewrite] = RuleTable("simplify")
 FOLD_LIMIT = 16
 
 
-def simplify(roots: Sequence[Instruction], anew: bool = False) -> list[Instruction]:
+def canonicalize(roots: Sequence[Instruction], anew: bool = False) -> list[Instruction]:
     """Equal ``roots``, simpler. Instructions that are equal become one.
 
     With ``anew`` they do not, and all but parameters are made anew, so that what is rewritten
@@ -87,7 +87,7 @@ def simplify(roots: Sequence[Instruction], anew: bool = False) -> list[Instructi
         first.add(found)
         return found
 
-    return without_hidden_writes(transform(roots, visit))
+    return eliminate_dead_stores(transform(roots, visit))
 
 
 def _key(instruction: Instruction) -> Any:

@@ -1,6 +1,6 @@
 """Functions of what is known while compiling, computed while compiling.
 
-    with_known_values(roots)
+    fold_constants(roots)
 
 A table of sines that a program makes of `np.arange` is a constant, and needs neither code nor time
 in every call. What is cheap to compute is left alone: it may be fused, and takes no memory.
@@ -36,7 +36,7 @@ _CHEAP = frozenset(
 )  # fmt: skip
 
 
-def with_known_values(roots: Sequence[Instruction]) -> list[Instruction]:
+def fold_constants(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` with constants in place of what costs something and depends on nothing."""
     order = in_order(roots)
     costly = _costly(order)

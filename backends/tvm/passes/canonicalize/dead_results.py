@@ -1,6 +1,6 @@
 """Factorisations of which one result alone is used become those that make no other.
 
-without_unused_results(roots)        qr(a)[1] -> qr_r(a)
+eliminate_dead_results(roots)        qr(a)[1] -> qr_r(a)
 
 Where the others are made of the same matrix anyway, that result is theirs.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.tuple_liveness import used_parts
+from tracejit.backends.tvm.analysis.tuple_liveness import live_elements
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
@@ -30,7 +30,7 @@ _ALONE = {
 }
 
 
-def without_unused_results(roots: Sequence[Instruction]) -> list[Instruction]:
+def eliminate_dead_results(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, but for rounding."""
     roots = _shared(roots)
     others = _others(roots)
@@ -52,7 +52,7 @@ def without_unused_results(roots: Sequence[Instruction]) -> list[Instruction]:
 
 def _others(roots: Sequence[Instruction]) -> dict[Instruction, tuple[int, str]]:
     """The calls to replace, each with the number of its result and the other target."""
-    used = used_parts(roots, lambda i: i.op is CUSTOM_CALL)
+    used = live_elements(roots, lambda i: i.op is CUSTOM_CALL)
     found = {}
     for call, numbers in used.items():
         for number in numbers:

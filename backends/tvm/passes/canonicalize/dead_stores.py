@@ -1,6 +1,6 @@
 """Updates that a later one hides, where nothing reads between the two, are left out.
 
-    without_hidden_writes(roots)
+    eliminate_dead_stores(roots)
 
 Where something does, the later one follows the earlier: both of the array before them would need
 two arrays.
@@ -15,7 +15,7 @@ from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, dynamic_update_slice
 from tracejit.traversal import in_order, transform, user_counts
 
 
-def without_hidden_writes(roots: Sequence[Instruction]) -> list[Instruction]:
+def eliminate_dead_stores(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, in which equal places are one instruction."""
     over = {i for i in in_order(roots) if _hides(i)}
     if not over:

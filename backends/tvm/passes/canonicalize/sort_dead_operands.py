@@ -1,6 +1,6 @@
 """Sorts carry nothing along that nobody asks for.
 
-without_unused_parts(roots)        sort(x, iota)[0] -> sort(x)
+eliminate_dead_sort_operands(roots)        sort(x, iota)[0] -> sort(x)
 
 An operand by which the comparator does not order, and whose result is not used, is left out.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.tuple_liveness import used_parts
+from tracejit.backends.tvm.analysis.tuple_liveness import live_elements
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element, parameter
@@ -18,9 +18,9 @@ from tracejit.shapes import TupleShape
 from tracejit.traversal import in_order, substitute, transform
 
 
-def without_unused_parts(roots: Sequence[Instruction]) -> list[Instruction]:
+def eliminate_dead_sort_operands(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, whose sorts have only those operands that matter."""
-    used = used_parts(roots, lambda i: i.op is SORT and isinstance(i.shape, TupleShape))
+    used = live_elements(roots, lambda i: i.op is SORT and isinstance(i.shape, TupleShape))
     kept = {sort: sorted(numbers | _compared(sort)) for sort, numbers in used.items()}
     kept = {sort: numbers for sort, numbers in kept.items() if _is_shorter(sort, numbers)}
 

@@ -1,6 +1,6 @@
 """Sorts of narrow numbers alone become sorts of numbers of 32 bits, which vectors can compress.
 
-with_wide_sorts(roots)        sort(x: s16) -> s16(sort(s32(x)))
+promote_sort_keys(roots)        sort(x: s16) -> s16(sort(s32(x)))
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WIDE = {
 }
 
 
-def with_wide_sorts(roots: Sequence[Instruction]) -> list[Instruction]:
+def promote_sort_keys(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, for a processor that sorts in vector registers."""
     return transform(roots, _widened)
 

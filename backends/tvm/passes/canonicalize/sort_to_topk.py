@@ -1,6 +1,6 @@
 """Sorts of which only the first few elements are used become selections.
 
-with_first_alone(roots)        sort(x)[:10] -> first_sorted(x, 10)
+convert_sorts_to_topk(roots)        sort(x)[:10] -> first_sorted(x, 10)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.shapes import ElementType
 from tracejit.traversal import in_order, transform
 
 
-def with_first_alone(roots: Sequence[Instruction]) -> list[Instruction]:
+def convert_sorts_to_topk(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, whose sorts put no more in order than is used, if that is little."""
     order = in_order(roots)
     sorts = [i for i in order if i.op is SORT]

@@ -16,7 +16,7 @@ from tracejit.ops.layout import CONCATENATE
 from tracejit.traversal import rebuild, transform
 
 
-def with_index_vectors(roots: Sequence[Instruction]) -> list[Instruction]:
+def split_index_vectors(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``: Gathers of single elements, and Scatters, do not have indices stored."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:

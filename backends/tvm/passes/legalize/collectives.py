@@ -56,7 +56,7 @@ from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 _ALONE = ((), ((0,),))
 
 
-def for_one_device(computation: Computation) -> Computation:
+def legalize_devices(computation: Computation) -> Computation:
     """`plain`, with the rules that are here for ops between devices."""
     return with_straight_calls(plain(computation))
 

@@ -47,7 +47,7 @@ expansions: RuleTable[Callable[[Instruction], Instruction | None]] = RuleTable("
 """``rule(instruction) -> instruction or None``: the same value, made of simpler ops."""
 
 
-def legalise(roots: Sequence[Instruction]) -> list[Instruction]:
+def legalize(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` without composite ops."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
@@ -164,7 +164,7 @@ def _custom_call(instruction: Instruction) -> Instruction | None:
     expansion = None if kernel_for(instruction) is not None else expansion_for(instruction)
     if expansion is None:
         return None
-    root, *effects = legalise([expansion.root, *expansion.effects])
+    root, *effects = legalize([expansion.root, *expansion.effects])
     simple = Computation(expansion.name, expansion.parameters, root, tuple(effects))
     return inline(simple, instruction.operands)
 

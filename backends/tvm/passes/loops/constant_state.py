@@ -1,6 +1,6 @@
 """Constants that a loop carries unchanged, as constants of its body.
 
-    with_loop_constants(roots)
+    propagate_constant_state(roots)
 
 What is known while compiling becomes part of the code: a number that is multiplied by, a place
 that is read. The state that is not needed any more goes with `without_dead_state`.
@@ -20,7 +20,7 @@ from tracejit.traversal import in_order, rebuild, substitute, transform
 SMALL = 16
 
 
-def with_loop_constants(roots: Sequence[Instruction]) -> list[Instruction]:
+def propagate_constant_state(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``. Loops in loops are left for when those are looked at themselves."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:

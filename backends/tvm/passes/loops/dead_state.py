@@ -1,6 +1,6 @@
 """Loops without the parts of their state that nothing needs.
 
-    without_dead_state(roots)
+    eliminate_dead_state(roots)
 
 A derivative carries through a loop what some caller might ask for; where nobody does, neither the
 condition nor the parts that are needed depend on it, and it is left out.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.tuple_liveness import used_parts
+from tracejit.backends.tvm.analysis.tuple_liveness import live_elements
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE, get_tuple_element, parameter, tuple_
 from tracejit.ops.control import WHILE, while_
@@ -18,7 +18,7 @@ from tracejit.shapes import TupleShape
 from tracejit.traversal import in_order, substitute, transform
 
 
-def without_dead_state(roots: Sequence[Instruction]) -> list[Instruction]:
+def eliminate_dead_state(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``. Loops in loops are left for when those are looked at themselves."""
     while True:
         made = _once(roots)
@@ -50,7 +50,7 @@ def _once(roots: Sequence[Instruction]) -> list[Instruction]:
 
 def _used(roots: Sequence[Instruction]) -> dict[Instruction, set[int]]:
     """Which parts of each loop's result are asked for, of the loops asked for by parts alone."""
-    return used_parts(
+    return live_elements(
         roots,
         lambda i: i.op is WHILE and i.operands[0].op is TUPLE and not i.has_effect,
     )

@@ -20,7 +20,11 @@ from tracejit.backends.tvm.analysis.array_regions import (
     region_of,
     versions_of,
 )
-from tracejit.backends.tvm.analysis.contiguous_access import Lanes, RefusedError, SideBySide
+from tracejit.backends.tvm.analysis.contiguous_access import (
+    IterationBatch,
+    RefusedError,
+    SideBySide,
+)
 from tracejit.backends.tvm.analysis.induction import CountedLoop, place_of
 from tracejit.backends.tvm.passes.loops.mask_to_bounds import bounds_of
 from tracejit.batching.batch import Batched, applied
@@ -53,7 +57,9 @@ class _Own:
 class OwnSlices:
     """The arrays that a loop's steps write to; ``arrays`` are their numbers in the state."""
 
-    def __init__(self, loop: CountedLoop, lanes: Lanes, order: Iterable[Instruction]) -> None:
+    def __init__(
+        self, loop: CountedLoop, lanes: IterationBatch, order: Iterable[Instruction]
+    ) -> None:
         self._loop, self._lanes = loop, lanes
         self._beside = SideBySide(loop, lanes)
         self._users = users_of(order)

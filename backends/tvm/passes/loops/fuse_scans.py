@@ -15,7 +15,7 @@ from tracejit.ops.scanning import SCAN
 from tracejit.traversal import in_order, rebuild, transform, users_of
 
 
-def merge_scans(roots: Sequence[Instruction]) -> list[Instruction]:
+def fuse_scans(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` in which no Scan repeats another's steps."""
     order = in_order(roots)
     if sum(i.op is SCAN for i in order) < 2:

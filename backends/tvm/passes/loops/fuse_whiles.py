@@ -1,6 +1,6 @@
 """Loops that take the same steps made one.
 
-    merge_loops(roots)
+    fuse_whiles(roots)
 
 A derivative carries a Jacobian through a loop like the first one. Its state begins with the other's
 whole state, so that it makes what the other makes, and makes it for both.
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE, get_tuple_element
 from tracejit.ops.control import WHILE
 from tracejit.traversal import in_order, rebuild, substitute
 
 
-def merge_loops(roots: Sequence[Instruction]) -> list[Instruction]:
+def fuse_whiles(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` in which no While repeats what another does beside more.
 
     The operands of loops must be Tuple instructions.
@@ -89,7 +89,7 @@ def _covers(large: Instruction, small: Instruction) -> bool:
         theirs, own = large.attributes[name], small.attributes[name]
         pairs.append((_results(own, theirs, count), _roots(theirs)[:count]))
     same = [both for mine, other in pairs for both in zip(mine, other, strict=True)]
-    simple = simplify([i for both in same for i in both])
+    simple = canonicalize([i for both in same for i in both])
     return all(a is b for a, b in zip(simple[::2], simple[1::2], strict=True))
 
 

@@ -1,6 +1,6 @@
 """Products of a counted loop that no step has a part in, made of all steps before it.
 
-    with_products_before(loop, instruction, lanes)
+    hoist_contractions(loop, instruction, lanes)
 
     for i in range(n): c[i] = x[:, i] @ a       p = x.T @ a;  for i in range(n): c[i] = p[i]
 
@@ -12,7 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tracejit.backends.tvm.analysis.contiguous_access import Lanes, RefusedError, SideBySide
+from tracejit.backends.tvm.analysis.contiguous_access import (
+    IterationBatch,
+    RefusedError,
+    SideBySide,
+)
 from tracejit.backends.tvm.analysis.induction import CountedLoop
 from tracejit.batching.batch import Batched, applied, uniform
 from tracejit.errors import UnsupportedError
@@ -38,8 +42,8 @@ MOST_BYTES = 64 << 20
 """What is stacked takes at most so much memory, each array of it."""
 
 
-def with_products_before(
-    loop: CountedLoop, instruction: Instruction, lanes: Lanes
+def hoist_contractions(
+    loop: CountedLoop, instruction: Instruction, lanes: IterationBatch
 ) -> Instruction | None:
     """The final state of a loop whose products are made before it; None if there are none.
 
@@ -58,7 +62,7 @@ def with_products_before(
 
 
 def _values(
-    loop: CountedLoop, lanes: Lanes, order: Sequence[Instruction]
+    loop: CountedLoop, lanes: IterationBatch, order: Sequence[Instruction]
 ) -> dict[Instruction, Batched]:
     """What can be made of all steps before the loop."""
     first = broadcast_in_dim(constant(lanes.first.constant, ElementType.S64), (lanes.count,), ())
@@ -88,7 +92,7 @@ def _values(
     return values
 
 
-def _is_small(instruction: Instruction, lanes: Lanes) -> bool:
+def _is_small(instruction: Instruction, lanes: IterationBatch) -> bool:
     shape = instruction.shape
     return isinstance(shape, Shape) and shape.nbytes * lanes.count <= MOST_BYTES
 
@@ -105,7 +109,7 @@ def _is_worth_it(dot: Instruction, values: Mapping[Instruction, Batched]) -> boo
 def _shorter(
     loop: CountedLoop,
     instruction: Instruction,
-    lanes: Lanes,
+    lanes: IterationBatch,
     products: Mapping[Instruction, Instruction],
 ) -> Instruction:
     """The loop with the stacked products as parts of its state."""

@@ -1,6 +1,6 @@
 """Branches as choices between values: both are computed, and one of them is taken.
 
-    with_choices(roots)
+    convert_ifs(roots)
 
 That is what all steps of a loop at once can do. A write in one branch alone becomes a write of what
 is chosen there, so that it stays a write to one place.
@@ -43,7 +43,7 @@ _CHEAP = frozenset({"comparison", "constants", "element_types", "elementwise"})
 _SLOW = frozenset({ATAN2, DIV, POW, REM})
 
 
-def with_choices(roots: Sequence[Instruction]) -> list[Instruction]:
+def convert_ifs(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` without the branches on truth values that neither loop nor do anything."""
     if not any(instruction.op is CONDITIONAL for instruction in in_order(roots)):
         return list(roots)
@@ -64,10 +64,10 @@ def choice(conditional: Instruction, operands: Sequence[Instruction]) -> Instruc
         return None
     predicate, *arguments = operands
     values = [inline(b, [a]) for b, a in zip(branches, arguments, strict=True)]
-    return _chosen(predicate, *with_choices([_flat(value) for value in values]))
+    return _chosen(predicate, *convert_ifs([_flat(value) for value in values]))
 
 
-def trifling_choice(
+def convert_cheap_if(
     conditional: Instruction, operands: Sequence[Instruction]
 ) -> Instruction | None:
     """What a Conditional makes, without it, where the branches do less than a jump takes.

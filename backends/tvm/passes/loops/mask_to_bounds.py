@@ -37,7 +37,7 @@ class Bounds:
     end: Instruction | None
 
 
-def with_bounds(roots: Sequence[Instruction]) -> list[Instruction]:
+def convert_masks_to_bounds(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` whose masked products of vectors with others have bounds instead."""
     return transform(roots, _bounded)
 

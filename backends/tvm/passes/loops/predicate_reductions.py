@@ -1,6 +1,6 @@
 """Numbers that a condition adds to, as sums of terms that a condition hides.
 
-    with_masked_terms(root)     an equal root of a loop's body
+    predicate_reductions(root)     an equal root of a loop's body
 
     s = s - x if p else s           s = s - (x if p else 0)
 
@@ -21,7 +21,7 @@ from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import rebuild, transform, user_counts
 
 
-def with_masked_terms(root: Instruction) -> Instruction:
+def predicate_reductions(root: Instruction) -> Instruction:
     """The root, in which what is given to the body is not chosen again after it was added to."""
     counts = user_counts([root])
 

@@ -1,6 +1,6 @@
 """Minima and maxima of several values, and conditions: what the step before has made comes last.
 
-    with_carried_last(loop)     the root of an equal body
+    reassociate_recurrences(loop)     the root of an equal body
 
     min(min(up, left), corner)          min(min(up, corner), left)
     if new[i] and x[i] < best:          value = x[i] if new[i] else nan
@@ -31,7 +31,7 @@ _ORDERED = frozenset({"LT", "LE", "GT", "GE"})
 """Comparisons that NaN makes false."""
 
 
-def with_carried_last(loop: CountedLoop) -> Instruction:
+def reassociate_recurrences(loop: CountedLoop) -> Instruction:
     """The root of the loop's body, in which values wait for the step before as late as they can."""
     root = loop.body.root
     order = in_order([root])

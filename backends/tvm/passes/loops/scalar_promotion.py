@@ -1,6 +1,6 @@
 """Parts of arrays to which all steps of a loop write, held beside the arrays while it runs.
 
-    with_held_parts(loop, instruction)      the final state of an equal loop, and that loop
+    promote_scalars(loop, instruction)      the final state of an equal loop, and that loop
 
     for k in range(n): c[i, j] += a[i, k] * b[k, j]     s = c[i, j]
                                                         for k in range(n): s += a[i, k] * b[k, j]
@@ -61,7 +61,7 @@ class _Held:
         return [size for size in self.sizes if size != 1]
 
 
-def with_held_parts(
+def promote_scalars(
     loop: CountedLoop, instruction: Instruction
 ) -> tuple[Instruction, list[Instruction]] | None:
     """An equal loop that holds such parts, and the final state made of its; None without any.

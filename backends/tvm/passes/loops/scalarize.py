@@ -1,6 +1,6 @@
 """Tiny arrays taken apart: in the body of a loop, a vector of two is two numbers in registers.
 
-    in_scalars(roots)
+    scalarize(roots)
 
 Kernels of a loop's body hand arrays on through memory, a kernel for each shape. Scalars all have
 one shape, and what computes them becomes one kernel, or few, whose values stay in registers.
@@ -47,7 +47,7 @@ _MOVING = frozenset({BROADCAST_IN_DIM, CONCATENATE, PAD, RESHAPE, REV, SLICE, TR
 Parts = list[Instruction]
 
 
-def in_scalars(roots: Sequence[Instruction]) -> list[Instruction]:
+def scalarize(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, the small arrays on the way to them taken apart where that can be done."""
     order = in_order(roots)
     if not any(_is_tiny(i) and i.array_shape.rank and i.op in _MOVING for i in order):

@@ -1,6 +1,6 @@
 """Products that the steps of a Scan make one by one, made of all steps at once.
 
-    products_of_all_steps(roots)
+    hoist_scan_contractions(roots)
 
     z_t = x_t @ w             z = x @ w           before the loop, which takes its slices
     y_t = f(t) @ w            y = f @ w           after the loop, which stacks what f makes
@@ -39,7 +39,7 @@ MOST_BYTES = 1 << 20
 """What is stacked for products may take this much memory, or as much as is stacked anyway."""
 
 
-def products_of_all_steps(roots: Sequence[Instruction]) -> list[Instruction]:
+def hoist_scan_contractions(roots: Sequence[Instruction]) -> list[Instruction]:
     """Roots that are equal but for the order of sums. Loops in loops are left for later."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:

@@ -1,6 +1,6 @@
 """Loops whose steps do not depend on each other, as one step of all: loops become vectors.
 
-    with_vector_steps(roots)
+    vectorize_loops(roots)
 
     for j in range(n): b[i, j] += a[:, i] @ b[:, j]         b[i, :] += a[:, i] @ b
 
@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from tracejit.backends.tvm.analysis.contiguous_access import Lanes, RefusedError
-from tracejit.backends.tvm.analysis.induction import CountedLoop, counted
-from tracejit.backends.tvm.passes.canonicalize.canonicalize import simplify
+from tracejit.backends.tvm.analysis.contiguous_access import IterationBatch, RefusedError
+from tracejit.backends.tvm.analysis.induction import CountedLoop, counted_loop
+from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.passes.loops.dependence import OwnSlices
-from tracejit.backends.tvm.passes.loops.hoist_contractions import with_products_before
-from tracejit.backends.tvm.passes.loops.if_conversion import trifling_choice, with_choices
-from tracejit.backends.tvm.passes.loops.predicate_reductions import with_masked_terms
-from tracejit.backends.tvm.passes.loops.reassociate_recurrence import with_carried_last
-from tracejit.backends.tvm.passes.loops.scalar_promotion import with_held_parts
+from tracejit.backends.tvm.passes.loops.hoist_contractions import hoist_contractions
+from tracejit.backends.tvm.passes.loops.if_conversion import convert_cheap_if, convert_ifs
+from tracejit.backends.tvm.passes.loops.predicate_reductions import predicate_reductions
+from tracejit.backends.tvm.passes.loops.reassociate_recurrence import reassociate_recurrences
+from tracejit.backends.tvm.passes.loops.scalar_promotion import promote_scalars
 from tracejit.batching.batch import Batched, applied, uniform
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction, Op
@@ -57,7 +57,7 @@ _SUMS: dict[Op, str] = {
 }
 
 
-def with_vector_steps(roots: Sequence[Instruction]) -> list[Instruction]:
+def vectorize_loops(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, but for the order of sums, without the loops that can be vectors.
 
     Nor are there branches that do less than a jump takes.
@@ -70,47 +70,47 @@ def with_vector_steps(roots: Sequence[Instruction]) -> list[Instruction]:
 def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
     if instruction.op is CONDITIONAL and not instruction.has_effect:
         made = _with_computations(instruction, operands)
-        return trifling_choice(made, operands) or made
+        return convert_cheap_if(made, operands) or made
     if instruction.op is not WHILE or instruction.has_effect:
         return None
     names = ("condition", "body")
-    roots = [simplify([instruction.attributes[name].root])[0] for name in names]
+    roots = [canonicalize([instruction.attributes[name].root])[0] for name in names]
     simple = _with_roots(instruction, operands, roots)
-    loop = counted(simple, operands)
+    loop = counted_loop(simple, operands)
     if loop is None:
         return _with_computations(simple, operands)
-    held = with_held_parts(loop, simple)
+    held = promote_scalars(loop, simple)
     if held is not None:
         shorter, state = held
         made = _visit(shorter, shorter.operands) or shorter
         return tuple_(substitute(state, {shorter: made}))
     with loop.known():
-        inner = with_vector_steps([loop.body.root])
-        chosen = with_choices(inner)
-    bodies = ([with_masked_terms(body)] for (body,) in (chosen, inner))
-    found = (_with_roots(simple, operands, [roots[0], *simplify(body)]) for body in bodies)
-    batched = counted(next(found), operands)
+        inner = vectorize_loops([loop.body.root])
+        chosen = convert_ifs(inner)
+    bodies = ([predicate_reductions(body)] for (body,) in (chosen, inner))
+    found = (_with_roots(simple, operands, [roots[0], *canonicalize(body)]) for body in bodies)
+    batched = counted_loop(next(found), operands)
     vectors = None if batched is None else _as_vectors(batched)
     if vectors is not None:
         return vectors
     simple = next(found)
-    kept = counted(simple, operands)
+    kept = counted_loop(simple, operands)
     if kept is None:
         return simple
     before = _with_products_before(kept, simple)
-    return before or _with_roots(simple, operands, [roots[0], with_carried_last(kept)])
+    return before or _with_roots(simple, operands, [roots[0], reassociate_recurrences(kept)])
 
 
 def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
     for lanes in _lanes(loop):
-        return with_products_before(loop, instruction, lanes)
+        return hoist_contractions(loop, instruction, lanes)
     return None
 
 
 def _with_computations(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
     """A loop or a branch with such loops inside."""
     old = [computation.root for computation in instruction.computations]
-    new = [with_vector_steps([root])[0] for root in old]
+    new = [vectorize_loops([root])[0] for root in old]
     if all(a is b for a, b in zip(old, new, strict=True)) and operands == instruction.operands:
         return instruction
     return _with_roots(instruction, operands, new)
@@ -145,7 +145,7 @@ def _as_vectors(loop: CountedLoop) -> Instruction | None:
     return None
 
 
-def _lanes(loop: CountedLoop) -> Iterator[Lanes]:
+def _lanes(loop: CountedLoop) -> Iterator[IterationBatch]:
     """Lanes for all steps, none for few of them, or if their number has no bound.
 
     Where the first step is not known, either the counter or the step is known of a lane.
@@ -153,7 +153,7 @@ def _lanes(loop: CountedLoop) -> Iterator[Lanes]:
     room = loop.high.plus(loop.low, -1)
     if not room.terms:
         if _is_worth_it(room.constant + 1):
-            yield Lanes(loop.low, room.constant + 1)
+            yield IterationBatch(loop.low, room.constant + 1)
         return
     low, below = least(loop.low), least(Affine().plus(loop.high, -1))
     if low is not None and below is not None and _is_worth_it(1 - below - low):
@@ -167,7 +167,7 @@ def _is_worth_it(count: int) -> bool:
     return LEAST_STEPS <= count <= LARGEST_WHOLE
 
 
-def _masked(loop: CountedLoop, first: Affine, count: int) -> Lanes:
+def _masked(loop: CountedLoop, first: Affine, count: int) -> IterationBatch:
     numbers = iota(Shape(ElementType.S32, (count,)), 0)
 
     def beside(value: Affine) -> Instruction:
@@ -176,13 +176,13 @@ def _masked(loop: CountedLoop, first: Affine, count: int) -> Lanes:
 
     # Of this form masks are bounds where products are compiled.
     steps = ge(numbers, beside(loop.low)), lt(numbers, beside(loop.high.plus(Affine(1))))
-    return Lanes(first, count, binary.and_(*steps))
+    return IterationBatch(first, count, binary.and_(*steps))
 
 
 class _Steps:
     """All steps of a loop at once."""
 
-    def __init__(self, loop: CountedLoop, lanes: Lanes) -> None:
+    def __init__(self, loop: CountedLoop, lanes: IterationBatch) -> None:
         root = loop.body.root
         self._loop, self._lanes = loop, lanes
         self._order = [i for i in in_order([root]) if i is not root]

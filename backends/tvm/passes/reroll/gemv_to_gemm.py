@@ -53,7 +53,7 @@ class _Joint:
         )
 
 
-def with_joint_products(roots: Sequence[Instruction]) -> list[Instruction]:
+def merge_gemvs(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, with all that is changed made anew, in the old order.
 
     Sums of products may be added up in another order.

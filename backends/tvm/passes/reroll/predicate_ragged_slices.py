@@ -1,6 +1,6 @@
 """Slices whose sizes differ from step to step made equally wide.
 
-    with_wide_slices(roots, 4)
+    predicate_ragged_slices(roots, 4)
 
 A triangular loop reads ``a[i, :j]`` with another ``j`` in each step, and arrays of another size are
 other instructions. Here a window is read in place of such a slice, as wide as some quarters of what
@@ -69,7 +69,7 @@ class Wide:
     parts: Mapping[int, Part] = field(default_factory=dict)
 
 
-def with_wide_slices(roots: Sequence[Instruction], pieces: int) -> list[Instruction] | None:
+def predicate_ragged_slices(roots: Sequence[Instruction], pieces: int) -> list[Instruction] | None:
     """Equal ``roots`` with wide slices, if there are such as should be; made anew, in order.
 
     Windows are of ``pieces`` different sizes. Sums of products may be added up in another order.

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.tvm.passes.reroll.predicate_ragged_slices import with_wide_slices
+from tracejit.backends.tvm.passes.reroll.predicate_ragged_slices import predicate_ragged_slices
 from tracejit.backends.tvm.passes.reroll.roll_step import Step
-from tracejit.backends.tvm.passes.reroll.static_to_dynamic_slices import with_moving_slices
+from tracejit.backends.tvm.passes.reroll.static_to_dynamic_slices import make_slices_dynamic
 from tracejit.backends.tvm.passes.reroll.tandem_repeats import Run, Sequenced
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import PARAMETER
@@ -38,7 +38,7 @@ PIECES = ((4, 16384), (1, 1 << 62))
 Prepare = Callable[[Sequence[Instruction]], list[Instruction]]
 
 
-def rolled(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]:
+def reroll(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]:
     """Equal ``roots`` in which long runs of equal steps are loops.
 
     ``prepared`` gives equal steps equal forms.
@@ -49,7 +49,7 @@ def rolled(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]
     simple = prepared(roots)
     for pieces, most in PIECES:
         if LARGE_GRAPH <= size <= most:
-            wide = with_wide_slices(simple, pieces)
+            wide = predicate_ragged_slices(simple, pieces)
             if wide is None:
                 break
             made = _all_rolled(wide)
@@ -62,7 +62,7 @@ def _all_rolled(roots: Sequence[Instruction]) -> list[Instruction] | None:
     """The roots with all loops that can be found, if there are any."""
     roller = _Roller()
     found = None
-    made = roller.once(with_moving_slices(roots))
+    made = roller.once(make_slices_dynamic(roots))
     while made is not None:
         found, made = made, roller.once(made)
     return found

@@ -41,7 +41,7 @@ _POINTWISE = frozenset({"comparison", "elementwise", "elementwise_unary"})
 _SAME = frozenset({RESHAPE, BROADCAST_IN_DIM})
 
 
-def with_vector_updates(roots: Sequence[Instruction]) -> list[Instruction]:
+def vectorize_updates(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, with all that is changed made anew, in the old order."""
     order = in_order(roots)
     found = _Updates(roots, order)

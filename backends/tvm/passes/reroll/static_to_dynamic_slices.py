@@ -25,7 +25,7 @@ from tracejit.traversal import in_order, rebuild
 _MOVING = frozenset({BROADCAST_IN_DIM, RESHAPE, REV, TRANSPOSE})
 
 
-def with_moving_slices(roots: Sequence[Instruction]) -> list[Instruction]:
+def make_slices_dynamic(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots`` without Slices, but for strided ones of what was sliced before.
 
     All instructions but parameters and constants are made anew, in the old order. What was sliced

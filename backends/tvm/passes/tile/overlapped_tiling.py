@@ -1,6 +1,6 @@
 """Stencils of stencils, one block of rows at a time, so that what lies between stays in the caches.
 
-    roots = in_stencil_blocks(roots, machine)
+    roots = tile_stencils(roots, machine)
 
 Where a large array is made of others that slices read at several places, these would be stored as a
 whole, and read again when they have left the caches. A loop makes some rows of the result, of a few
@@ -21,7 +21,7 @@ from tracejit.backends.tvm.analysis.bounds_inference import (
     needed_rows,
     uniform_rows,
 )
-from tracejit.backends.tvm.analysis.exclusive_slice import needed_alone
+from tracejit.backends.tvm.analysis.exclusive_slice import exclusive_slice
 from tracejit.backends.tvm.fusion.planner import fuse
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.passes.tile.tile_loop import made_in_blocks, starts_along
@@ -50,7 +50,7 @@ _ENOUGH = 2
 _FEWEST, _FEW = 4, 1 / 4
 
 
-def in_stencil_blocks(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
+def tile_stencils(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
     """Equal ``roots``, in which large arrays between overlapping slices are not stored whole."""
     room = machine.l2 * machine.threads
     cuttable = [root for root in dict.fromkeys(roots) if can_be_cut(root)]
@@ -60,7 +60,7 @@ def in_stencil_blocks(roots: Sequence[Instruction], machine: Machine) -> list[In
     kept, users = set(roots), users_of(in_order(roots))
     found: dict[Instruction, Instruction] = {}
     for root in large:
-        region = needed_alone(root, users, lambda i: i not in kept and can_be_cut(i))
+        region = exclusive_slice(root, users, lambda i: i not in kept and can_be_cut(i))
         blocks = _blocks(root, region, room)
         if blocks is not None:
             found[root] = blocks.looped()

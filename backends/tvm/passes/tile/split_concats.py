@@ -1,6 +1,6 @@
 """Arrays made of several joined ones are computed box by box, straight from what was joined.
 
-in_boxes(roots)        concat(a, b) - concat(c, d) -> concat(a' - c', b' - d')
+split_concats(roots)        concat(a, b) - concat(c, d) -> concat(a' - c', b' - d')
 
 An element of `np.roll(x, 1, 0) + np.roll(x, -1, 1)` reads x at places that depend on where it lies:
 but for the first and last rows and columns, always as far from its own. The result is therefore cut
@@ -26,8 +26,8 @@ from tracejit.backends.tvm.analysis.cost_model import (
     size_of,
 )
 from tracejit.backends.tvm.analysis.element_rules import pointwise
-from tracejit.backends.tvm.analysis.exclusive_slice import needed_alone
-from tracejit.backends.tvm.fusion.kernel import gathered, is_given, is_heart
+from tracejit.backends.tvm.analysis.exclusive_slice import exclusive_slice
+from tracejit.backends.tvm.fusion.kernel import gathered, is_anchor, is_given
 from tracejit.graph import Instruction
 from tracejit.ops.control import optimization_barrier
 from tracejit.ops.layout import (
@@ -59,7 +59,7 @@ MOST_VISITED = 1 << 14
 _VIEWS = (BROADCAST_IN_DIM, RESHAPE, REV, SLICE)
 
 
-def in_boxes(roots: Sequence[Instruction]) -> list[Instruction]:
+def split_concats(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, in which no joined arrays meet, nor are parts of them cut out again."""
     order = in_order(roots)
     if not any(map(_is_joined, order)):
@@ -130,7 +130,7 @@ def _region(
         # What a joined array is made of is stored in its place.
         return instruction in inner and (_is_joined(instruction) or goes_on(instruction))
 
-    return needed_alone(root, users, is_inner, goes_on, SIZE_LIMIT)
+    return exclusive_slice(root, users, is_inner, goes_on, SIZE_LIMIT)
 
 
 def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:
@@ -250,7 +250,7 @@ def _computed(
     stack = [root]
     while stack:
         instruction = stack.pop()
-        is_there = is_given(instruction) or (is_heart(instruction) and not is_cut(instruction))
+        is_there = is_given(instruction) or (is_anchor(instruction) and not is_cut(instruction))
         if instruction not in found and not is_there and isinstance(instruction.shape, Shape):
             found.add(instruction)
             stack.extend(instruction.operands)

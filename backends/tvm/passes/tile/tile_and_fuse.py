@@ -1,6 +1,6 @@
 """Products of what is made of other products, one block of it at a time: attention and its like.
 
-    roots = in_row_blocks(roots, machine)
+    roots = tile_and_fuse(roots, machine)
 
 In ``softmax(q @ k.T) @ v`` the scores are much larger than what they are made of, and than what is
 made of them. A loop makes as many of their rows, or of their matrices, as stay in the caches, and
@@ -45,7 +45,7 @@ Nodes = Mapping[Part, Sequence[Part] | None]
 """What parts are made of, in order; None for those of what lies in memory."""
 
 
-def in_row_blocks(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
+def tile_and_fuse(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
     """Equal ``roots``, in which nothing large lies between two products as a whole."""
     order = in_order(roots)
     room = machine.l2 * machine.threads

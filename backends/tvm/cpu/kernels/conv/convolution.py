@@ -15,7 +15,7 @@ from tracejit.backends.tvm.cpu.kernels.conv.phases import Phases, phases
 from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, i32, loop
-from tracejit.backends.tvm.tune.knobs import MODEL, Choices
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def convolution(
     accumulate_dtype: str,
     machine: Machine,
     index_dtype: str = "int32",
-    choices: Choices = MODEL,
+    choices: Knobs = MODEL,
 ) -> Work:
     """``store(n, o, *position, value)`` for every image, out feature and position.
 
@@ -168,7 +168,7 @@ def convolution(
     )  # fmt: skip
 
 
-def _direct(phases: Phases, machine: Machine, choices: Choices) -> Work:
+def _direct(phases: Phases, machine: Machine, choices: Knobs) -> Work:
     first = phases.at(i32(0))
     if first.batch * first.results == 0:
         return nothing()

@@ -16,7 +16,7 @@ from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.planes import in_planes
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div, no_empty_share
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.tune.knobs import MODEL, Choices, either, ranked
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either, ranked
 
 _MOST_ROWS = 16
 """Rows of a register tile: more would not fit, or take long to compile."""
@@ -151,7 +151,7 @@ class _RegisterTile:
 _Priced = tuple[float, int, int, _RegisterTile]
 
 
-def direct_plan(problem: Correlation, machine: Machine, choices: Choices = MODEL) -> DirectPlan:
+def direct_plan(problem: Correlation, machine: Machine, choices: Knobs = MODEL) -> DirectPlan:
     """The cheapest way to cut up a convolution that has results, features and taps."""
     priced = [
         (_cycles(problem, tile), -tile.box[-1], order, tile)

@@ -25,14 +25,14 @@ from tracejit.backends.tvm.cpu.kernels.tiling import (
 )
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop
-from tracejit.backends.tvm.tune.knobs import MODEL, Choices, ranked
+from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, ranked
 
 _NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
 
 _LEAST_STEPS = 4
 """Of dot products, for which sums of rows would copy an operand: they take as long for fewer."""
 
-Schedule = Callable[[Contraction, Machine, int, int, int, Choices], "Tiled | Dot | Axpy"]
+Schedule = Callable[[Contraction, Machine, int, int, int, Knobs], "Tiled | Dot | Axpy"]
 
 
 def gemm(
@@ -47,7 +47,7 @@ def gemm(
     machine: Machine,
     batch: int = 1,
     index_dtype: str = "int32",
-    choices: Choices = MODEL,
+    choices: Knobs = MODEL,
 ) -> Work:
     """``store(b, i, j, sum of lhs(b, i, q) * rhs(b, q, j) over q < k)`` for every b, i and j.
 
@@ -96,7 +96,7 @@ def _of_arrays(
     machine: Machine,
     batch: int,
     sharing: Sharing,
-    choices: Choices,
+    choices: Knobs,
     index_dtype: str,
 ) -> Work | None:
     """A product of arrays as they lie in memory, without code that TVM compiles; or None."""
@@ -127,7 +127,7 @@ def _in_text(
     machine: Machine,
     batch: int,
     workers: int,
-    choices: Choices,
+    choices: Knobs,
 ) -> Stmt | None:
     """A product that is LLVM's text, if it may be."""
     if schedule is _dot:
@@ -159,19 +159,19 @@ def _tiled(
     ranges: int,
     threads: int,
     copies: int,
-    choices: Choices,
+    choices: Knobs,
 ) -> Tiled:
     return Tiled(problem, tiled_plan(problem, machine, ranges, threads, choices), machine, copies)
 
 
 def _dot(
-    problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int, _: Choices
+    problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int, _: Knobs
 ) -> Dot:
     return Dot(problem, machine, ranges, threads, copies)
 
 
 def _axpy(
-    problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int, _: Choices
+    problem: Contraction, machine: Machine, ranges: int, threads: int, copies: int, _: Knobs
 ) -> Axpy:
     return Axpy(problem, machine, ranges, threads, copies)
 
@@ -200,7 +200,7 @@ def _ways(
 
 
 def _batches_at_once(
-    problem: Contraction, schedule: Schedule, batch: int, machine: Machine, choices: Choices
+    problem: Contraction, schedule: Schedule, batch: int, machine: Machine, choices: Knobs
 ) -> Work:
     """Threads share the batch; each matrix is computed by one of them."""
     workers = min(machine.threads, batch)

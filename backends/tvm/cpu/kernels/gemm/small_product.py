@@ -12,7 +12,7 @@ from tracejit.backends.tvm.cpu.kernels.tiling import TileSize, ceil_div
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Stmt
-from tracejit.backends.tvm.tune.knobs import Choices, ranked
+from tracejit.backends.tvm.tune.knobs import Knobs, ranked
 
 _MOST_VECTORS = 8
 """In a row of a tile, which has all columns."""
@@ -24,7 +24,7 @@ _MOST_ROWS = 16
 
 
 def small_product(
-    problem: Contraction, found: Plain, machine: Machine, batch: int, workers: int, choices: Choices
+    problem: Contraction, found: Plain, machine: Machine, batch: int, workers: int, choices: Knobs
 ) -> Stmt | None:
     """The product, by ``workers`` threads that share a batch, or the rows of a single matrix.
 

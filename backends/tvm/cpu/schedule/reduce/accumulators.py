@@ -47,7 +47,7 @@ class Reducer:
     """What is combined: the operands of ``reduced`` at an index over kept and reduced variables.
 
     ``locate(kept, reduced)`` gives the operands' indices. ``results`` are the kernel's outputs:
-    (root, buffer) pairs evaluated at the kept index with each of ``hearts`` already known, one for
+    (root, buffer) pairs evaluated at the kept index with each of ``anchors`` already known, one for
     each operand.
     """
 
@@ -55,7 +55,7 @@ class Reducer:
     kept: tuple[int, ...]
     reduced: tuple[int, ...]
     locate: Callable[[Sequence[Index], Sequence[Index]], list[Index]]
-    hearts: tuple[Instruction, ...]
+    anchors: tuple[Instruction, ...]
     results: tuple[tuple[Instruction, Buffer], ...]
 
     @property
@@ -208,13 +208,13 @@ class Sweep(ABC):
     def settle(self, emitter: Emitter, values: Sequence[Value]) -> None:
         """Rounds the results and makes them known to the epilogue."""
         made_of = [v for combiner, (own,) in self._apart(values) for v in combiner.values_of(own)]
-        for heart, value, element_type in zip(
-            self.reducer.hearts, made_of, self.reducer.element_types, strict=True
+        for anchor, value, element_type in zip(
+            self.reducer.anchors, made_of, self.reducer.element_types, strict=True
         ):
-            made, own = emitter.settled(value, element_type), heart.array_shape.element_type
+            made, own = emitter.settled(value, element_type), anchor.array_shape.element_type
             if own is not element_type:
                 made = tirx.Cast(register_dtype(own), made)
-            emitter.given[heart] = emitter.hold(made, own)
+            emitter.given[anchor] = emitter.hold(made, own)
 
     def count(self, axis: Axis) -> Count:
         return axis.count(self.positions)

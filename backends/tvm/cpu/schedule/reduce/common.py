@@ -35,7 +35,7 @@ class Reduction(Sweep):
     def __init__(self, frame: Frame, reducer: Reducer, cost: int) -> None:
         super().__init__(frame, reducer, Space(reducer.kept), Space(reducer.reduced), {})
         self.visible = frame.inputs.without(
-            {*(root for root, _ in reducer.results), *reducer.hearts}
+            {*(root for root, _ in reducer.results), *reducer.anchors}
         )
         accesses = settle([self.kept, self.reduced], self._ask, self._is_input)
         addresses = [load.address for load in accesses.loads]
@@ -57,7 +57,7 @@ class Reduction(Sweep):
         self._operand_loads = len(scope.loads)
         for initial in self.reducer.initial:
             scope.value(initial, ())
-        scope.known.update(self.reducer.hearts)
+        scope.known.update(self.reducer.anchors)
         for root, _ in self.reducer.results:
             if root not in scope.known:
                 scope.result(root, self.kept.indices)

@@ -60,8 +60,8 @@ class WholeRows:
     def statement(self) -> Stmt | None:
         """Calls of procedures, if nothing is done to what is read, or to results; else None."""
         sweep, reducer, count = self.sweep, self.sweep.reducer, self.kept.extent if self.kept else 1
-        (initial, *_), (heart, *_) = reducer.initial, reducer.hearts
-        is_result = len(reducer.results) == 1 and reducer.results[0][0] is heart
+        (initial, *_), (anchor, *_) = reducer.initial, reducer.anchors
+        is_result = len(reducer.results) == 1 and reducer.results[0][0] is anchor
         if not is_result or initial.op is not CONSTANT:
             return None
         if self.kept is not None:

@@ -38,7 +38,7 @@ class Columns(RowPhases):
         frame, phases, rows = self.frame, self.kernel.phases, self.rows
         *_, self.axis = self.row_axes
         columns = self.axis.extent
-        types = [held(i.array_shape.element_type) for p in phases for i in (*p.results, *p.hearts)]
+        types = [held(i.array_shape.element_type) for p in phases for i in (*p.results, *p.anchors)]
         widest = max(types, key=lambda t: t.dtype.itemsize)
         self.lanes = frame.lanes(widest, columns)
         whole = {r for p in phases for r in p.results if rows.is_whole(r.array_shape.dimensions)}

@@ -70,7 +70,7 @@ class RowPhases(ABC):
         """The buffers that each phase reads; its own results do not hide those of others."""
         made = {**self.stored, **self.local.buffers}
         return {
-            id(phase): Known(made, self.frame.inputs, {*phase.results, *phase.hearts})
+            id(phase): Known(made, self.frame.inputs, {*phase.results, *phase.anchors})
             for phase in self.kernel.phases
         }
 
@@ -110,7 +110,7 @@ class RowPhases(ABC):
         """All phases, where the position of the row is known."""
         statements: list[Stmt] = [AllocBuffer(buffer) for buffer in self.own_buffers()]
         for phase in self.kernel.phases:
-            if phase.hearts:
+            if phase.anchors:
                 statements += self.reductions(phase)
             elif self.rows.is_whole(phase.dimensions):
                 statements += self.elements(phase)
@@ -202,12 +202,12 @@ class PhaseSweep(Sweep):
         reducer = Reducer(
             parts=tuple(
                 Reduced(h.operands[:1], h.operands[1:], h.attributes["to_apply"])
-                for h in phase.hearts
+                for h in phase.anchors
             ),
             kept=rows.row_sizes,
             reduced=rows.inner_sizes,
             locate=locate,
-            hearts=phase.hearts,
+            anchors=phase.anchors,
             results=(),
         )
         super().__init__(owner.frame, reducer, owner.row_space, owner.inner_space, owner.positions)

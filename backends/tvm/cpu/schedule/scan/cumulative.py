@@ -45,7 +45,7 @@ CUT_FROM = 1 << 13
 class Running:
     """A cumulative reduction of ``operand`` along ``axis``, from its end if ``backwards``.
 
-    ``results`` are the kernel's outputs: (root, buffer) pairs, the ``heart`` itself alone or what
+    ``results`` are the kernel's outputs: (root, buffer) pairs, the ``anchor`` itself alone or what
     is made of each of its elements. Of a long row it is itself alone.
     """
 
@@ -54,7 +54,7 @@ class Running:
     combine: Computation
     axis: int
     backwards: bool
-    heart: Instruction
+    anchor: Instruction
     results: tuple[tuple[Instruction, Buffer], ...]
 
 
@@ -69,7 +69,7 @@ class _Walk:
         self.frame = frame
         self.work = work
         self.dtype = frame.index_dtype
-        self.visible = frame.inputs.without({work.heart, *(root for root, _ in work.results)})
+        self.visible = frame.inputs.without({work.anchor, *(root for root, _ in work.results)})
         self.shape = work.operand.array_shape
         self.sizes = self.shape.dimensions
         self.at: list[Expr] = [const(0, self.dtype)] * len(self.sizes)
@@ -289,7 +289,7 @@ class _Walk:
         element_type = self.shape.element_type
         address = self._address()
         settled = emitter.hold(emitter.settled(value, element_type), element_type)
-        emitter.given[self.work.heart] = settled
+        emitter.given[self.work.anchor] = settled
         written: list[Stmt] = []
         for root, target in self.work.results:
             known = emitter.given.get(root)
