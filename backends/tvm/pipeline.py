@@ -188,7 +188,7 @@ FRAGMENT = (
     Pass(
         "tile-and-fuse",
         on_machine(tile_and_fuse),
-        "before composites are expanded: it knows a softmax or a sort by its ops",
+        "before legalisation, while what lies between two products is one op for each step",
     ),
     Pass(
         "legalize",

@@ -8,6 +8,7 @@ TRACEJIT_PASSES=:12       only the first 12 changes are made, as a search for a 
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,12 +44,22 @@ Roots = Sequence[Instruction]
 
 def on_roots(rewrite: Callable[[Roots], Roots]) -> Callable[[Graph, Context], Graph]:
     """A pass's ``run`` of a function of roots alone."""
-    return lambda graph, context: graph.with_roots(rewrite(graph.roots))
+
+    @functools.wraps(rewrite)
+    def run(graph: Graph, context: Context) -> Graph:
+        return graph.with_roots(rewrite(graph.roots))
+
+    return run
 
 
 def on_machine(rewrite: Callable[[Roots, Machine], Roots]) -> Callable[[Graph, Context], Graph]:
     """A pass's ``run`` of a function of roots and the machine."""
-    return lambda graph, context: graph.with_roots(rewrite(graph.roots, context.machine))
+
+    @functools.wraps(rewrite)
+    def run(graph: Graph, context: Context) -> Graph:
+        return graph.with_roots(rewrite(graph.roots, context.machine))
+
+    return run
 
 
 @dataclass(frozen=True)
