@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.build.build import Progress, build
+from tracejit.backends.tvm.cpu.objects.build import Progress, build
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.passes.manager import Session

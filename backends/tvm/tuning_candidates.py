@@ -15,9 +15,9 @@ from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tunable import Find, Library, Taken, Tunable, Variant
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.build.build import Progress, build, build_kernels
-from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
-from tracejit.backends.tvm.cpu.build.tir_pipeline import REFUSALS, contents
+from tracejit.backends.tvm.cpu.objects.build import Progress, build, build_kernels
+from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import REFUSALS, contents
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.tir import nbytes
 from tracejit.backends.tvm.lower.lowering import lower

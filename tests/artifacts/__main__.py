@@ -32,7 +32,7 @@ os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-artifacts-"
 from tests.artifacts.corpus import modules
 from tracejit.backends.artifact import InProcess, unpack
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.program.program import Branch, Call, Loop, Node, Program

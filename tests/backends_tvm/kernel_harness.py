@@ -24,8 +24,8 @@ from tvm.ir import GlobalVar, PrimType
 
 from tracejit.backends.target import Target
 from tracejit.backends.tvm.codegen.work import Work
-from tracejit.backends.tvm.cpu.build.linker import find_linker
 from tracejit.backends.tvm.cpu.mathematics import link
+from tracejit.backends.tvm.cpu.objects.linker import find_linker
 from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.narrow_types import decode, encode

@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 
 from tests.backends_tvm.kernel_harness import HOST, LEVELS
-from tracejit.backends.tvm.cpu.build.tir_pipeline import (
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import (
     compile_kernels,
     contents,
     kernel_function,

@@ -33,10 +33,10 @@ with importing_tvm():
     import tvm_ffi
 
     from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
-    from tracejit.backends.tvm.cpu.build import build as building
-    from tracejit.backends.tvm.cpu.build import in_process, linker
-    from tracejit.backends.tvm.cpu.build.linker import can_link, find_linker
-    from tracejit.backends.tvm.cpu.build.tir_pipeline import (
+    from tracejit.backends.tvm.cpu.objects import build as building
+    from tracejit.backends.tvm.cpu.objects import in_process, linker
+    from tracejit.backends.tvm.cpu.objects.linker import can_link, find_linker
+    from tracejit.backends.tvm.cpu.objects.tir_pipeline import (
         STACK_LIMIT,
         contents,
     )

@@ -26,8 +26,8 @@ from tracejit.runtime.kernel_bench import Workbench, agree
 from tracejit.runtime.measuring import captured
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build import build as building
-    from tracejit.backends.tvm.cpu.build.tir_pipeline import compile_kernels
+    from tracejit.backends.tvm.cpu.objects import build as building
+    from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_kernels
     from tracejit.backends.tvm.tuning_candidates import ProgramCandidates
 
 SAMPLED = 3

@@ -8,7 +8,7 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm.cpu import mathematics
-    from tracejit.backends.tvm.cpu.build.partition import chunks, cost_to_compile
+    from tracejit.backends.tvm.cpu.objects.partition import chunks, cost_to_compile
     from tracejit.backends.tvm.ir.tir import UNROLLED, Expr, Stmt, buffer, i32, loop, store
 
 X, Y = (buffer(name, (64,), "float32") for name in "xy")

@@ -11,7 +11,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.backends.tvm.cpu.build.partition import cost_to_compile
+from tracejit.backends.tvm.cpu.objects.partition import cost_to_compile
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.traversal import instructions

@@ -19,8 +19,8 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     import tvm
 
-    from tracejit.backends.tvm.cpu.build import linker
-    from tracejit.backends.tvm.cpu.build.elf import shared_library
+    from tracejit.backends.tvm.cpu.objects import linker
+    from tracejit.backends.tvm.cpu.objects.elf import shared_library
     from tracejit.backends.tvm.cpu.target import cpu_target
 
 pytestmark = pytest.mark.skipif(

@@ -18,11 +18,11 @@ from tracejit.shapes import ElementType, Shape
 with importing_tvm():
     from tests.backends_tvm.kernel_harness import HOST
     from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
-    from tracejit.backends.tvm.cpu.build.entry import program_texts
     from tracejit.backends.tvm.cpu.kernels.sharing import share
     from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32
     from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
     from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+    from tracejit.backends.tvm.cpu.objects.entry import program_texts
     from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.ir.tir import (
         PARALLEL,

@@ -17,7 +17,7 @@ from tests.backends_tvm.compiled import computation
 from tracejit import ops
 from tracejit.backends.target import CPU
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import For

@@ -12,8 +12,8 @@ from tests.backends_tvm.compiled import check, computation
 from tests.backends_tvm.kernel_harness import HOST
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
-from tracejit.backends.tvm.cpu.build.tir_pipeline import c_function, compile_kernels, contents
 from tracejit.backends.tvm.cpu.kernels.tile import vector
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import c_function, compile_kernels, contents
 from tracejit.backends.tvm.ir.tir import AllocBuffer, DeclBuffer, buffer, seq, store
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape

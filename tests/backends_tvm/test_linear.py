@@ -15,7 +15,7 @@ import tracejit.numpy as tnp
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
+    from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
     from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.lower.lowering import lower
 

@@ -14,7 +14,7 @@ from tests.fuzz.comparing import leaves
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.backends.numpy import evaluate
-from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction

@@ -15,7 +15,7 @@ from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.analysis.sort_keys import order_of
-from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower

@@ -11,7 +11,7 @@ import pytest
 import tvm
 
 import tracejit as tj
-from tracejit.backends.tvm.cpu.build.deinterleave_vectors import strided
+from tracejit.backends.tvm.cpu.objects.deinterleave_vectors import strided
 from tracejit.backends.tvm.ir.tir import AllocBuffer, buffer, i32, seq, tirx
 
 TYPES = [

@@ -14,7 +14,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
+    from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
     from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.ir.tir import const
     from tracejit.backends.tvm.lower.lowering import lower

@@ -16,7 +16,7 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.target import CPU
-    from tracejit.backends.tvm.cpu.build.build import build
+    from tracejit.backends.tvm.cpu.objects.build import build
     from tracejit.backends.tvm.cpu.target import cpu_target
     from tracejit.backends.tvm.ir.tir import (
         PARALLEL,

@@ -26,8 +26,8 @@ from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.build import tir_pipeline
-from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.objects import tir_pipeline
+from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Module

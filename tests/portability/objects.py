@@ -20,9 +20,9 @@ from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.build.build import _program_objects
-from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
-from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
+from tracejit.backends.tvm.cpu.objects.build import _program_objects
+from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
 from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Module

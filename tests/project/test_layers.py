@@ -272,7 +272,7 @@ def test_a_planted_arrow_is_seen(tmp_path: Path) -> None:
         "from tracejit import api, other\n"
         "from .shapes import Shape\n"
         "def late():\n"
-        "    import tracejit.backends.tvm.cpu.build.build\n"
+        "    import tracejit.backends.tvm.cpu.objects.build\n"
         "    import_module('tvm')\n"
         "    load('tracejit.api').compile\n"
     )
@@ -281,7 +281,7 @@ def test_a_planted_arrow_is_seen(tmp_path: Path) -> None:
         ("tracejit", False, False),
         ("tracejit.api", False, False),
         ("shapes", False, True),
-        ("tracejit.backends.tvm.cpu.build.build", True, False),
+        ("tracejit.backends.tvm.cpu.objects.build", True, False),
         ("tvm", True, False),
         ("tracejit.api", False, False),
     ]

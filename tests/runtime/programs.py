@@ -12,7 +12,7 @@ from tracejit.backends.artifact import InProcess
 from tracejit.runtime import DiskCache, Executable, importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build.build import build
+    from tracejit.backends.tvm.cpu.objects.build import build
     from tracejit.backends.tvm.cpu.target import cpu_target
     from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Expr, buffer, loop, store
     from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program

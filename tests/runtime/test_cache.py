@@ -28,8 +28,8 @@ from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
 from tracejit.runtime import cache as caching
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build import in_process
-    from tracejit.backends.tvm.cpu.build.build import build
+    from tracejit.backends.tvm.cpu.objects import in_process
+    from tracejit.backends.tvm.cpu.objects.build import build
     from tracejit.backends.tvm.cpu.target import cpu_target
 
 X = np.ones(10, np.float32)

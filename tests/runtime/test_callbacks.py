@@ -15,7 +15,7 @@ from tracejit.errors import CompilationError
 from tracejit.runtime import Executable, callback, importing_tvm, view
 
 with importing_tvm():
-    from tracejit.backends.tvm.cpu.build import build as building
+    from tracejit.backends.tvm.cpu.objects import build as building
     from tracejit.backends.tvm.cpu.target import cpu_target
     from tracejit.backends.tvm.ir.tir import Evaluate, buffer, const, seq, tirx
     from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program

@@ -343,9 +343,9 @@ def test_code_of_this_process_alone_is_counted_but_not_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compiled(lambda x: x + 1, PIECE)  # loads the compiler
-    monkeypatch.setattr("tracejit.backends.tvm.cpu.build.build.can_link", lambda: False)
+    monkeypatch.setattr("tracejit.backends.tvm.cpu.objects.build.can_link", lambda: False)
     monkeypatch.setattr(
-        "tracejit.backends.tvm.cpu.build.build.warn_of_missing_linker", lambda: None
+        "tracejit.backends.tvm.cpu.objects.build.warn_of_missing_linker", lambda: None
     )
     made = compiled(lambda x: np.exp(x) * np.float32(0.3125), PIECE)
     assert made.explain().transcendentals == PIECE.size

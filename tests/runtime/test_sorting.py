@@ -11,7 +11,7 @@ import pytest
 from tests.backends_tvm.compiled import computation
 from tests.runtime.programs import loaded
 from tracejit import ops
-from tracejit.backends.tvm.cpu.build.build import build
+from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower

@@ -39,7 +39,7 @@ OWN_CONTROL_GROUPS = Path("/proc/self/cgroup")
 """What Linux lists of its processors and of what a process may use of them."""
 
 LINKS_HERE = sys.platform == "linux" and platform.machine() == "x86_64"
-"""Whether libraries are ELF for x86-64, which `tracejit.backends.tvm.cpu.build.elf` links by
+"""Whether libraries are ELF for x86-64, which `tracejit.backends.tvm.cpu.objects.elf` links by
 itself."""
 
 LINKER = ["ld", "-shared", "-s", "-Bsymbolic"] if sys.platform.startswith("linux") else []

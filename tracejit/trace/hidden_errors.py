@@ -10,7 +10,6 @@ import ast
 import functools
 import linecache
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -23,7 +22,7 @@ from tracejit.sources import Source, is_internal
 _NAMED = ("ConcretizationError", "UnsupportedError", "TracejitError", "TracerLeakError")
 """A handler with one of these names knows that it handles a trace."""
 _NUMPY = str(Path(np.__file__).parent)
-_STANDARD = ("<frozen", *{sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_STANDARD = ("<frozen", str(Path(ast.__file__).parent))
 
 
 def require_seen(errors: Sequence[TracejitError], ending: BaseException | None) -> None:

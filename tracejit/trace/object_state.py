@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import io
 import pickle
-import random
 import sys
 import types
 import warnings
@@ -45,7 +44,14 @@ PLAIN = frozenset(
     {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype}
 )
 _CONTAINERS = (list, dict, set, deque)
-_MOVING = (np.random.Generator, np.random.RandomState, random.Random, io.IOBase)
+_GENERATORS = {"random": ("Random",), "numpy.random": ("Generator", "RandomState")}
+
+
+def _moving_types() -> tuple[type[Any], ...]:
+    """Files and generators of random numbers, as far as their modules are imported already."""
+    loaded = ((sys.modules.get(module), names) for module, names in _GENERATORS.items())
+    drawing = [vars(module)[name] for module, names in loaded if module for name in names]
+    return (io.IOBase, *drawing)
 
 
 class Missing:
@@ -168,7 +174,7 @@ def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = 
             if value.flags.writeable and nbytes <= MOST_BYTES and not only_moving:
                 made.arrays.append((name, value, value.copy()))
             continue
-        if isinstance(value, _MOVING) or hasattr(kind, "__next__"):
+        if isinstance(value, _moving_types()) or hasattr(kind, "__next__"):
             made.opaque.append((name, _Opaque(value, _state_of(value))))
             continue
         if kind is FunctionType:
@@ -394,16 +400,14 @@ def _is_one(old: Any, new: Any) -> bool:
 
 def _state_of(value: Any, depth: int = 0) -> Any:
     """Where an iterator, a file or a random generator stands, to be compared."""
-    if isinstance(value, random.Random):
-        return value.getstate()
-    if isinstance(value, np.random.Generator):
-        return pickle.dumps(value.bit_generator.state)
-    if isinstance(value, np.random.RandomState):
-        return pickle.dumps(value.get_state(legacy=False))
     if isinstance(value, io.IOBase):
         with suppress(OSError, ValueError):  # closed, or a terminal
             return value.tell()
         return None
+    if isinstance(value, _moving_types()):
+        if hasattr(value, "bit_generator"):
+            return pickle.dumps(value.bit_generator.state)
+        return value.getstate() if hasattr(value, "getstate") else pickle.dumps(value.get_state())
     if isinstance(value, types.GeneratorType):
         frame = value.gi_frame
         if frame is None:

@@ -20,8 +20,8 @@ from tvm_ffi import structural_map, structural_walk
 from tracejit.backends.explanation import WHOLE_LOOP
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, together
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
-from tracejit.backends.tvm.cpu.build.partition import cost_to_compile
-from tracejit.backends.tvm.cpu.build.tir_pipeline import STACK_LIMIT, contents
+from tracejit.backends.tvm.cpu.objects.partition import cost_to_compile
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import STACK_LIMIT, contents
 from tracejit.backends.tvm.ir.tir import (
     IMPORT,
     PARALLEL,
@@ -180,7 +180,7 @@ class _Whole:
             is_number = _size(memory) <= NUMBERS
             if owner is None or (is_number and argument.memory is Memory.OUTPUT):
                 if argument in self._guarded:
-                    # LLVM may write more than the number: `cpu.build.tir_pipeline.Contents` tells
+                    # LLVM may write more than the number: `cpu.objects.tir_pipeline.Contents` tells
                     # of parameters.
                     raise _LargeError
                 locals_.append(AllocBuffer(memory))

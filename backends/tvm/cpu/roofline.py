@@ -11,8 +11,8 @@ import numpy as np
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.artifact import InProcess
-from tracejit.backends.tvm.cpu.build.build import build
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers
+from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tracejit.backends.abi import ArraySpec
-from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
-from tracejit.backends.tvm.cpu.build.tir_pipeline import contents
+from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
 from tracejit.backends.tvm.export.c_types import C_KEYWORDS, C_NAMES
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower

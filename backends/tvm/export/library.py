@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tracejit import system
 from tracejit.backends.scratch import roomy_folders
-from tracejit.backends.tvm.cpu.build.build import write_kernels
-from tracejit.backends.tvm.cpu.build.linker import chosen_compiler
+from tracejit.backends.tvm.cpu.objects.build import write_kernels
+from tracejit.backends.tvm.cpu.objects.linker import chosen_compiler
 from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.export.entries import Entry
 from tracejit.backends.tvm.export.source import constants_of, source

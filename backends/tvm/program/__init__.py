@@ -1,4 +1,4 @@
 """A program as data: kernels, calls, loops and branches over buffers.
 
-`lower` makes it, `cpu.build` compiles it, `lower.report` tells users of it.
+`lower` makes it, `cpu.objects` compiles it, `lower.report` tells users of it.
 """

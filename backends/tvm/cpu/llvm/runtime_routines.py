@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracejit.backends.tvm.cpu.build.entry import checking
-from tracejit.backends.tvm.cpu.build.tir_pipeline import compile_text
 from tracejit.backends.tvm.cpu.llvm.modules import module_of
+from tracejit.backends.tvm.cpu.objects.entry import checking
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_text
 from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.routine_call import Routine
 

@@ -17,7 +17,6 @@ from typing import Any
 from tvm.ir import Call, Op
 from tvm.tirx import AttrStmt
 
-from tracejit.backends.tvm.cpu.build.tir_pipeline import STACK_LIMIT
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.expressions import Expressions, Head, known
 from tracejit.backends.tvm.cpu.llvm.procedures import procedures_of
@@ -31,6 +30,7 @@ from tracejit.backends.tvm.cpu.llvm.registers import (
     is_straight,
     stored_in,
 )
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import STACK_LIMIT
 from tracejit.backends.tvm.ir.tir import (
     IMPORT,
     PARALLEL,

@@ -16,8 +16,23 @@ from typing import Any
 
 from tracejit.backends.artifact import Artifact, InProcess, pack
 from tracejit.backends.scratch import roomy_folders
-from tracejit.backends.tvm.cpu.build.partition import chunks, cost_to_compile
-from tracejit.backends.tvm.cpu.build.tir_pipeline import (
+from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
+from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
+from tracejit.backends.tvm.cpu.llvm.procedures import group_of
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part, parts
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written, written_kernels
+from tracejit.backends.tvm.cpu.objects.entry import program_texts
+from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
+from tracejit.backends.tvm.cpu.objects.in_process import (
+    entry_of,
+    warn_of_missing_linker,
+    warn_of_missing_room,
+)
+from tracejit.backends.tvm.cpu.objects.linker import can_link, linked
+from tracejit.backends.tvm.cpu.objects.partition import chunks, cost_to_compile
+from tracejit.backends.tvm.cpu.objects.report import explanation
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import (
     Contents,
     MakeFunction,
     c_function,
@@ -28,22 +43,7 @@ from tracejit.backends.tvm.cpu.build.tir_pipeline import (
     packed_function,
 )
 from tracejit.backends.tvm.cpu.target import CpuTarget
-from tracejit.backends.tvm.cpu.build.report import explanation
-from tracejit.backends.tvm.cpu.build.entry import program_texts
-from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
-from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written, written_kernels
-from tracejit.backends.tvm.cpu.build.in_process import (
-    entry_of,
-    warn_of_missing_linker,
-    warn_of_missing_room,
-)
-from tracejit.backends.tvm.cpu.build.linker import can_link, linked
-from tracejit.backends.tvm.cpu.llvm.procedures import group_of
 from tracejit.backends.tvm.program.program import Kernel, Program
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part, parts
-from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
-from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
-from tracejit.backends.tvm.cpu.build.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.verification.program import verify_if_wanted
 from tracejit.errors import CompilationError
 

@@ -8,10 +8,10 @@ from typing import Any
 from tvm.tirx import AttrStmt, For, IfThenElse, IntImm, SeqStmt, While
 
 from tracejit.backends.explanation import Explanation, KernelFacts, Nest, Node, Place
-from tracejit.backends.tvm.cpu.build.tir_pipeline import Contents
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import Contents
+from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Stmt
 from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Loop, Program
 from tracejit.backends.tvm.program.program import Node as Step
-from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Stmt
 
 _KINDS = {
     int(SERIAL): "serial",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracejit import system
-from tracejit.backends.tvm.cpu.build.elf import MOST_BYTES, shared_library
+from tracejit.backends.tvm.cpu.objects.elf import MOST_BYTES, shared_library
 from tracejit.errors import CompilationError
 from tracejit.sources import warn
 

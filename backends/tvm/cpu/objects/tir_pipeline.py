@@ -17,11 +17,11 @@ from tvm.ir import GlobalVar, PointerType, PrimType, TensorLoad
 from tvm_ffi import structural_walk
 
 from tracejit.backends.abi import ENTRY
-from tracejit.backends.tvm.cpu.target import CpuTarget
-from tracejit.backends.tvm.cpu.build.lifetimes import lifetimes
 from tracejit.backends.tvm.cpu.mathematics import link
-from tracejit.backends.tvm.program.program import Kernel
-from tracejit.backends.tvm.cpu.build.deinterleave_vectors import strided
+from tracejit.backends.tvm.cpu.objects.deinterleave_vectors import strided
+from tracejit.backends.tvm.cpu.objects.lifetimes import lifetimes
+from tracejit.backends.tvm.cpu.objects.wrap_integers import wrapping
+from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     BufferStore,
@@ -34,7 +34,7 @@ from tracejit.backends.tvm.ir.tir import (
     nbytes,
     seq,
 )
-from tracejit.backends.tvm.cpu.build.wrap_integers import wrapping
+from tracejit.backends.tvm.program.program import Kernel
 from tracejit.errors import CompilationError
 
 STACK_LIMIT = 256 << 10

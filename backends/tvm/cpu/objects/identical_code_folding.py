@@ -15,10 +15,10 @@ from tvm import tirx
 from tvm.ir import PrimType
 from tvm_ffi import StructuralKey
 
-from tracejit.backends.tvm.cpu.build.rebase_pointers import beginnings, begun
-from tracejit.backends.tvm.cpu.build.tir_pipeline import pointers_and_body
-from tracejit.backends.tvm.program.program import Branch, Call, Kernel, Loop, Node, Program
+from tracejit.backends.tvm.cpu.objects.rebase_pointers import beginnings, begun
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import pointers_and_body
 from tracejit.backends.tvm.ir.tir import itemsize
+from tracejit.backends.tvm.program.program import Branch, Call, Kernel, Loop, Node, Program
 
 Offsets = Sequence[int]
 """For each parameter of a kernel, how many bytes further on its memory begins."""

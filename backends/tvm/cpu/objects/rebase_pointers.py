@@ -18,8 +18,8 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm_ffi import StructuralMutator, structural_mutate, structural_walk
 
-from tracejit.backends.tvm.program.program import Kernel
 from tracejit.backends.tvm.ir.tir import Buffer, BufferStore, Expr, itemsize
+from tracejit.backends.tvm.program.program import Kernel
 
 _DIVISIONS = tirx.FloorDiv | tirx.FloorMod
 

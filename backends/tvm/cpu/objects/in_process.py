@@ -11,11 +11,11 @@ import tvm_ffi
 
 from tracejit.backends.abi import ENTRY
 from tracejit.backends.scratch import ROOM_BYTES
-from tracejit.backends.tvm.cpu.build.tir_pipeline import compile_entry_in_process
+from tracejit.backends.tvm.cpu.objects.entry import entry_statement
+from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_entry_in_process
 from tracejit.backends.tvm.cpu.target import CpuTarget
-from tracejit.backends.tvm.cpu.build.entry import entry_statement
-from tracejit.backends.tvm.program.program import Program
 from tracejit.backends.tvm.ir.tir import var
+from tracejit.backends.tvm.program.program import Program
 from tracejit.sources import warn
 
 

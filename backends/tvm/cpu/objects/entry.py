@@ -21,20 +21,11 @@ from tracejit.backends.abi import (
     STACK_BYTES,
     WRITEABLE,
 )
-from tracejit.backends.tvm.cpu.target import CpuTarget
-from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written
 from tracejit.backends.tvm.cpu.llvm.builder import module_text
-from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.program.program import (
-    Argument,
-    Branch,
-    Call,
-    Loop,
-    Memory,
-    Node,
-    Program,
-)
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
+from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written
+from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.tir import (
     Evaluate,
     Expr,
@@ -45,6 +36,15 @@ from tracejit.backends.tvm.ir.tir import (
     seq,
     tirx,
     var,
+)
+from tracejit.backends.tvm.program.program import (
+    Argument,
+    Branch,
+    Call,
+    Loop,
+    Memory,
+    Node,
+    Program,
 )
 
 _WORD = 8
