@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.fuzz.graph import Graph
+from tests.fuzz.steps import called
 from tests.fuzz.steps.elementwise import accepted
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
@@ -118,7 +119,7 @@ def optimization_barrier(graph: Graph, grow: Grow) -> Instruction:
 
 STEPS = {
     "Call": (call,),
-    "Map": (map_,),
+    "Map": (map_, called.mapped),
     "Conditional": (conditional,),
     "While": (while_,),
     "OptimizationBarrier": (optimization_barrier,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tests.fuzz.graph import Graph
+from tests.fuzz.steps import called
 from tracejit import ops
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import ALL, INTEGRAL, LOGICAL, NUMERIC, ORDERED
@@ -140,7 +141,7 @@ _LONG = ((300,), (3, 130), (257, 4), (2, 2, 64), (70, 70), (5000,), (2, 2100))
 
 
 STEPS = {
-    "Reduce": (reduce, reduce, reduce, moments, position),
+    "Reduce": (reduce, reduce, reduce, moments, position, called.folded),
     "Sort": (sort, sort_totally, sort_by_several, sort_by_remainder),
     "TopK": (top_k,),
 }
