@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import selectors
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.portability.checking import cases
 from tests.portability.emulated import CHECKOUT, Emulated, MissingToolError
 
 FOLDER = CHECKOUT / "out" / "aarch64"
+SILENCE = 240
+"""Seconds without a word after which a worker hangs."""
+EVERY = 100
+"""Cases after which the command says how far it is."""
 
 
 @dataclass
@@ -36,20 +43,39 @@ class Outcome:
             return int(number)
         if word == "right":
             self.right.append(int(number))
+            if len(self.right) % EVERY == 0:
+                print(f"{len(self.right)} right", flush=True)
         elif word == "wrong":
             self.wrong[int(number)] = reason
             print(f"{names[int(number)]}: {reason}", flush=True)
         return None
 
 
+def lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    """What a worker prints; one that says nothing for `SILENCE` seconds is ended."""
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(SILENCE):
+            line = process.stdout.readline()
+            if not line:
+                return
+            yield line
+    process.kill()
+
+
 def work(machine: Emulated, first: int, step: int, names: list[str], outcome: Outcome) -> None:
-    """Checks every ``step``-th case; one that ends the process is wrong, and the next is begun."""
+    """Checks every ``step``-th case.
+
+    A case that ends the process, or hangs, is tried once more: the emulator itself hangs now and
+    then where the linker is started. One that does so twice is wrong.
+    """
+    tried: set[int] = set()
     while first < len(names):
         process = machine.run(["-m", "tests.portability.worker", str(first), str(step)])
-        assert process.stdout is not None
         begun: int | None = None
         said: list[str] = []
-        for line in process.stdout:
+        for line in lines(process):
             if line.startswith(("begin ", "right ", "wrong ")):
                 begun = outcome.note(line, names)
             else:
@@ -59,6 +85,10 @@ def work(machine: Emulated, first: int, step: int, names: list[str], outcome: Ou
             return
         if begun is None:
             raise RuntimeError(f"the worker ended with status {status}: {' '.join(said[-3:])}")
+        if begun not in tried:
+            tried.add(begun)
+            first = begun
+            continue
         outcome.note(f"wrong {begun} the process ended with {status}: {' '.join(said[-3:])}", names)
         first = begun + step
 

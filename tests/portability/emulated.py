@@ -72,6 +72,8 @@ class Emulated:
             "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{self.folder / 'site'}",
             "QEMU_LD_PREFIX": str(self.root),
             "TRACEJIT_CACHE": "0",
+            # The emulator may hang where a process with threads forks.
+            "TRACEJIT_COMPILE_SERVER": "0",
             "HOME": str(self.folder),
         }
         command = [str(shutil.which(EMULATOR)), str(self.python), *arguments]
