@@ -46,13 +46,7 @@ from tracejit.ops.elementwise_unary import IMAG, NEG, REAL, not_
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import (
     BROADCAST_IN_DIM,
-    CONCATENATE,
     DYNAMIC_SLICE,
-    PAD,
-    RESHAPE,
-    REV,
-    SLICE,
-    TRANSPOSE,
     broadcast_in_dim,
     full_like,
 )
@@ -61,22 +55,11 @@ from tracejit.shapes import Shape
 
 _enabled: contextvars.ContextVar[bool] = contextvars.ContextVar("nan_safe", default=True)
 
-_ELEMENTWISE = ("elementwise", "elementwise_unary")
 # Their rules make nothing but zeros of zeros.
 _CONVERTING = (CONVERT_ELEMENT_TYPE, REDUCE_PRECISION)
 _LINEAR = (ADD, SUB, NEG, REAL, IMAG, COMPLEX, MAX, MIN, SELECT, *_CONVERTING)
 # Their rules move elements and add them up.
-_MOVING = (
-    BROADCAST_IN_DIM,
-    CONCATENATE,
-    DYNAMIC_SLICE,
-    GATHER,
-    PAD,
-    RESHAPE,
-    REV,
-    SLICE,
-    TRANSPOSE,
-)
+_MOVED_BY_INDEX = (DYNAMIC_SLICE, GATHER)
 
 Rule = Callable[[Instruction], Sequence[object]]
 
@@ -195,7 +178,7 @@ def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
             for place in range(len(instruction.operands))
         )
         return Step(instruction.op is not CLAMP, masks)
-    if instruction.op in _MOVING or _is_sum(instruction):
+    if instruction.op.is_movement or instruction.op in _MOVED_BY_INDEX or _is_sum(instruction):
         return Step(False, _moved(instruction, mask, pulled))
     return none
 
@@ -203,7 +186,10 @@ def step(instruction: Instruction, mask: Mask | None, pulled: Rule) -> Step:
 def _is_pointwise(instruction: Instruction) -> bool:
     if instruction.op is CALL:
         return bool(getattr(instruction.attributes["derivative"], "is_pointwise", False))
-    return instruction.op.family in _ELEMENTWISE or instruction.op in _CONVERTING
+    return (
+        instruction.op.family in ("elementwise", "elementwise_unary")
+        or instruction.op in _CONVERTING
+    )
 
 
 def _taken(instruction: Instruction, mask: Mask | None, branch: bool) -> Mask:

@@ -44,7 +44,6 @@ _TRANSCENDENTAL = frozenset(
     {ACOS, ACOSH, ASIN, ASINH, ATAN2, ATANH, CBRT, COS, COSH, ERF, EXP, EXPM1, LOG, LOG1P}
 ) | frozenset({LOGISTIC, POW, RSQRT, SIN, SINH, SQRT, TAN, TANH})
 FREE = frozenset({CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, RESHAPE, TUPLE})
-_ARITHMETIC = ("elementwise", "elementwise_unary", "comparison")
 
 
 def _size(instruction: Instruction) -> int:
@@ -56,7 +55,7 @@ def work_of(instruction: Instruction) -> tuple[int, int]:
     op, size, given = instruction.op, _size(instruction), instruction.attributes
     if op in _TRANSCENDENTAL:
         return 0, size
-    if op.family in _ARITHMETIC:
+    if op.is_arithmetic:
         return size, 0
     if op is DOT_GENERAL:
         lhs = instruction.operands[0].array_shape.dimensions

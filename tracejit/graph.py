@@ -7,6 +7,7 @@ effects alone. What neither reaches does not exist. Side effects happen in order
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,20 @@ _serial = itertools.count()
 def mark() -> int:
     """A number between those of the instructions made so far and those made from now on."""
     return next(_serial)
+
+
+class Trait(enum.Flag):
+    """What is true of an op wherever it stands, for passes to ask instead of listing ops."""
+
+    NONE = 0
+    ELEMENTWISE = enum.auto()
+    """Each element of the result is made of the operands' elements at its own index."""
+    CONVERSION = enum.auto()
+    """The result has the same numbers in another element type, or fewer of their bits."""
+    MOVEMENT = enum.auto()
+    """Each element of the result is an element of an operand, at an index known beforehand."""
+    VIEW = enum.auto()
+    """A movement out of one operand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +57,27 @@ class Op:
     shape_rule: Callable[..., AnyShape]
     attributes: tuple[Attribute, ...] = ()
     side_effect: bool | str = False
+    traits: Trait = Trait.NONE
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether results are made element by element, conversions included."""
+        return Trait.ELEMENTWISE in self.traits
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether results are made element by element, by no conversion."""
+        return self.is_elementwise and Trait.CONVERSION not in self.traits
+
+    @property
+    def is_movement(self) -> bool:
+        """Whether elements of the operands are put elsewhere, and nothing is computed."""
+        return Trait.MOVEMENT in self.traits
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result shows elements of its one operand at other indices."""
+        return Trait.VIEW in self.traits
 
     def __repr__(self) -> str:
         return self.name

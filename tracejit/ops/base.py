@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.attributes import REQUIRED, Attribute, Kind
 from tracejit.errors import ArgumentError, AttributeValueError, ElementTypeError, ShapeError
-from tracejit.graph import INTERNAL_OPS, OPS, Instruction, Op
+from tracejit.graph import INTERNAL_OPS, OPS, Instruction, Op, Trait
 from tracejit.loading import is_redefined
 from tracejit.ops.bounds import with_dynamic_sizes
 from tracejit.shapes import AnyShape, ElementType, Shape
@@ -37,13 +37,26 @@ def function_name(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
+# Families of which every op has the same traits.
+_TRAITS = {
+    "comparison": Trait.ELEMENTWISE,
+    "element_types": Trait.ELEMENTWISE | Trait.CONVERSION,
+    "elementwise": Trait.ELEMENTWISE,
+    "elementwise_unary": Trait.ELEMENTWISE,
+}
+
+
 def define(
-    name: str, opcode: str, *attributes: Attribute, side_effect: bool | str = False
+    name: str,
+    opcode: str,
+    *attributes: Attribute,
+    side_effect: bool | str = False,
+    traits: Trait = Trait.NONE,
 ) -> Callable[[Callable[..., AnyShape]], Op]:
     """Enters an op in the op table; decorates its shape rule and stands in its place.
 
-    The family is the name of the module that defines the op. ``side_effect`` is as in `Op`. A
-    second definition raises.
+    The family is the name of the module that defines the op. ``side_effect`` is as in `Op`;
+    ``traits`` are those that not all ops of the family have. A second definition raises.
     """
 
     def enter(shape_rule: Callable[..., AnyShape]) -> Op:
@@ -54,7 +67,8 @@ def define(
         family = shape_rule.__module__.rpartition(".")[2]
         function = function_name(name)
         rule = with_dynamic_sizes(shape_rule, family, function)
-        op = Op(name, opcode, family, function, rule, tuple(attributes), side_effect)
+        own = traits | _TRAITS.get(family, Trait.NONE)
+        op = Op(name, opcode, family, function, rule, tuple(attributes), side_effect, own)
         OPS[name] = op
         return op
 
@@ -77,7 +91,8 @@ def define_internal(
         return known
     if name in OPS or known is not None:
         raise ValueError(f"op {name} is defined twice")
-    op = Op(name, opcode, family, function_name(name), shape_rule, attributes)
+    traits = _TRAITS.get(family, Trait.NONE)
+    op = Op(name, opcode, family, function_name(name), shape_rule, attributes, traits=traits)
     INTERNAL_OPS[name] = op
     return op
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tracejit.attributes import Attribute, Kind, PaddingDimension, SliceDimension
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
-from tracejit.graph import Instruction
+from tracejit.graph import Instruction, Trait
 from tracejit.ops.base import (
     INTEGRAL,
     define,
@@ -27,6 +27,7 @@ from tracejit.shapes import AnyShape, Shape, canonical_dimension
     "broadcast",
     Attribute("dimensions", Kind.INTS),
     Attribute("shape", Kind.SHAPE),
+    traits=Trait.MOVEMENT | Trait.VIEW,
 )
 def BROADCAST_IN_DIM(operand: AnyShape, *, dimensions: tuple[int, ...], shape: Shape) -> Shape:
     source = require_array("broadcast_in_dim", "operand", operand)
@@ -104,7 +105,7 @@ def scalar_like(operand: Instruction, value: complex) -> Instruction:
     return constant(value, operand.array_shape.element_type)
 
 
-@define("Reshape", "reshape", Attribute("shape", Kind.SHAPE))
+@define("Reshape", "reshape", Attribute("shape", Kind.SHAPE), traits=Trait.MOVEMENT | Trait.VIEW)
 def RESHAPE(operand: AnyShape, *, shape: Shape) -> Shape:
     source = require_array("reshape", "operand", operand)
     _require_sizes("reshape", shape.dimensions)
@@ -150,7 +151,9 @@ def collapse(operand: Instruction, dimensions: Sequence[int]) -> Instruction:
     return reshape(operand, (*sizes[:first], math.prod(sizes[first:end]), *sizes[end:]))
 
 
-@define("Transpose", "transpose", Attribute("dimensions", Kind.INTS))
+@define(
+    "Transpose", "transpose", Attribute("dimensions", Kind.INTS), traits=Trait.MOVEMENT | Trait.VIEW
+)
 def TRANSPOSE(operand: AnyShape, *, dimensions: tuple[int, ...]) -> Shape:
     source = require_array("transpose", "operand", operand)
     if sorted(dimensions) != list(range(source.rank)):
@@ -165,7 +168,7 @@ def transpose(operand: Instruction, permutation: Sequence[int]) -> Instruction:
     return make(TRANSPOSE, operand, dimensions=tuple(permutation))
 
 
-@define("Rev", "reverse", Attribute("dimensions", Kind.INTS))
+@define("Rev", "reverse", Attribute("dimensions", Kind.INTS), traits=Trait.MOVEMENT | Trait.VIEW)
 def REV(operand: AnyShape, *, dimensions: tuple[int, ...]) -> Shape:
     source = require_array("rev", "operand", operand)
     require_unique_dimensions("rev", "dimensions", dimensions, source.rank)
@@ -177,7 +180,7 @@ def rev(operand: Instruction, dimensions: Sequence[int]) -> Instruction:
     return make(REV, operand, dimensions=tuple(dimensions))
 
 
-@define("Pad", "pad", Attribute("padding", Kind.PADDING))
+@define("Pad", "pad", Attribute("padding", Kind.PADDING), traits=Trait.MOVEMENT)
 def PAD(
     operand: AnyShape, padding_value: AnyShape, *, padding: tuple[PaddingDimension, ...]
 ) -> Shape:
@@ -233,7 +236,7 @@ def pad_in_dim(
     return pad(operand, padding_value, padding)
 
 
-@define("Concatenate", "concatenate", Attribute("dimensions", Kind.INTS))
+@define("Concatenate", "concatenate", Attribute("dimensions", Kind.INTS), traits=Trait.MOVEMENT)
 def CONCATENATE(*operands: AnyShape, dimensions: tuple[int, ...]) -> Shape:
     if not operands:
         raise ShapeError("concatenate: needs at least one operand")
@@ -276,7 +279,7 @@ def concatenate(operands: Sequence[Instruction], dimension: int) -> Instruction:
 concat_in_dim = concatenate
 
 
-@define("Slice", "slice", Attribute("slice", Kind.SLICE))
+@define("Slice", "slice", Attribute("slice", Kind.SLICE), traits=Trait.MOVEMENT | Trait.VIEW)
 def SLICE(operand: AnyShape, *, slice: tuple[SliceDimension, ...]) -> Shape:
     source = require_array("slice", "operand", operand)
     if len(slice) != source.rank:

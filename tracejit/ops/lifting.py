@@ -34,13 +34,12 @@ from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 from tracejit.traversal import instructions
 
-_FAMILIES = {"comparison", "element_types", "elementwise", "elementwise_unary"}
 _STRUCTURE = {CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE}
 
 
 def is_elementwise(op: Op) -> bool:
     """Whether each element of the op's result depends on one element of each operand."""
-    return op.family in _FAMILIES and op is not BITCAST_CONVERT_TYPE
+    return op.is_elementwise and op is not BITCAST_CONVERT_TYPE
 
 
 def keeps_scalar(instruction: Instruction) -> bool:
@@ -56,7 +55,7 @@ def keeps_scalar(instruction: Instruction) -> bool:
 def is_straight(computation: Computation) -> bool:
     """Whether a computation of scalars holds elementwise ops only, without calls."""
     return all(
-        (i.op in _STRUCTURE or i.op.family in _FAMILIES or keeps_scalar(i))
+        (i.op in _STRUCTURE or i.op.is_elementwise or keeps_scalar(i))
         and not (isinstance(i.shape, Shape) and i.shape.rank)
         for i in instructions(computation)
     )

@@ -16,8 +16,6 @@ from tracejit.shapes import TupleShape, part_of
 from tracejit.sources import warn
 from tracejit.traversal import called_computations, in_order, instructions
 
-_POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwise_unary"})
-
 
 def donating(module: Module, donated: Sequence[int], describe: Callable[[int], str]) -> Module:
     """The module with an alias for each of the ``donated`` parameters that a result can replace.
@@ -112,7 +110,7 @@ def _near(
     reached: dict[Instruction, set[Instruction]] = {}
     for instruction in in_order(results):
         own = reached[instruction] = {instruction} if instruction in donated else set()
-        if instruction.op.family in _POINTWISE:
+        if instruction.op.is_elementwise:
             for operand in instruction.operands:
                 if operand.array_shape.dimensions == instruction.array_shape.dimensions:
                     own |= reached[operand]

@@ -22,7 +22,6 @@ from tracejit.shapes import Shape
 from tracejit.sources import Source
 from tracejit.traversal import instructions
 
-_POINTWISE = ("comparison", "element_types", "elementwise", "elementwise_unary")
 _MOVING = (PAD, REV, SLICE, TRANSPOSE)
 # The same memory under another name.
 _VIEWS = (GET_TUPLE_ELEMENT, OPTIMIZATION_BARRIER, RESHAPE, TUPLE)
@@ -158,9 +157,9 @@ def _is_joined(instruction: Instruction, readers: Sequence[Instruction]) -> bool
         return True
     if len(set(readers)) != 1:
         return False
-    if instruction.op.family not in _POINTWISE and instruction.op not in _MOVING:
+    if not instruction.op.is_elementwise and instruction.op not in _MOVING:
         return False
-    return readers[0].op is REDUCE or readers[0].op.family in _POINTWISE
+    return readers[0].op is REDUCE or readers[0].op.is_elementwise
 
 
 def _inner(instruction: Instruction) -> int:

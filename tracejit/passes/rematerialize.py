@@ -25,7 +25,6 @@ from tracejit.ops.constants import (
     tuple_,
 )
 from tracejit.ops.control import OPTIMIZATION_BARRIER, optimization_barrier
-from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, PAD, RESHAPE, REV, SLICE, TRANSPOSE
 from tracejit.passes.cost_analysis import size_in_bytes
 from tracejit.passes.memory_report import Lifetimes, Value, lifetimes
 from tracejit.shapes import Shape
@@ -43,7 +42,6 @@ _FAMILIES = (
     "reduction",
     "windows",
 )
-_MOVING = (BROADCAST_IN_DIM, CONCATENATE, PAD, RESHAPE, REV, SLICE, TRANSPOSE)
 # How many instructions one value may be computed again by, and how many values are tried at once.
 _LONGEST = 64
 _TRIED = 64

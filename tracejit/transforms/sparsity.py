@@ -63,7 +63,6 @@ _MOVING = {
     SLICE: 1,
     TRANSPOSE: 1,
 }
-_POINTWISE = ("comparison", "element_types", "elementwise", "elementwise_unary")
 
 
 def pattern_of(function: Function, x: np.ndarray) -> Any:
@@ -122,7 +121,7 @@ def _pattern(
     if isinstance(shape, Shape) and not is_differentiable(instruction):
         return None
     if isinstance(shape, Shape) and not shape.is_dynamic:
-        if instruction.op.family in _POINTWISE:
+        if instruction.op.is_elementwise:
             return _pointwise(shape, operands, known)
         if instruction.op in _MOVING:
             moved = _moved(instruction, known, columns)

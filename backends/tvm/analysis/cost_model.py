@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tracejit.backends.tvm.analysis.duplication import ROUNDING
 from tracejit.backends.tvm.ir.internal_ops import ERF_INV, EXP2, LOG2, LOG10, THREEFRY
-from tracejit.graph import Instruction
+from tracejit.graph import Instruction, Op
 from tracejit.ops import elementwise as binary
 from tracejit.ops import elementwise_unary as unary
 from tracejit.ops.constants import CONSTANT, IOTA
 from tracejit.ops.indexing import GATHER
-from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE, REV, SLICE, TRANSPOSE
+from tracejit.ops.layout import SLICE
 
 # From here on a value needed by several kernels is stored instead of computed again in each.
 SHARED_COST = 4
@@ -67,7 +67,11 @@ _COSTS = {
     LOG2: 16,
     LOG10: 16,
 }
-_FREE = frozenset({BROADCAST_IN_DIM, CONSTANT, IOTA, RESHAPE, REV, SLICE, TRANSPOSE})
+
+
+def _is_free(op: Op) -> bool:
+    """Whether an op costs nothing beside what reads its result."""
+    return op.is_view or op in (CONSTANT, IOTA)
 
 
 def longest_chain(size: int) -> int:
@@ -81,7 +85,7 @@ def longest_chain(size: int) -> int:
 
 def size_of(instruction: Instruction) -> int:
     """How many simple ops one instruction is made of, roughly."""
-    if instruction.op in _FREE:
+    if _is_free(instruction.op):
         return 0
     element_type = instruction.array_shape.element_type
     return ROUNDING.get(element_type, 1) * (4 if element_type.is_complex else 1)
@@ -89,7 +93,7 @@ def size_of(instruction: Instruction) -> int:
 
 def cost_of(instruction: Instruction) -> int:
     """The cost of one element of one instruction, its operands not counted."""
-    return _COSTS.get(instruction.op, 0 if instruction.op in _FREE else 1)
+    return _COSTS.get(instruction.op, 0 if _is_free(instruction.op) else 1)
 
 
 def computed_again(instruction: Instruction, users: Sequence[Instruction]) -> float:

@@ -16,7 +16,7 @@ from tracejit.backends.tvm.ir.internal_ops import (
     TRANSCENDENTALS,
 )
 from tracejit.backends.work import work_of
-from tracejit.graph import Instruction
+from tracejit.graph import Instruction, Op
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import OPTIMIZATION_BARRIER
@@ -25,15 +25,9 @@ from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.ops.elementwise import ADD, DIV, MUL, SUB
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import (
-    BROADCAST_IN_DIM,
     CONCATENATE,
     DYNAMIC_SLICE,
     DYNAMIC_UPDATE_SLICE,
-    PAD,
-    RESHAPE,
-    REV,
-    SLICE,
-    TRANSPOSE,
 )
 from tracejit.ops.linalg import CHOLESKY
 from tracejit.ops.reduction import REDUCE, TOP_K, extreme
@@ -51,8 +45,6 @@ _COMPLEX = {
     BOUNDED_DOT: 4,
     CONV_GENERAL_DILATED: 4,
 }
-_MOVING = frozenset({BROADCAST_IN_DIM, PAD, RESHAPE, REV, SLICE, TRANSPOSE})
-_POINTWISE = frozenset({"comparison", "element_types", "elementwise", "elementwise_unary"})
 _WIDE = frozenset({ElementType.F64, ElementType.C128})
 
 
@@ -72,7 +64,6 @@ _IN_VECTORS = {
     REDUCE,
     REDUCE_WINDOW,
     TOP_K,
-    *_MOVING,
 }
 _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.F8E4M3FN,
@@ -205,7 +196,7 @@ def _is_in_vectors(instruction: Instruction) -> bool:
     op = instruction.op
     if op in (CONSTANT, PARAMETER, FOURIER, FOURIER_HALVES, OPTIMIZATION_BARRIER):
         return True
-    if op.family not in _POINTWISE and op not in _IN_VECTORS:
+    if not (op.is_elementwise or _moves(op) or op in _IN_VECTORS):
         return False
     if op is REDUCE and isinstance(instruction.shape, TupleShape):
         # Where an extreme is; of others nothing is known.
@@ -229,7 +220,7 @@ def _wanted(
     operands, op = instruction.operands, instruction.op
     if op in (PARAMETER, CONSTANT) or not count:
         return []
-    if op.family in _POINTWISE or op in _MOVING:
+    if op.is_elementwise or _moves(op):
         return [(operand, min(count, _whole(operand))) for operand in operands]
     if op is CONCATENATE:
         whole = max(_whole(instruction), 1)
@@ -253,12 +244,17 @@ def _updated(instruction: Instruction) -> int:
 
 
 def _is_whole(instruction: Instruction) -> bool:
-    return isinstance(instruction.shape, TupleShape) or instruction.op.family not in (
-        *_POINTWISE,
+    by_element = instruction.op.is_elementwise or instruction.op.family in (
         "constants",
         "indexing",
         "layout",
     )
+    return isinstance(instruction.shape, TupleShape) or not by_element
+
+
+def _moves(op: Op) -> bool:
+    """Whether an op has one operand, whose elements it puts elsewhere."""
+    return op.is_movement and op is not CONCATENATE
 
 
 def _whole(instruction: Instruction) -> int:

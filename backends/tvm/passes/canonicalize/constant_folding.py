@@ -27,7 +27,6 @@ MOST_BYTES_IN_ALL = 2 << 20
 LEAST_ELEMENTS = 2
 """Single numbers are cheap, and folded where all of their operands are literals."""
 
-_FAMILIES = frozenset({"comparison", "elementwise", "elementwise_unary", "element_types", "layout"})
 _CHEAP = frozenset(
     {
         binary.ADD, binary.AND, binary.CLAMP, binary.MAX, binary.MIN, binary.MUL, binary.OR,
@@ -68,7 +67,8 @@ def _costly(order: Sequence[Instruction]) -> set[Instruction]:
         if instruction.op in (CONSTANT, IOTA):
             known.add(instruction)
             continue
-        is_plain = instruction.op.family in _FAMILIES and not instruction.computations
+        op = instruction.op
+        is_plain = (op.is_elementwise or op.family == "layout") and not instruction.computations
         if not is_plain or not all(operand in known for operand in instruction.operands):
             continue
         if instruction.has_effect or interpret.get(instruction.op) is None:

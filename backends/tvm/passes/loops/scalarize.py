@@ -21,13 +21,6 @@ from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
 from tracejit.ops.elementwise import add, mul
 from tracejit.ops.layout import (
-    BROADCAST_IN_DIM,
-    CONCATENATE,
-    PAD,
-    RESHAPE,
-    REV,
-    SLICE,
-    TRANSPOSE,
     concatenate,
     reshape,
     slice_,
@@ -41,8 +34,6 @@ MOST = 4
 # So many scalars are made at most.
 MOST_IN_ALL = 600
 
-_POINTWISE = frozenset({"comparison", "elementwise", "elementwise_unary"})
-_MOVING = frozenset({BROADCAST_IN_DIM, CONCATENATE, PAD, RESHAPE, REV, SLICE, TRANSPOSE})
 
 Parts = list[Instruction]
 
@@ -50,7 +41,7 @@ Parts = list[Instruction]
 def scalarize(roots: Sequence[Instruction]) -> list[Instruction]:
     """Equal ``roots``, the small arrays on the way to them taken apart where that can be done."""
     order = in_order(roots)
-    if not any(_is_tiny(i) and i.array_shape.rank and i.op in _MOVING for i in order):
+    if not any(_is_tiny(i) and i.array_shape.rank and i.op.is_movement for i in order):
         return list(roots)
     apart = _Apart()
     made = [apart.visit(instruction) for instruction in order]
@@ -100,9 +91,9 @@ class _Apart:
         op = instruction.op
         if op is CONSTANT:
             return _literals
-        if op.family in _POINTWISE or op is CONVERT_ELEMENT_TYPE:
+        if op.is_arithmetic or op is CONVERT_ELEMENT_TYPE:
             return self._pointwise
-        if op in _MOVING:
+        if op.is_movement:
             return self._moved
         if op is REDUCE and len(instruction.operands) == 2:
             return self._reduced

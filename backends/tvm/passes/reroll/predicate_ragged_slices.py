@@ -49,8 +49,6 @@ from tracejit.traversal import in_order, rebuild
 # Slices of so many sizes along one dimension are made wide.
 LEAST_SIZES = 8
 
-_POINTWISE = frozenset({"comparison", "elementwise", "elementwise_unary"})
-
 
 @dataclass(frozen=True)
 class Part:
@@ -147,7 +145,7 @@ class _Widening:
             return self._slice(instruction)
         if not any(operand in self._wide for operand in instruction.operands):
             return None
-        if op.family in _POINTWISE or op is CONVERT_ELEMENT_TYPE:
+        if op.is_arithmetic or op is CONVERT_ELEMENT_TYPE:
             return self._pointwise(instruction)
         if op is RESHAPE:
             return self._reshape(instruction)

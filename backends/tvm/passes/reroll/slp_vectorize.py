@@ -37,7 +37,6 @@ from tracejit.traversal import in_order, rebuild, users_of
 # Fewer elements are left as they are.
 LEAST_ELEMENTS = 8
 
-_POINTWISE = frozenset({"comparison", "elementwise", "elementwise_unary"})
 _SAME = frozenset({RESHAPE, BROADCAST_IN_DIM})
 
 
@@ -267,7 +266,7 @@ def _inside(value: Instruction) -> Sequence[Instruction]:
     """The single elements that a single element is made of by a simple op; nothing of others."""
     if not isinstance(value.shape, Shape) or value.shape.size != 1:
         return ()
-    is_simple = value.op.family in _POINTWISE or value.op in (CONVERT_ELEMENT_TYPE, *_SAME)
+    is_simple = value.op.is_arithmetic or value.op in (CONVERT_ELEMENT_TYPE, *_SAME)
     if not is_simple or any(o.array_shape.size != 1 for o in value.operands):
         return ()
     return value.operands

@@ -11,18 +11,12 @@ from collections.abc import Sequence
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, PARAMETER, constant
 from tracejit.ops.layout import (
-    BROADCAST_IN_DIM,
-    RESHAPE,
-    REV,
     SLICE,
-    TRANSPOSE,
     dynamic_slice,
     slice_,
 )
 from tracejit.shapes import ElementType
 from tracejit.traversal import in_order, rebuild
-
-_MOVING = frozenset({BROADCAST_IN_DIM, RESHAPE, REV, TRANSPOSE})
 
 
 def make_slices_dynamic(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -48,7 +42,9 @@ class _Moving:
         if instruction.op in (CONSTANT, PARAMETER):
             self._new[instruction] = instruction
         elif _is_slice(instruction) or (
-            instruction.op in _MOVING and instruction.operands[0] in self._views
+            instruction.op.is_view
+            and instruction.op is not SLICE
+            and instruction.operands[0] in self._views
         ):
             self._views.add(instruction)
         else:
