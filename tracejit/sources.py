@@ -44,6 +44,23 @@ def _notebook_cell(file: str) -> str | None:
     return f"{kind} {name}" if kind == "Cell" else None
 
 
+def is_entered_again(old: Source | None, new: Source | None) -> bool:
+    """Whether a definition is an earlier one, run again: from the same line, or both from cells.
+
+    A notebook's cell is another file whenever its text changes, so all cells count as one place, as
+    does what is typed at Python's prompt.
+    """
+    if old is None or new is None:
+        return False
+    return old == new or (_is_interactive(old.file) and _is_interactive(new.file))
+
+
+def _is_interactive(file: str) -> bool:
+    return file.startswith(_PROMPTS) or _notebook_cell(file) is not None
+
+
+_PROMPTS = ("<stdin>", "<python-input-", "<ipython-input-")
+
 _PACKAGE = Path(__file__).resolve().parent
 _LIBRARY = Path(os.__file__).resolve().parent
 # The checkout keeps autodiff/ and backends/ beside tracejit/ and links to them.

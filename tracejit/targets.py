@@ -16,7 +16,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 from weakref import WeakValueDictionary
 
@@ -34,7 +34,7 @@ from tracejit.graph import Computation, Instruction, Module
 from tracejit.loading import supplied
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, element_type_of
-from tracejit.sources import Source
+from tracejit.sources import Source, is_entered_again, user_source
 from tracejit.traversal import called_computations, instructions
 
 Function = Callable[..., Any]
@@ -65,7 +65,8 @@ class Target:
 
     ``gradient`` is from operands and cotangents to the operands' cotangents, ``kernel`` TIR that
     compiled code runs in place of ``function``; see `register_custom_call`. ``title`` is what
-    errors call it. ``op`` is asked instead, where calls differ by their attributes.
+    errors call it. ``op`` is asked instead, where calls differ by their attributes. ``source`` is
+    the user's line that registered it.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Target:
     kernel: Any = None
     title: str = ""
     op: CustomOp | None = None
+    source: Source | None = field(default=None, compare=False)
 
 
 _targets: dict[str, Target] = {}
@@ -144,13 +146,15 @@ def register_custom_call(
     to one, with a buffer parameter for each array: operands first, then results. Compiled code
     contains it and does not call ``function``.
 
-    Raises `ArgumentError` for a name that is taken, unless ``replace`` is set.
+    Raises `ArgumentError` for a name that is taken, unless ``replace`` is set or the same line, or
+    a notebook's cell, is run again.
     """
 
     def register(function: Function) -> Function:
         if not callable(function):
             raise ArgumentError(f"register_custom_call: {function!r} is no function")
-        enter_target(Target(name, function, gradient, kernel), replace)
+        source = user_source()
+        enter_target(Target(name, function, gradient, kernel, source=source), replace)
         return function
 
     return register if function is None else register(function)
@@ -159,14 +163,17 @@ def register_custom_call(
 def enter_target(target: Target, replace: bool = False) -> None:
     """Enters one of the users' targets.
 
-    Raises `ArgumentError` for a name that is none, or that is taken, unless ``replace`` is set.
+    Raises `ArgumentError` for a name that is none, or that is taken, unless ``replace`` is set or
+    the same definition is run again.
     """
     what = "register_custom_call" if target.op is None else "register_op"
     name = target.name
     if not name or name.startswith("tracejit."):
         raise ArgumentError(f"{what}: {name!r} is no name for a target")
     with _lock:
-        if name in _targets and not replace:
+        known = _targets.get(name)
+        again = known is not None and is_entered_again(known.source, target.source)
+        if known is not None and not (replace or again):
             raise ArgumentError(
                 f"{what}: target {name!r} is registered already; replace=True replaces it"
             )

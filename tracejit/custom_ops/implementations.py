@@ -24,7 +24,7 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter, tuple_
 from tracejit.ops.custom import custom_call
 from tracejit.shapes import AnyShape, Shape, TupleShape, shape_of
-from tracejit.sources import Source
+from tracejit.sources import Source, is_entered_again
 from tracejit.trace.body import Abstract, record_body
 
 COMPILED_FORMS = ("tir", "tracejit", "numpy")
@@ -43,10 +43,14 @@ class Implementations:
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def add(self, kernel: Kernel) -> None:
-        """Enters a kernel. Raises `ArgumentError` when a call would have two."""
+        """Enters a kernel, in place of what the same line, or a notebook's cell, entered before.
+
+        Raises `ArgumentError` when a call would have two.
+        """
         name = self.definition.name
-        for other in self.kernels:
-            if kernel.overlaps(other):
+        replaced = [other for other in self.kernels if kernel.overlaps(other)]
+        for other in replaced:
+            if not is_entered_again(other.source, kernel.source):
                 raise ArgumentError(
                     f"kernel: {name} has a kernel of form {kernel.form!r} on {other} already; "
                     f"a call may want that one and the one on {kernel}"
@@ -54,7 +58,7 @@ class Implementations:
         if kernel.form != "numpy" and self.definition.stateful:
             raise ArgumentError(f"kernel: {name} is stateful, its kernels must be of form 'numpy'")
         with self._lock:
-            self.kernels.append(kernel)
+            self.kernels = [*(k for k in self.kernels if k not in replaced), kernel]
             self._expansions.clear()
             self._programs.clear()
 

@@ -32,6 +32,7 @@ class Kernel:
     ``form`` says what the implementation is: ``numpy``, a function of arrays or a class;
     ``tracejit``, a function that is traced, and fuses with what is around it; ``tir``, a function
     that makes TVM code. ``attrs`` are the attributes that the function takes, None for all.
+    ``source`` is the user's line that registered it.
     """
 
     implementation: Callable[..., Any]
@@ -40,6 +41,7 @@ class Kernel:
     constraints: Constraints
     host_memory: tuple[str, ...]
     attrs: frozenset[str] | None
+    source: Source | None = None
 
     @property
     def is_class(self) -> bool:
@@ -78,6 +80,7 @@ def make_kernel(
     form: str,
     host_memory: Sequence[str],
     constraints: Mapping[str, Any],
+    source: Source | None = None,
 ) -> Kernel:
     """A kernel whose registration makes sense for the op.
 
@@ -103,6 +106,7 @@ def make_kernel(
         types,
         tuple(host_memory),
         _attributes_of(definition, implementation, form),
+        source,
     )
 
 

@@ -27,7 +27,7 @@ from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import elements_of
 from tracejit.ops.custom import custom_call
-from tracejit.sources import user_source
+from tracejit.sources import Source, is_entered_again, user_source
 from tracejit.targets import Function
 from tracejit.trace.context import current_trace, keep_effect
 from tracejit.trace.convert import as_instruction
@@ -65,6 +65,7 @@ class Op(DefinitionBuilder):
         self.__name__ = self.__qualname__ = self._draft.function_name
         self._gradient: GradientFunction | None = None
         self._batching: BatchingFunction | None = None
+        self._sources: dict[str, Source | None] = {}
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -94,22 +95,26 @@ class Op(DefinitionBuilder):
         return markdown(self.definition, [str(kernel) for kernel in self.kernels])
 
     def set_gradient(self, function: GradientFunction) -> None:
-        """Sets the derivative. Raises `ArgumentError` when there is one."""
-        if self._gradient is not None:
+        """Sets the derivative. Raises `ArgumentError` for a second one from another line."""
+        if self._gradient is not None and not self._is_set_again("gradient"):
             raise ArgumentError(f"gradient: {self.name} has a gradient already")
         if not callable(function):
             raise ArgumentError(f"gradient: {self.name}: {function!r} is no function")
         _ = self.definition
-        self._gradient = function
+        self._gradient, self._sources["gradient"] = function, user_source()
 
     def set_batching(self, function: BatchingFunction) -> None:
-        """Sets what `vmap` makes of a call. Raises `ArgumentError` when that is set."""
-        if self._batching is not None:
+        """Sets what `vmap` makes of a call. Raises `ArgumentError` for a second one likewise."""
+        if self._batching is not None and not self._is_set_again("batching"):
             raise ArgumentError(f"batching: {self.name} has a rule already")
         if not callable(function):
             raise ArgumentError(f"batching: {self.name}: {function!r} is no function")
         _ = self.definition
-        self._batching = function
+        self._batching, self._sources["batching"] = function, user_source()
+
+    def _is_set_again(self, what: str) -> bool:
+        """Whether the line that sets it now is the one that set it before, or both are cells."""
+        return is_entered_again(self._sources.get(what), user_source())
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -20,6 +20,7 @@ from tracejit.custom_ops.gradients import BatchingFunction, GradientFunction
 from tracejit.custom_ops.kernels import make_kernel
 from tracejit.custom_ops.op import Op
 from tracejit.errors import ArgumentError, UnknownTargetError
+from tracejit.sources import user_source
 from tracejit.targets import Target, enter_target, find_target, unregister_custom_call
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
@@ -32,10 +33,11 @@ def register_op(name: str, *, replace: bool = False) -> Op:
     """A new op of that name, whose interface is written by the methods that follow.
 
     The op is a Python function. Give it a name with your project's first (``Mine>ZeroOut``) when
-    others will use it. Raises `ArgumentError` for a name that is taken, unless ``replace`` is set.
+    others will use it. Running the same line, or a notebook's cell, again replaces the op with its
+    kernels. Otherwise raises `ArgumentError` for a name that is taken, unless ``replace`` is set.
     """
     made = Op(name)
-    enter_target(Target(name, made.call, op=made), replace)
+    enter_target(Target(name, made.call, op=made, source=user_source()), replace)
     for library in _libraries:
         library.append(made)
     return made
@@ -85,13 +87,20 @@ def kernel(
     outside compiled code it is the other way round. A kernel for the GPU is kept for targets
     that are GPUs. ``host_memory`` names inputs and outputs that stay in the host's memory there.
 
-    Raises `ArgumentError` where the op has such a kernel already, or for another signature.
+    Raises `ArgumentError` for another signature, and where the op has such a kernel already, unless
+    it comes from the same line, or both from cells of a notebook.
     """
 
     def register(implementation: Implementation) -> Implementation:
         found = get_op(op)
         made = make_kernel(
-            found.definition, implementation, device, form, tuple(host_memory), types
+            found.definition,
+            implementation,
+            device,
+            form,
+            tuple(host_memory),
+            types,
+            user_source(),
         )
         found.implementations.add(made)
         return implementation
