@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.errors import ConcretizationError
+from tracejit.errors import ConcretizationError, UnsupportedError
 
 
 def written(a: np.ndarray, c: Any) -> Any:
@@ -546,6 +546,66 @@ def test_arrays_from_outside_of_a_loop(function: Any, n: float) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def raveled_in_a_branch(a: np.ndarray, n: Any) -> Any:
+    w = x = a * 1
+    if n > 0:
+        w = x[::-1]
+    z = w * 2
+    if n > 1:
+        z = w.ravel()
+    z[0] = 5
+    return x, w, z
+
+
+def raveled_and_written(a: np.ndarray, n: Any) -> Any:
+    w = x = a * 1
+    if n > 0:
+        w = x[::-1]
+    z = w.ravel()
+    x[0] = 3
+    return x, w, z
+
+
+def raveled_in_a_loop(a: np.ndarray, n: Any) -> Any:
+    w = x = a * 1
+    if n > 0:
+        w = x[::-1]
+    for i in range(int(n)):
+        w.ravel()[0] = 9 + i
+    return w, x
+
+
+@pytest.mark.parametrize("f", [raveled_in_a_branch, raveled_and_written, raveled_in_a_loop])
+def test_a_ravel_that_may_be_a_copy_is_neither_view_nor_copy(f: Callable[..., Any]) -> None:
+    with pytest.raises(ConcretizationError, match="gives a view of it or a copy"):
+        tj.jit(f, autograph=True, check=True)(np.arange(4.0), 2.0)
+
+
+def test_views_of_what_may_be_a_view_are_written_to() -> None:
+    def f(a: np.ndarray, n: Any) -> Any:
+        w = x = a * 1
+        if n > 0:
+            w = x[::-1]
+        w.view()[0], w.reshape(4)[1], w.flat[2], w[None].squeeze()[3] = 3, 4, 5, 6
+        return x, w
+
+    for n in (-1.0, 1.0):
+        ours = tj.jit(f, autograph=True, check=True)(np.arange(4.0), n)
+        np.testing.assert_array_equal(ours, f(np.arange(4.0), n))
+
+
+def test_a_ravel_of_an_argument_that_is_strided_is_refused() -> None:
+    def f(x: np.ndarray) -> Any:
+        z = x.ravel()
+        z[0] = 5
+        return x * 2
+
+    jitted = tj.jit(f, check=True)
+    np.testing.assert_array_equal(jitted(np.arange(4.0)), [10, 2, 4, 6])
+    with pytest.raises(UnsupportedError, match="does not lie in memory row by row"):
+        jitted(np.arange(4.0)[::-1])
+
+
 def test_a_reshape_that_may_be_a_copy_is_not_written_to() -> None:
     def f(n: Any) -> Any:
         u, v = np.zeros((2, 2)), np.ones((2, 2))
@@ -555,5 +615,5 @@ def test_a_reshape_that_may_be_a_copy_is_not_written_to() -> None:
         w.ravel()[0] = 7
         return u, v
 
-    with pytest.raises(ConcretizationError, match="so that this is a copy or not"):
+    with pytest.raises(ConcretizationError, match="gives a view of it or a copy"):
         tj.jit(f, autograph=True)(1.0)

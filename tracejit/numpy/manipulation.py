@@ -52,7 +52,7 @@ def reshaped(x: Tracer, dimensions: tuple[int, ...]) -> Tracer:
     """A view of ``x`` under other dimensions where NumPy gives one, else a copy."""
     strides = x.strides_in_elements()
     if strides is not None and reshaped_strides(x.shape, strides, dimensions) is not None:
-        return x.through(Reshape(dimensions), False)
+        return x.through(Reshape(dimensions, may_copy=dimensions != x.shape), False)
     return lift(layout.reshape(x.instruction, dimensions), False)
 
 
@@ -137,7 +137,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     elif _is_column_major("ravel", x, order):
         x = x.T
     if is_contiguous(x):
-        return x.through(Reshape((x.size,)), False)
+        return x.through(Reshape((x.size,), may_copy=True), False)
     return lift(layout.reshape(x.instruction, (x.size,)), False)
 
 

@@ -64,7 +64,7 @@ class Shares:
     """All that one ``array`` shares, and the array's own ``value``.
 
     ``written`` is when it was last written to, ``seen`` up to when writes to others are in it.
-    ``lost``: what it holds is not known. ``doubted`` is the line of the statement that makes it
+    ``lost``: what it holds is not known. ``doubted`` says why it is
     unknown what is shared. ``is_read``: it was, since this was last unset.
     """
 
@@ -122,16 +122,18 @@ def share_parts(
     shape: Shape,
     condition: Instruction | None,
     but: Sequence[Shares] = (),
+    reason: str = "",
 ) -> None:
     """Makes two arrays parts of one memory where ``condition`` holds, and of all that one shares.
 
-    Both have their present values from there. Nothing follows for those of ``but``.
+    Both have their present values from there. Nothing follows for those of ``but``. ``reason`` says
+    why the condition is not known, for the error; a loop makes it unknown else.
     """
     first, second = shares_of(one), shares_of(other)
     first.forget()
     second.forget()
     if condition is None:
-        first.doubted = second.doubted = str(user_source())
+        first.doubted = second.doubted = reason or _of_loop()
     shape, theirs, mine = _shortened(shape, theirs, mine)
     found = [(second, shape, mine, theirs, condition)]
     for entry in second.entries:
@@ -198,7 +200,7 @@ def lose(array: Tracer, but: Sequence[Shares]) -> None:
     mine = shares_of(array)
     for shares in (mine, *(one.other for one in mine.entries)):
         if not any(shares is each for each in but):
-            shares.lost, shares.doubted = True, str(user_source())
+            shares.lost, shares.doubted = True, _of_loop()
 
 
 def are_dense(one: Share) -> bool:
@@ -224,11 +226,17 @@ def _is_dense(shape: Shape, way: Way) -> bool:
     )
 
 
+def _of_loop() -> str:
+    return (
+        f"the loop at {user_source()} binds names anew and writes to their arrays, and which array "
+        f"a name then is cannot be known; copy it before, x = x.copy(), or bind it again behind "
+        f"the loop"
+    )
+
+
 def _refuse(shares: Shares) -> NoReturn:
     raise ConcretizationError(
-        f"an array is read that may have been written to under another name: the loop at "
-        f"{shares.doubted} binds names anew and writes to their arrays, and which array a name "
-        f"then is cannot be known; copy it before, x = x.copy(), or bind it again behind the loop"
+        f"an array is read that may have been written to under another name: {shares.doubted}"
     )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from tracejit.errors import (
     ArgumentError,
-    ConcretizationError,
     MissingAttributeError,
     TracerLeakError,
     UnsupportedError,
@@ -22,12 +21,13 @@ from tracejit.graph import Instruction
 from tracejit.loading import supplied
 from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
+from tracejit.sources import user_source
 from tracejit.trace.concrete import concrete, differentiated_argument
 from tracejit.trace.context import Trace, ask_order, current_trace
 from tracejit.trace.convert import Operand, converted
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
-from tracejit.trace.may_alias import Shares, are_dense, foreign, refreshed, tick
+from tracejit.trace.may_alias import Shares, Way, are_dense, foreign, refreshed, share_parts, tick
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
@@ -116,6 +116,7 @@ class Tracer(Operators, Indexing, Methods):
         base = self._base
         if base is not None and self._seen != base.version:
             assert self._path is not None
+            _ask_order_of(self._path)
             self._instruction = self._path.read(base.instruction)
             self._seen = base.version
         elif self.shares is not None:
@@ -160,8 +161,7 @@ class Tracer(Operators, Indexing, Methods):
         target, update = self, value
         while target._base is not None:
             assert target._path is not None
-            if type(target._path) is Reshape and target._path.dimensions != target._base.shape:
-                target._base.require_dense()
+            _ask_order_of(target._path)
             update = target._path.write(target._base.instruction, update)
             target = target._base
         time = target.assign(update)
@@ -170,20 +170,6 @@ class Tracer(Operators, Indexing, Methods):
         if target is not self:
             self._instruction = value
             self._seen = target._version
-
-    def require_dense(self) -> None:
-        """Raises `ConcretizationError` where a reshape may be a copy, as that of a view may be.
-
-        That of an array which does not lie row by row would be.
-        """
-        shares = self.root.shares
-        if shares is not None and not all(map(are_dense, shares.entries)):
-            raise ConcretizationError(
-                "ravel, reshape: written to, where the array may be a view of another one, so that "
-                "this is a copy or not; write to the array itself"
-            )
-        if self.ndim > 1:
-            ask_order()
 
     def _reach(self, root: Tracer, shares: Shares, running: Trace | None) -> None:
         found = foreign(shares, running)
@@ -253,9 +239,34 @@ class Tracer(Operators, Indexing, Methods):
         Of a number, which has no memory, it is a copy. ``read`` is what is there, if it is known.
         """
         made = self._new(path.read(self.instruction) if read is None else read, is_scalar)
-        if not (made.is_scalar or self.is_scalar):
+        if made.is_scalar or self.is_scalar:
+            return made
+        if type(path) is Reshape and path.may_copy and not self._is_dense():
+            share_parts(
+                made,
+                (*self.way, path),
+                self.root,
+                (),
+                self.root.last.array_shape,
+                None,
+                reason=f"ravel or reshape at {user_source()} gives a view of it or a copy, which "
+                f"depends on the array that its name stands for; write to the array itself",
+            )
+        else:
             made._base, made._path, made._seen = self, path, self.version
         return made
+
+    def _is_dense(self) -> bool:
+        """Whether the memory behind the array lies row by row, whichever array that is."""
+        shares = self.root.shares
+        return shares is None or all(map(are_dense, shares.entries))
+
+    @property
+    def way(self) -> Way:
+        """The paths from the array whose memory this is a view of."""
+        if self._base is None or self._path is None:
+            return ()
+        return (*self._base.way, self._path)
 
     def is_view(self, base: Any, path: object) -> bool:
         """Whether this is the view of ``base`` along an equal path."""
@@ -549,3 +560,9 @@ def lift(instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
     trace = current_trace()
     assert trace is not None, "nothing is being traced"
     return Tracer(instruction, trace, is_scalar=is_scalar)
+
+
+def _ask_order_of(path: Path) -> None:
+    """Says that a view, or a write to one, is right for arguments that lie row by row."""
+    if type(path) is Reshape and path.may_copy:
+        ask_order()

@@ -52,9 +52,13 @@ class Permute:
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """The base's elements, in row-major order, under other dimensions."""
+    """The base's elements, in row-major order, under other dimensions.
+
+    ``may_copy``: NumPy gives a view only where the base's layout in memory allows it.
+    """
 
     dimensions: tuple[int, ...]
+    may_copy: bool = False
 
     def read(self, base: Instruction) -> Instruction:
         return layout.reshape(base, self.dimensions)

@@ -28,8 +28,8 @@ class Candidate(NamedTuple):
     """That a leaf of a variable and ``other`` are parts of one memory where ``condition`` holds.
 
     ``mine`` and ``theirs`` are the ways to them from a memory of ``shape``; None stands for the
-    whole of one branch. ``is_written``: in the branch, under this name alone. ``is_unknown``: it
-    may be so or not.
+    whole of one branch. ``is_written``: in the branch, under this name alone. ``doubted`` says why
+    it may be so or not.
     """
 
     leaf: int
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
     mine: Way
     theirs: Way = ()
     is_written: bool = False
-    is_unknown: bool = False
+    doubted: str | None = None
 
 
 def candidates(ends: Sequence[Any], copies: Originals) -> list[Candidate]:
@@ -57,19 +57,22 @@ def candidates(ends: Sequence[Any], copies: Originals) -> list[Candidate]:
         found.append(Candidate(number, None, root, shape, paths, is_written=is_written))
         if root.owner.alive:
             continue
-        for one in root.shares.entries if root.shares is not None else ():
+        if root.shares is None:
+            continue
+        for one in root.shares.entries:
             array = one.other.array()
             if array is not None:
                 other, way = _origin(array, copies)
+                doubted = root.shares.doubted if one.condition is None else None
                 if not way:
                     mine = (*one.mine, *paths)
                     new = Candidate(number, one.condition, other, one.shape, mine, one.theirs)
-                    found.append(new._replace(is_unknown=one.condition is None))
+                    found.append(new._replace(doubted=doubted))
                 elif not one.theirs:
                     shape = other.last.array_shape
                     mine = (*way, *one.mine, *paths)
                     new = Candidate(number, one.condition, other, shape, mine)
-                    found.append(new._replace(is_unknown=one.condition is None))
+                    found.append(new._replace(doubted=doubted))
     return found
 
 
@@ -88,8 +91,10 @@ def note(value: Any, old: Sequence[Tracer], found: Sequence[tuple[Candidate, Ins
         memory = full(candidate.shape, 0) if candidate.theirs else other.last
         if read_along(candidate.mine, memory).array_shape != made.last.array_shape:
             continue
-        holds = None if candidate.is_unknown else condition
-        share_parts(made, candidate.mine, other, candidate.theirs, candidate.shape, holds)
+        doubted = candidate.doubted
+        holds = condition if doubted is None else None
+        ways = candidate.mine, other, candidate.theirs
+        share_parts(made, *ways, candidate.shape, holds, reason=doubted or "")
         if candidate.is_written:
             written(made)
 

@@ -44,7 +44,7 @@ def are_guarded(leaves: Sequence[Any], written: Collection[int]) -> bool:
 
 def is_row_major(leaf: object) -> bool:
     """Whether a leaf lies in memory as arrays of traced functions do."""
-    return not isinstance(leaf, np.ndarray) or leaf.ndim < 2 or leaf.flags.c_contiguous
+    return not isinstance(leaf, np.ndarray) or leaf.flags.c_contiguous
 
 
 def require_row_major(leaves: Sequence[Any], describe: Callable[[int], str]) -> None:
