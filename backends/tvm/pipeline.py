@@ -29,10 +29,19 @@ from tracejit.backends.tvm.passes.loops.constant_state import propagate_constant
 from tracejit.backends.tvm.passes.loops.dead_state import eliminate_dead_state
 from tracejit.backends.tvm.passes.loops.fuse_scans import fuse_scans
 from tracejit.backends.tvm.passes.loops.fuse_whiles import fuse_whiles
+from tracejit.backends.tvm.passes.loops.if_conversion import convert_ifs
 from tracejit.backends.tvm.passes.loops.mask_to_bounds import convert_masks_to_bounds
+from tracejit.backends.tvm.passes.loops.predicate_reductions import predicate_reductions
 from tracejit.backends.tvm.passes.loops.scalarize import scalarize
 from tracejit.backends.tvm.passes.loops.scan_contractions import hoist_scan_contractions
-from tracejit.backends.tvm.passes.loops.vectorize import vectorize_loops
+from tracejit.backends.tvm.passes.loops.vectorize import (
+    as_vectors,
+    over_loop,
+    vectorize_loops,
+    with_hoisted_contractions,
+    with_promoted_scalars,
+    with_reassociated_recurrences,
+)
 from tracejit.backends.tvm.passes.manager import (
     Context,
     Options,
@@ -141,7 +150,7 @@ MODULE = (
     ),
     Pass(
         "vectorize-loops",
-        on_roots(vectorize_loops),
+        vectorize_loops,
         "before re-rolling, which would make loops of what this has made straight code",
         requires=("flatten-tuples",),
         when=_has_no_effects,
@@ -151,6 +160,39 @@ MODULE = (
         _reroll,
         "while steps that Python unrolled still look alike: canonicalisation merges their parts",
         when=_has_no_effects,
+    ),
+)
+
+LOOPS = (
+    Pass(
+        "scalar-promotion",
+        over_loop(with_promoted_scalars),
+        "first: an element that all steps write is state of the loop, and no array",
+    ),
+    Pass(
+        "if-conversion",
+        on_roots(convert_ifs),
+        "a body is batched only if it has no branches; where it stays a loop, they stay",
+    ),
+    Pass(
+        "predicate-reductions",
+        on_roots(lambda roots: [predicate_reductions(root) for root in roots]),
+        "after if-conversion, whose choices become terms of a sum that is vectorised",
+    ),
+    Pass(
+        "vectorize",
+        over_loop(as_vectors),
+        "the body in its last form, batched over the counter",
+    ),
+    Pass(
+        "hoist-contractions",
+        over_loop(with_hoisted_contractions),
+        "where the loop stays, its products of all steps come before it",
+    ),
+    Pass(
+        "reassociate-recurrences",
+        over_loop(with_reassociated_recurrences),
+        "last: it changes no more than the order of minima and maxima",
     ),
 )
 
@@ -286,7 +328,7 @@ FRAGMENT = (
     ),
 )
 
-LISTS = {"module": MODULE, "reroll": REROLL, "fragment": FRAGMENT}
+LISTS = {"module": MODULE, "loops": LOOPS, "reroll": REROLL, "fragment": FRAGMENT}
 
 
 def applied(

@@ -22,7 +22,7 @@ with importing_tvm():
     from tracejit.backends.tvm.analysis.induction import counted_loop
     from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
     from tracejit.backends.tvm.passes.loops.reassociate_recurrence import reassociate_recurrences
-    from tracejit.backends.tvm.passes.loops.vectorize import vectorize_loops
+    from tracejit.backends.tvm.pipeline import applied
 
 
 def warped(costs: Any) -> Any:
@@ -111,7 +111,9 @@ def test_what_the_step_before_has_written_comes_last() -> None:
 
 def test_a_number_that_is_masked_is_compared_as_nan() -> None:
     module = tj.jit(nearest).lower(np.ones(9), np.ones(9, bool)).module
-    (loop,) = (i for i in in_order(vectorize_loops([module.entry.root])) if i.op is WHILE)
+    (loop,) = (
+        i for i in in_order(applied("vectorize-loops", [module.entry.root])) if i.op is WHILE
+    )
     made = in_order([loop.attributes["body"].root])
     assert not any(i.op is AND for i in made)
     assert sum(i.op is CONSTANT and np.isnan(i.attributes["literal"]).all() for i in made)

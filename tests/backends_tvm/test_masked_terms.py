@@ -16,7 +16,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.passes.loops.vectorize import vectorize_loops
+    from tracejit.backends.tvm.pipeline import applied
 
 CHANGES: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda s, v: s + v,
@@ -62,4 +62,4 @@ def test_values(name: str, dtype: Any) -> None:
 def test_they_need_no_loop(name: str) -> None:
     given = np.ones(12), np.ones(12, bool), np.float64(0)
     module = tj.jit(changed(CHANGES[name], False)).lower(*given).module
-    assert not any(i.op is WHILE for i in in_order(vectorize_loops([module.entry.root])))
+    assert not any(i.op is WHILE for i in in_order(applied("vectorize-loops", [module.entry.root])))

@@ -12,7 +12,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.tvm.passes.loops import hoist_contractions, vectorize
-from tracejit.backends.tvm.passes.loops.vectorize import vectorize_loops
+from tracejit.backends.tvm.pipeline import applied
 from tracejit.errors import TracejitError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
@@ -65,7 +65,7 @@ def recorded(lines: list[str], given: list[np.ndarray]) -> Module:
 
 def vectorised(module: Module) -> Module:
     entry = module.entry
-    roots = vectorize_loops(elements_of(entry.root))
+    roots = applied("vectorize-loops", elements_of(entry.root))
     return Module("vectors", Computation("vectors", entry.parameters, tuple_(roots)))
 
 

@@ -21,6 +21,7 @@ END = "<!-- written by tests.project.architecture_page: end -->\n"
 
 TITLES = {
     "module": "Over the whole program, once",
+    "loops": "Inside of `vectorize-loops`, over each loop, innermost first",
     "reroll": "Inside of `reroll`, where a graph is long",
     "fragment": "Over the program, then over each loop body, loop condition and branch",
 }
@@ -51,7 +52,7 @@ def _picture() -> str:
         '  optimised["optimised graph<br/>compiled.as_text()"] --> fusion',
         '  fusion["<b>fusion</b><br/>plan"]',
         '  fusion --> lower["<b>lower</b><br/>kernels, buffers: Program"]',
-        '  build["<b>cpu.build</b><br/>identical code folding,<br/>TIR passes, LLVM, linker"]',
+        '  build["<b>cpu.objects</b><br/>identical code folding,<br/>TIR passes, LLVM, linker"]',
         "  lower --> build",
         '  build --> artifact["artifact"]',
         "```",

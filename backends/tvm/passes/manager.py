@@ -141,6 +141,11 @@ class Context:
         """The graph after the passes of the list of that name."""
         return run_passes(self.lists[name], graph, self)
 
+    def run_one(self, name: str, each: str, graph: Graph) -> Graph:
+        """The graph after one pass of the list of that name."""
+        (found,) = [p for p in self.lists[name] if p.name == each]
+        return _run(found, graph, self)
+
     def allows(self, name: str) -> bool:
         """Whether a pass is not left out."""
         return name not in self.session.options.left_out

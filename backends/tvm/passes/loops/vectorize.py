@@ -1,6 +1,6 @@
 """Loops whose steps do not depend on each other, as one step of all: loops become vectors.
 
-    vectorize_loops(roots)
+    vectorize_loops(graph, context)
 
     for j in range(n): b[i, j] += a[:, i] @ b[:, j]         b[i, :] += a[:, i] @ b
 
@@ -13,18 +13,20 @@ Where the number of steps is unknown, as many as there may be are computed, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from tracejit.backends.tvm.analysis.contiguous_access import IterationBatch, RefusedError
 from tracejit.backends.tvm.analysis.induction import CountedLoop, counted_loop
+from tracejit.backends.tvm.ir.graph import Graph
 from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.passes.loops.dependence import OwnSlices
 from tracejit.backends.tvm.passes.loops.hoist_contractions import hoist_contractions
-from tracejit.backends.tvm.passes.loops.if_conversion import convert_cheap_if, convert_ifs
-from tracejit.backends.tvm.passes.loops.predicate_reductions import predicate_reductions
+from tracejit.backends.tvm.passes.loops.if_conversion import convert_cheap_if
 from tracejit.backends.tvm.passes.loops.reassociate_recurrence import reassociate_recurrences
 from tracejit.backends.tvm.passes.loops.scalar_promotion import promote_scalars
+from tracejit.backends.tvm.passes.manager import Context
 from tracejit.batching.batch import Batched, applied, uniform
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction, Op
@@ -57,63 +59,131 @@ _SUMS: dict[Op, str] = {
 }
 
 
-def vectorize_loops(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, but for the order of sums, without the loops that can be vectors.
+def vectorize_loops(graph: Graph, context: Context) -> Graph:
+    """An equal graph, but for the order of sums, without the loops that can be vectors.
 
-    Nor are there branches that do less than a jump takes.
+    Nor are there branches that do less than a jump takes. The passes of the list "loops" are run
+    over each loop, or over its body, by name.
     """
-    if not any(instruction.op in (CONDITIONAL, WHILE) for instruction in in_order(roots)):
-        return list(roots)
-    return transform(roots, _visit)
+    return graph.with_roots(_Loops(graph.parameters, context).visited(graph.roots))
 
 
-def _visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
-    if instruction.op is CONDITIONAL and not instruction.has_effect:
-        made = _with_computations(instruction, operands)
-        return convert_cheap_if(made, operands) or made
-    if instruction.op is not WHILE or instruction.has_effect:
-        return None
-    names = ("condition", "body")
-    roots = [canonicalize([instruction.attributes[name].root])[0] for name in names]
-    simple = _with_roots(instruction, operands, roots)
-    loop = counted_loop(simple, operands)
-    if loop is None:
-        return _with_computations(simple, operands)
-    held = promote_scalars(loop, simple)
-    if held is not None:
-        shorter, state = held
-        made = _visit(shorter, shorter.operands) or shorter
-        return tuple_(substitute(state, {shorter: made}))
-    with loop.known():
-        inner = vectorize_loops([loop.body.root])
-        chosen = convert_ifs(inner)
-    bodies = ([predicate_reductions(body)] for (body,) in (chosen, inner))
-    found = (_with_roots(simple, operands, [roots[0], *canonicalize(body)]) for body in bodies)
-    batched = counted_loop(next(found), operands)
-    vectors = None if batched is None else _as_vectors(batched)
-    if vectors is not None:
-        return vectors
-    simple = next(found)
-    kept = counted_loop(simple, operands)
-    if kept is None:
-        return simple
-    before = _with_products_before(kept, simple)
-    return before or _with_roots(simple, operands, [roots[0], reassociate_recurrences(kept)])
+class _Loops:
+    """Vectorises the loops of one computation, whose ``parameters`` are given."""
+
+    def __init__(self, parameters: Sequence[Instruction], context: Context) -> None:
+        self._parameters = parameters
+        self._context = context
+
+    def visited(self, roots: Sequence[Instruction]) -> list[Instruction]:
+        """The roots, all loops on the way to them visited."""
+        if not any(instruction.op in (CONDITIONAL, WHILE) for instruction in in_order(roots)):
+            return list(roots)
+        return transform(roots, self._visit)
+
+    def _visit(
+        self, instruction: Instruction, operands: tuple[Instruction, ...]
+    ) -> Instruction | None:
+        if instruction.op is CONDITIONAL and not instruction.has_effect:
+            made = self._with_computations(instruction, operands)
+            return convert_cheap_if(made, operands) or made
+        if instruction.op is not WHILE or instruction.has_effect:
+            return None
+        names = ("condition", "body")
+        roots = [canonicalize([instruction.attributes[name].root])[0] for name in names]
+        simple = _with_roots(instruction, operands, roots)
+        loop = counted_loop(simple, operands)
+        if loop is None:
+            return self._with_computations(simple, operands)
+        promoted = self._over_loop("scalar-promotion", simple)
+        if promoted is not simple:
+            shorter = max(
+                (i for i in in_order([promoted]) if i.op is WHILE), key=lambda i: i.serial
+            )
+            made = self._visit(shorter, shorter.operands) or shorter
+            return substitute([promoted], {shorter: made})[0]
+        inside = _Loops(loop.body.parameters, self._context)
+        with loop.known():
+            inner = inside.visited([loop.body.root])
+            chosen = inside.over_body("if-conversion", inner)
+        bodies = (inside.over_body("predicate-reductions", body) for body in (chosen, inner))
+        found = (_with_roots(simple, operands, [roots[0], *canonicalize(body)]) for body in bodies)
+        batched = next(found)
+        vectors = self._over_loop("vectorize", batched)
+        if vectors is not batched:
+            return vectors
+        simple = next(found)
+        hoisted = self._over_loop("hoist-contractions", simple)
+        if hoisted is not simple:
+            return hoisted
+        return self._over_loop("reassociate-recurrences", simple)
+
+    def _over_loop(self, name: str, loop: Instruction) -> Instruction:
+        (made,) = self.over_body(name, [loop])
+        return made
+
+    def over_body(self, name: str, roots: Sequence[Instruction]) -> list[Instruction]:
+        """The roots after the pass of that name."""
+        return self._context.run_one("loops", name, Graph(self._parameters, roots)).roots
+
+    def _with_computations(
+        self, instruction: Instruction, operands: tuple[Instruction, ...]
+    ) -> Instruction:
+        """A loop or a branch with such loops inside."""
+        old = instruction.computations
+        new = [_Loops(c.parameters, self._context).visited([c.root])[0] for c in old]
+        unchanged = all(c.root is root for c, root in zip(old, new, strict=True))
+        if unchanged and operands == instruction.operands:
+            return instruction
+        return _with_roots(instruction, operands, new)
 
 
-def _with_products_before(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+Loop = Callable[[CountedLoop, Instruction], Instruction | None]
+
+
+def over_loop(rewrite: Loop) -> Callable[[Graph, Context], Graph]:
+    """A pass's ``run`` over a graph whose root is one loop, if it counts."""
+
+    @functools.wraps(rewrite)
+    def run(graph: Graph, context: Context) -> Graph:
+        (loop,) = graph.outputs
+        found = counted_loop(loop, loop.operands)
+        made = None if found is None else rewrite(found, loop)
+        return graph if made is None else graph.with_roots([made])
+
+    return run
+
+
+def with_promoted_scalars(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+    """The loop's final state, elements that steps write held beside their arrays."""
+    held = promote_scalars(loop, instruction)
+    return None if held is None else tuple_(held[1])
+
+
+def as_vectors(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+    """The final state of a loop, without the loop; None where its steps are not independent."""
+    for lanes in _lanes(loop):
+        with suppress(RefusedError, UnsupportedError):
+            return _Steps(loop, lanes).results()
+    return None
+
+
+def with_hoisted_contractions(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
+    """The loop, products of matrices that need no step before it."""
     for lanes in _lanes(loop):
         return hoist_contractions(loop, instruction, lanes)
     return None
 
 
-def _with_computations(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
-    """A loop or a branch with such loops inside."""
-    old = [computation.root for computation in instruction.computations]
-    new = [vectorize_loops([root])[0] for root in old]
-    if all(a is b for a, b in zip(old, new, strict=True)) and operands == instruction.operands:
-        return instruction
-    return _with_roots(instruction, operands, new)
+def with_reassociated_recurrences(
+    loop: CountedLoop, instruction: Instruction
+) -> Instruction | None:
+    """The loop, in whose minima and maxima what the step before has made comes last."""
+    root = reassociate_recurrences(loop)
+    if root is loop.body.root:
+        return None
+    condition = instruction.attributes["condition"].root
+    return _with_roots(instruction, instruction.operands, [condition, root])
 
 
 def _with_roots(
@@ -135,14 +205,6 @@ def _with_roots(
     }
     op, shape = instruction.op, instruction.shape
     return Instruction(op, operands, shape, attributes, instruction.source)
-
-
-def _as_vectors(loop: CountedLoop) -> Instruction | None:
-    """The final state of a loop, without the loop; None where its steps are not independent."""
-    for lanes in _lanes(loop):
-        with suppress(RefusedError, UnsupportedError):
-            return _Steps(loop, lanes).results()
-    return None
 
 
 def _lanes(loop: CountedLoop) -> Iterator[IterationBatch]:
