@@ -1,4 +1,4 @@
-"""What a branch makes an array of where that could be done in its memory.
+"""The arrays in whose memory a branch could make its result.
 
     origins(result)     arrays that a Conditional takes, in whose memory it could make a result
 

@@ -1,4 +1,4 @@
-"""Reductions that find the greatest or the least value and where it is: argmax and argmin.
+"""Recognises reductions that find the extreme value and its index: argmax and argmin.
 
 Their combination is associative and commutative, because equal values are told apart by their
 index. Walked through in order of index it is simpler still: see `in_order`.

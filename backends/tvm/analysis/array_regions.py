@@ -1,4 +1,4 @@
-"""Which places of an array a slice reads or an update writes, in terms of counters of loops.
+"""Array regions: the indices that a slice reads or an update writes, in terms of loop counters.
 
     versions_of(part, made)             the array before and after each write
     region_of(whole, part, starts)      the places of a slice or an update

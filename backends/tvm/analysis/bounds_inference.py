@@ -1,4 +1,4 @@
-"""Some rows of an array that is computed of others: which rows of those it takes, and their making.
+"""Bounds inference: which rows of each input the given rows of an array are computed from.
 
     needed = needed_rows(root, (8, 16), region)     # of each instruction, the rows that it takes
     rows = made_rows(root, needed, region, leaf)    # what makes them, of rows of what lies outside

@@ -1,4 +1,4 @@
-"""Where the parts of joined arrays lie in an array that is made of them.
+"""Where the operands of Concatenates begin and end in an array that is computed from them.
 
 cuts(root, region)         along each dimension, where parts begin and end
 operand_boxes(i, box)      what of its operands a box of an instruction is made of

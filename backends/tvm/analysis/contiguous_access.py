@@ -1,4 +1,4 @@
-"""Slices of all steps of a counted loop, where they lie side by side in an array: one block.
+"""Finds slices of all steps of a counted loop that lie contiguously in an array: one block.
 
 beside = SideBySide(loop, IterationBatch(first, count))
 beside.read(instruction, operands)      x[i, j] for all j: x[i, :]

@@ -1,4 +1,4 @@
-"""What it means to ask for one element of an instruction inside a loop nest.
+"""The interface of rules that compute one element of an instruction inside a loop nest.
 
 `codegen.access_analysis` follows such a question down to the buffers it ends in, to learn how loops
 may be arranged; `codegen.emitter` follows it again and makes the TIR. Both ask the same rules in

@@ -1,4 +1,4 @@
-"""What one instruction alone is made of: nothing else in a graph needs it."""
+"""The exclusive backward slice of an instruction: everything that only it needs."""
 
 from __future__ import annotations
 

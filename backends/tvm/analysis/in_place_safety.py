@@ -1,4 +1,4 @@
-"""What an update reads of the array that it updates: its own places, or others.
+"""Whether an update reads, of the array that it updates, only the elements that it writes.
 
 An update that reads an element of the array only where it writes that element, or that is one
 element, may be computed while it is stored, since all of it is held by then. Any other has to be

@@ -1,4 +1,4 @@
-"""While loops that count, by one, between bounds that counters of loops around them give.
+"""Induction variables: While loops that count by one between bounds known from outer counters.
 
     counted_loop(loop, init)     what such a loop counts, or None
     trip_count(loop)          how many steps any loop takes that counts between constants, or None

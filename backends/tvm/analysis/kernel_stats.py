@@ -1,4 +1,4 @@
-"""What a kernel does, counted on the graph that it computes: bytes, flops, the ops it joins."""
+"""Statistics of a kernel, counted on its graph: bytes, flops, the ops it fuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reductions may be reordered and started from an identity."""
+"""Which reductions may be reordered and started from an identity: the monoids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Slice reads of an array that updates have written to before: often nothing of theirs.
+"""Reaching writes: which earlier updates of an array a Slice can read; often none.
 
 A loop that Python has unrolled writes element after element, each into what the one before has
 made, and reads ``x[i]`` out of that, which nobody has written yet: it lies in the array as it was.

@@ -1,4 +1,4 @@
-"""Which parts of a tuple are asked for: `live_elements`."""
+"""Liveness of tuple elements: which elements of a tuple are used."""
 
 from __future__ import annotations
 

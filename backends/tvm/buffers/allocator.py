@@ -1,4 +1,4 @@
-"""Where intermediate arrays lie: one workspace, shared by arrays that do not live at once."""
+"""The workspace allocator: arrays that do not live at once share memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each array of a computation lies: argument, result, constant, or workspace."""
+"""Buffer assignment: where each array lies (argument, result, constant, or workspace)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results in the memory of arguments: which argument each result may be written over.
+"""Donated arguments: which argument each result may be written over.
 
 A caller that gives an argument away hands the same memory in twice, as the argument and as the
 result that comes in its place. Where the last kernel that reads the argument reads each element

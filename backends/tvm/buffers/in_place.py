@@ -1,4 +1,4 @@
-"""Which updates are written straight into the memory of the array that they update.
+"""Buffer reuse: which updates are written straight into the memory of the array they update.
 
 A DynamicUpdateSlice or a Scatter that is the last to need its operand copies nothing: its result
 takes over the operand's memory, and only the update is stored. A loop works on its state where that

@@ -1,4 +1,4 @@
-"""The scope that analyses: which buffers elements are read from, and where."""
+"""Access analysis: which buffers elements are read from, and at which indices."""
 
 from __future__ import annotations
 

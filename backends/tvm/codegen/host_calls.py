@@ -1,4 +1,4 @@
-"""Ops that compiled code leaves to the interpreter: LAPACK, FFT, a function of the user's.
+"""Ops that compiled code leaves to the interpreter on the host: LAPACK, FFT, users' functions.
 
     rooted.attach(CHOLESKY)(library_call)
 

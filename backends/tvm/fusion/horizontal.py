@@ -1,4 +1,4 @@
-"""Kernels over one space, joined: what both read is read once.
+"""Horizontal fusion: kernels over one iteration space that read the same arrays become one.
 
 fuse_horizontally(kernels, memory)
 """

@@ -1,4 +1,4 @@
-"""Kernels, as `fuse` plans them: what each makes, and what it reads.
+"""Planned kernels: what each computes, and what it reads.
 
 inputs_of(kernel, memory)       what a kernel loads
 """

@@ -1,4 +1,4 @@
-"""Decides which instructions get memory and which are computed where they are used.
+"""The fusion planner: which instructions are materialised, and which are computed where used.
 
     plan = fuse(outputs)       kernels in order; each has results, and a anchor unless pointwise
 

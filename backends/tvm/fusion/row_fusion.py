@@ -1,4 +1,4 @@
-"""Finds chains of kernels that work row by row, to be run as one kernel while a row is in cache.
+"""Fuses chains of kernels that work row by row, to run while a row is in cache.
 
 A row is what a Reduce combines: in softmax(x) of f32[64,1000] the rows are x's, in a batch
 normalisation of f32[64,16,8,8] all elements of one feature. Kernels belong together when each

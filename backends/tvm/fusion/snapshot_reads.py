@@ -1,4 +1,4 @@
-"""Small parts of arrays that are read before an update writes into them, and needed after it.
+"""Write-after-read hazards: small slices are copied before an update overwrites what they read.
 
     snapshot_reads(order, users, writers)
 

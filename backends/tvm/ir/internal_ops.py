@@ -1,4 +1,4 @@
-"""Ops of the compiler's own: what it knows a better way to compute."""
+"""The compiler's internal ops, which passes make and no module from outside holds."""
 
 from __future__ import annotations
 

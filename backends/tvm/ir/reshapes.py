@@ -1,4 +1,4 @@
-"""What lies in memory as something else does."""
+"""The base buffer of an instruction: what chains of reshapes show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routines, functions that many programs call, and kernels that are nothing but a call of one.
+"""Runtime routines, shared by many programs, and kernels that are one call of a routine.
 
 What depends on a program alone, such as sizes and strides, a routine is told in numbers. It is
 compiled once in a process: see `cpu.llvm.runtime_routines`.

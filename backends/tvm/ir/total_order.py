@@ -1,4 +1,4 @@
-"""Integers that stand in the order of floats."""
+"""Floats as integers in total order."""
 
 from __future__ import annotations
 

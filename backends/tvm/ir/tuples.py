@@ -1,4 +1,4 @@
-"""Tuples taken apart: the arrays that a value consists of."""
+"""Tuples flattened: the arrays that a value consists of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and branches: each computation that they call is a fragment of its own."""
+"""Lowers loops and branches: each computation that they call is a fragment of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel computes, as text that is the same in every process."""
+"""The text of what a kernel computes, equal in every process: its key in the notes of tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One kernel each: what fusion has joined, and copies from one array to another."""
+"""Lowers planned kernels one by one, and copies from one array to another."""
 
 from __future__ import annotations
 

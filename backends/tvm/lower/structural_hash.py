@@ -1,4 +1,4 @@
-"""What a kernel is written from, without which instructions they are: equal forms, equal kernels.
+"""Structural forms of kernels, instructions numbered: equal forms give equal kernels.
 
     form = form_of(fused, inside, results, plan, places)
     form.key            equal for kernels whose code is the same

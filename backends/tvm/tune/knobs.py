@@ -1,4 +1,4 @@
-"""What a kernel's writer can do in more than one way: it asks here, and decides nothing itself.
+"""Schedule knobs: every choice of a kernel's writer, asked here by name.
 
     size = choices.of("tile", ranked(sizes, cycles, str))
 

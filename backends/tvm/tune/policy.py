@@ -1,4 +1,4 @@
-"""Who decides how the kernels of a program are written: the cost model, or what was measured.
+"""Tuning policies: the cost model picks every knob, or measurements do.
 
 lower(entry, machine)                                  # the cost model
 lower(entry, machine, decisions=Measurements(find))    # what `find` knows of each kernel

@@ -1,4 +1,4 @@
-"""Simplification, graph in, graph out: folding, algebra, common subexpressions, inlined calls.
+"""Canonicalisation: constant folding, algebra, common subexpressions, inlined calls.
 
 Rewrites keep every bit of the result, NaN and signed zeros included; what floating-point
 arithmetic does not allow is not here. Dead code vanishes because nothing reaches it.

@@ -1,4 +1,4 @@
-"""Functions of what is known while compiling, computed while compiling.
+"""Constant folding: computes while compiling what depends on no argument.
 
     fold_constants(roots)
 

@@ -1,4 +1,4 @@
-"""Factorisations of which one result alone is used become those that make no other.
+"""Replaces factorisations of which one result is used by those that compute only it.
 
 eliminate_dead_results(roots)        qr(a)[1] -> qr_r(a)
 

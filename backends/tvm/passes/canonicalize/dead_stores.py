@@ -1,4 +1,4 @@
-"""Updates that a later one hides, where nothing reads between the two, are left out.
+"""Dead store elimination: drops updates that a later one overwrites before anything reads them.
 
     eliminate_dead_stores(roots)
 

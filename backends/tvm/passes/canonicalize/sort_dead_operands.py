@@ -1,4 +1,4 @@
-"""Sorts carry nothing along that nobody asks for.
+"""Removes operands of a Sort whose sorted results nothing uses.
 
 eliminate_dead_sort_operands(roots)        sort(x, iota)[0] -> sort(x)
 

@@ -1,4 +1,4 @@
-"""Sorts of narrow numbers alone become sorts of numbers of 32 bits, which vectors can compress.
+"""Widens the keys of 8- and 16-bit Sorts to 32 bits, which vector instructions can compress.
 
 promote_sort_keys(roots)        sort(x: s16) -> s16(sort(s32(x)))
 """

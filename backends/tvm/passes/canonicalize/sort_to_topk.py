@@ -1,4 +1,4 @@
-"""Sorts of which only the first few elements are used become selections.
+"""Turns a Sort of which only the first few elements are used into a selection (FirstSorted).
 
 convert_sorts_to_topk(roots)        sort(x)[:10] -> first_sorted(x, 10)
 """

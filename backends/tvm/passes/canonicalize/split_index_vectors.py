@@ -1,4 +1,4 @@
-"""Indices of several numbers, each of which is computed where it is used.
+"""Keeps the numbers of a Gather's or Scatter's index apart, instead of storing them joined.
 
 What a Concatenate puts together only for a Gather or a Scatter to take it apart is not stored.
 """

@@ -1,4 +1,4 @@
-"""Fourier transforms of lengths with large prime factors, by those of lengths without.
+"""Bluestein's algorithm: Fourier transforms of lengths with large prime factors.
 
 A transform is a convolution with a chirp, since the product of place and frequency is half of their
 squares less the square of their difference (L. I. Bluestein, 1970). Of many rows, factors that are

@@ -1,4 +1,4 @@
-"""Collective ops in a program for one device, which is alone in its group.
+"""Replaces collective ops in a program for one device, which is alone in its group.
 
 Execution across processes is not available yet, so that compiled code has one replica and one
 partition. An op that names another device raises `UnsupportedError`.

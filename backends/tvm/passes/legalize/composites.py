@@ -1,4 +1,4 @@
-"""Composite ops expressed through simpler ones, so that fusion and schedules see only those.
+"""Expresses composite ops through simpler ones, which fusion and schedules know.
 
 Windows lose their padding (a Pad of the operand takes its place), so that every position a window
 takes lies inside its operand.

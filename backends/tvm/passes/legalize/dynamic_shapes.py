@@ -1,4 +1,4 @@
-"""Dynamic arrays in compiled code: an array of the bounds, and its sizes, s32[rank].
+"""Represents a dynamic array by an array of its bounds and its sizes, s32[rank].
 
     expanded(instruction, operands)      the op on such pairs
 

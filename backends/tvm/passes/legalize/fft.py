@@ -1,4 +1,4 @@
-"""Fourier transforms made of those that have a kernel: of rows, and of columns.
+"""Breaks Fourier transforms into those that have a kernel: of rows, and of columns.
 
 Several axes are one after the other; real numbers are taken in pairs for complex ones, half as
 many. Lengths of kernels have no prime factors above 13, and rows are two columns of `LONGEST` at

@@ -1,4 +1,4 @@
-"""Pseudo-inverses made of singular values and vectors, which have kernels."""
+"""Expresses pseudo-inverses through singular values and vectors, which have kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program for one device sends to itself: the data of each RecvDone are a Send's operand."""
+"""Connects each RecvDone to the Send whose data it gets, in a program for one device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A computation without what only orders or names: tokens, queues, fusions, async ops, copies.
+"""Removes tokens, queues, fusions, async pairs and copies, which only order or name.
 
     plain(computation)        the same, of arrays alone; what has a side effect is a CustomCall
 

@@ -1,4 +1,4 @@
-"""Constants that a loop carries unchanged, as constants of its body.
+"""Propagates constants that a loop carries unchanged into its body.
 
     propagate_constant_state(roots)
 

@@ -1,4 +1,4 @@
-"""Loops without the parts of their state that nothing needs.
+"""Dead-state elimination: removes elements of a loop's state that nothing needs.
 
     eliminate_dead_state(roots)
 

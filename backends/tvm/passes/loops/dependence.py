@@ -1,4 +1,4 @@
-"""Arrays of which each step of a loop has a slice of its own, and what steps read of them.
+"""Dependence test of counted loops: whether each step reads and writes only its own slice.
 
     own = OwnSlices(loop, lanes, order)     raises RefusedError if steps depend on each other
     own.made(instruction, operands)         a read or a write of all steps, None for what is neither

@@ -1,4 +1,4 @@
-"""Scans that take the same steps made one.
+"""Fuses Scans that take the same steps.
 
 A derivative needs the carries of every step, and asks for them with a Scan like the first one that
 has more outputs. Where one Scan makes all that another makes, it makes it for both.

@@ -1,4 +1,4 @@
-"""Loops that take the same steps made one.
+"""Fuses While loops that take the same steps.
 
     fuse_whiles(roots)
 

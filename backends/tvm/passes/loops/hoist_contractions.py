@@ -1,4 +1,4 @@
-"""Products of a counted loop that no step has a part in, made of all steps before it.
+"""Loop-invariant code motion of products: one matrix product before a counted loop.
 
     hoist_contractions(loop, instruction, lanes)
 

@@ -1,4 +1,4 @@
-"""Branches as choices between values: both are computed, and one of them is taken.
+"""If-conversion: both sides of a branch are computed, and a Select takes one.
 
     convert_ifs(roots)
 

@@ -1,4 +1,4 @@
-"""Products of which only a part counts, as loops over that part.
+"""Turns products of masked operands into loops over the range that the mask leaves.
 
 Where slices change their size from step to step, windows are read and masked
 (`passes.reroll.predicate_ragged_slices`):

@@ -1,4 +1,4 @@
-"""Numbers that a condition adds to, as sums of terms that a condition hides.
+"""Turns a conditional update of a sum into an unconditional sum of masked terms.
 
     predicate_reductions(root)     an equal root of a loop's body
 

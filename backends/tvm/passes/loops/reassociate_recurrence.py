@@ -1,4 +1,4 @@
-"""Minima and maxima of several values, and conditions: what the step before has made comes last.
+"""Reassociates minima and maxima so that the operand from the step before comes last.
 
     reassociate_recurrences(loop)     the root of an equal body
 

@@ -1,4 +1,4 @@
-"""Parts of arrays to which all steps of a loop write, held beside the arrays while it runs.
+"""Scalar promotion: array elements that all steps of a loop write are carried beside the array.
 
     promote_scalars(loop, instruction)      the final state of an equal loop, and that loop
 

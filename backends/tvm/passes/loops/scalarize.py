@@ -1,4 +1,4 @@
-"""Tiny arrays taken apart: in the body of a loop, a vector of two is two numbers in registers.
+"""Scalar replacement: tiny arrays in loop bodies become scalars in registers.
 
     scalarize(roots)
 

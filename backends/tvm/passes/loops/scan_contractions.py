@@ -1,4 +1,4 @@
-"""Products that the steps of a Scan make one by one, made of all steps at once.
+"""Hoists the products that the steps of a Scan make one by one into one product before it.
 
     hoist_scan_contractions(roots)
 

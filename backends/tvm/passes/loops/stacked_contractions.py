@@ -1,4 +1,4 @@
-"""Dots, and views of them, of all steps of a loop at once.
+"""Builds contractions, and views of them, over all steps of a loop at once.
 
     stacked_dots(dot, operands, stacked)     as many dots, stacked
     summed_dots(dot, operands, views)        their sum, one dot

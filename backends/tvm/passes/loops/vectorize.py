@@ -1,4 +1,4 @@
-"""Loops whose steps do not depend on each other, as one step of all: loops become vectors.
+"""Loop vectorisation: a loop whose steps are independent becomes one step over vectors.
 
     vectorize_loops(graph, context)
 

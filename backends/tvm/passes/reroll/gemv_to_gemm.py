@@ -1,4 +1,4 @@
-"""Products of many vectors out of the same two arrays, made by one product of matrices.
+"""Merges products of many vectors out of the same two arrays into one matrix product.
 
 ``data[:, i] @ data[:, i:]`` in an unrolled loop reads the whole array for each ``i``. One product
 of all that is read, of which each step takes its part, reads it once for a whole tile of results.

@@ -1,4 +1,4 @@
-"""Slices whose sizes differ from step to step made equally wide.
+"""Makes slices whose sizes differ from step to step equally wide, and masks the rest.
 
     predicate_ragged_slices(roots, 4)
 

@@ -1,4 +1,4 @@
-"""Loops that Python has unrolled, rolled up again: repeated steps become one While.
+"""Loop re-rolling: equal steps that Python unrolled become one While.
 
 A function that writes ``for _ in range(1000): x = step(x)`` records a thousand copies of the step,
 which `tandem_repeats` finds. What changes from step to step are constants: places that move by the

@@ -1,4 +1,4 @@
-"""Single elements written side by side become one update by a vector.
+"""Superword-level parallelism: writes of adjacent single elements become one write of a vector.
 
 ``for j in range(n): y[j] = a * x[j] + y[j]`` unrolls into as many updates of one element, each made
 by the same ops as the one beside it. These ops are done once instead, for all of the elements.

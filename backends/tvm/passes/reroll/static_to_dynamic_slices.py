@@ -1,4 +1,4 @@
-"""Slices as DynamicSlices from constant places, so that steps that slice elsewhere are alike.
+"""Turns Slices into DynamicSlices from constant indices, so that unrolled steps look alike.
 
 A loop that Python has unrolled reads ``x[i]`` with another ``i`` in each step. As attributes of a
 Slice these numbers make the steps different; as operands they are constants, which may change.

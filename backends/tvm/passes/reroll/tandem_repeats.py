@@ -1,4 +1,4 @@
-"""Where a graph repeats itself: equal steps, one after the other in the order of creation.
+"""Finds tandem repeats of a graph: equal steps, one after the other in the order of creation.
 
 Two instructions are alike when they are the same op with the same attributes on operands that lie
 one step apart, are the same for all steps, or are constants (of one shape, of any values).

@@ -1,4 +1,4 @@
-"""Stencils of stencils, one block of rows at a time, so that what lies between stays in the caches.
+"""Overlapped tiling: chains of stencils are computed one block of rows at a time.
 
     roots = tile_stencils(roots, machine)
 

@@ -1,4 +1,4 @@
-"""Arrays made of several joined ones are computed box by box, straight from what was joined.
+"""Splits arrays computed from Concatenates into boxes that read each concatenated array directly.
 
 split_concats(roots)        concat(a, b) - concat(c, d) -> concat(a' - c', b' - d')
 

@@ -1,4 +1,4 @@
-"""Products of what is made of other products, one block of it at a time: attention and its like.
+"""Tile-and-fuse: chains of products, as in attention, are computed one block of rows at a time.
 
     roots = tile_and_fuse(roots, machine)
 

@@ -1,4 +1,4 @@
-"""Loops that make an array block by block, in the order of one of its dimensions.
+"""Builds the loop that makes an array block by block along one of its dimensions.
 
 made_in_blocks("rows", shape, 0, (0, 100), 32, arrays, block)   # block(away, *arrays)
 starts_along(array, axis, start)                                # where a slice or an update begins
