@@ -79,7 +79,7 @@ def optimized(computation: Computation, machine: Machine, session: Session | Non
 
 
 def _fragment(graph: Graph, context: Context) -> Graph:
-    made = run_passes(FRAGMENT, graph, context).with_all_effects()
+    made = run_passes(FRAGMENT, graph, context)
     return with_optimized_computations(made, context, _fragment)
 
 
@@ -107,10 +107,6 @@ def _reroll(graph: Graph, context: Context) -> Graph:
         return context.run("reroll", graph.with_roots(roots)).roots
 
     return graph.with_roots(reroll(graph.roots, prepared))
-
-
-def _has_no_effects(graph: Graph, context: Context) -> bool:
-    return not graph.effects
 
 
 def _is_nested(graph: Graph, context: Context) -> bool:
@@ -146,20 +142,17 @@ MODULE = (
         "constant-folding",
         on_roots(fold_constants),
         "before loops are vectorised, whose bodies compare what they index with constants",
-        when=_has_no_effects,
     ),
     Pass(
         "vectorize-loops",
         vectorize_loops,
         "before re-rolling, which would make loops of what this has made straight code",
         requires=("flatten-tuples",),
-        when=_has_no_effects,
     ),
     Pass(
         "reroll",
         _reroll,
         "while steps that Python unrolled still look alike: canonicalisation merges their parts",
-        when=_has_no_effects,
     ),
 )
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tracejit.backends.tvm.ir.tuples import flattened
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter, tuple_
 from tracejit.shapes import AnyShape, TupleShape
-from tracejit.traversal import effects_of, in_order, substitute, unreached
+from tracejit.traversal import effects_of, rebuild, substitute, unreached
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +44,50 @@ class Graph:
         count = len(self.outputs)
         return replace(self, outputs=roots[:count], effects=roots[count:])
 
-    def with_all_effects(self) -> Graph:
-        """The same graph, its effects found anew: a pass may have made more of one, or fewer."""
+    def with_ordered_effects(self) -> Graph:
+        """The same graph, its effects found anew, and created in the order in which they happen.
+
+        A pass may make several effects of one, or none, and may rebuild a later one first: the
+        order of ``effects`` counts, and below each of them the order of creation.
+        """
         if not self.effects:
             return self
-        return replace(self, effects=[i for i in in_order(self.roots) if i.has_effect])
+        order = _operands_first([*self.effects, *self.outputs])
+        effects = [i for i in order if i.has_effect]
+        if all(a.serial < b.serial for a, b in pairwise(effects)):
+            return replace(self, effects=effects)
+        new: dict[Instruction, Instruction] = {}
+        for instruction in order:
+            operands = [new[o] for o in instruction.operands]
+            changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
+            changed |= instruction.has_effect
+            new[instruction] = rebuild(instruction, operands) if changed else instruction
+        return replace(
+            self, outputs=[new[o] for o in self.outputs], effects=[new[e] for e in effects]
+        )
 
     def computation(self, name: str) -> Computation:
         """A computation that returns the one output, or a tuple of all."""
         root = self.outputs[0] if len(self.outputs) == 1 else tuple_(self.outputs)
         effects = unreached(root, [effect for effect in self.effects if effect.has_effect])
         return Computation(name, tuple(self.parameters), root, effects)
+
+
+def _operands_first(roots: Sequence[Instruction]) -> list[Instruction]:
+    """All that the roots need, what an earlier root needs before what only a later one does."""
+    order: list[Instruction] = []
+    seen: set[Instruction] = set()
+    for root in roots:
+        added: list[Instruction] = []
+        stack = [root]
+        while stack:
+            instruction = stack.pop()
+            if instruction not in seen:
+                seen.add(instruction)
+                added.append(instruction)
+                stack.extend(instruction.operands)
+        order += sorted(added, key=lambda i: i.serial)
+    return order
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,6 +168,7 @@ def _run(each: Pass, graph: Graph, context: Context) -> Graph:
     before, after = graph.roots, made.roots
     if len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True)):
         return made
+    made = made.with_ordered_effects()
     most = session.options.most_changes
     if each.optional and most is not None and len(session.changes) >= most:
         return graph

@@ -43,7 +43,7 @@ def with_optimized_computations(graph: Graph, context: Context, optimized: Optim
             instruction.op, operands, instruction.shape, attributes, instruction.source
         )
 
-    return graph.with_roots(transform(graph.roots, visit)).with_all_effects()
+    return graph.with_roots(transform(graph.roots, visit)).with_ordered_effects()
 
 
 def _with_next(value: Any, computations: Iterator[Computation]) -> Any:

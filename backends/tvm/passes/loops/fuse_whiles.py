@@ -22,8 +22,6 @@ def fuse_whiles(roots: Sequence[Instruction]) -> list[Instruction]:
 
     The operands of loops must be Tuple instructions.
     """
-    if any(root.reaches_effect for root in roots):
-        return list(roots)
     hosts = _hosts(roots)
     if not hosts:
         return list(roots)

@@ -84,13 +84,16 @@ class _Loops:
     def _visit(
         self, instruction: Instruction, operands: tuple[Instruction, ...]
     ) -> Instruction | None:
-        if instruction.op is CONDITIONAL and not instruction.has_effect:
+        if instruction.op not in (CONDITIONAL, WHILE):
+            return None
+        if instruction.has_effect:
+            made = self._with_computations(instruction, operands)
+            return None if made is instruction else made
+        if instruction.op is CONDITIONAL:
             made = self._with_computations(instruction, operands)
             return convert_cheap_if(made, operands) or made
-        if instruction.op is not WHILE or instruction.has_effect:
-            return None
         names = ("condition", "body")
-        roots = [canonicalize([instruction.attributes[name].root])[0] for name in names]
+        roots = [canonicalize([instruction.attributes[name].root]) for name in names]
         simple = _with_roots(instruction, operands, roots)
         loop = counted_loop(simple, operands)
         if loop is None:
@@ -107,7 +110,7 @@ class _Loops:
             inner = inside.visited([loop.body.root])
             chosen = inside.over_body("if-conversion", inner)
         bodies = (inside.over_body("predicate-reductions", body) for body in (chosen, inner))
-        found = (_with_roots(simple, operands, [roots[0], *canonicalize(body)]) for body in bodies)
+        found = (_with_roots(simple, operands, [roots[0], canonicalize(body)]) for body in bodies)
         batched = next(found)
         vectors = self._over_loop("vectorize", batched)
         if vectors is not batched:
@@ -130,10 +133,13 @@ class _Loops:
         self, instruction: Instruction, operands: tuple[Instruction, ...]
     ) -> Instruction:
         """A loop or a branch with such loops inside."""
-        old = instruction.computations
-        new = [_Loops(c.parameters, self._context).visited([c.root])[0] for c in old]
-        unchanged = all(c.root is root for c, root in zip(old, new, strict=True))
-        if unchanged and operands == instruction.operands:
+        called = instruction.computations
+        old = [[c.root, *c.effects] for c in called]
+        new = [
+            _Loops(c.parameters, self._context).visited(roots)
+            for c, roots in zip(called, old, strict=True)
+        ]
+        if old == new and operands == instruction.operands:
             return instruction
         return _with_roots(instruction, operands, new)
 
@@ -183,17 +189,20 @@ def with_reassociated_recurrences(
     if root is loop.body.root:
         return None
     condition = instruction.attributes["condition"].root
-    return _with_roots(instruction, instruction.operands, [condition, root])
+    return _with_roots(instruction, instruction.operands, [[condition], [root]])
 
 
 def _with_roots(
-    instruction: Instruction, operands: tuple[Instruction, ...], roots: Sequence[Instruction]
+    instruction: Instruction,
+    operands: tuple[Instruction, ...],
+    roots: Sequence[Sequence[Instruction]],
 ) -> Instruction:
+    """A loop or a branch whose computations have other roots, each followed by its effects."""
     made = iter(roots)
 
     def with_root(computation: Computation) -> Computation:
-        root = next(made)
-        return Computation(computation.name, computation.parameters, root, computation.effects)
+        root, *effects = next(made)
+        return Computation(computation.name, computation.parameters, root, tuple(effects))
 
     attributes = {
         name: with_root(value)
