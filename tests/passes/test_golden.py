@@ -1,19 +1,19 @@
 """Every pass has a program over which it fires, and golden graphs of before and after.
 
-`<pass>/<case>.hlo`, or what `module()` of `<pass>/<case>.py` returns, is a whole program. All
-passes run over it as they do when a user compiles it;
-`<case>.before.hlo` and `<case>.after.hlo` are the graph around the first change of this pass.
+`<pass>/<case>.hlo`, or the function of `programs` that `<pass>/<case>.program` names, is a whole
+program. All passes run over it as they do when a user compiles it; `<case>.before.hlo` and
+`<case>.after.hlo` are the graph around the first change of this pass.
 `pytest tests/passes --update-golden` writes them anew, for a reviewer to read in the diff.
 """
 
 from __future__ import annotations
 
-import runpy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.passes import programs
 from tracejit.graph import Module
 from tracejit.hlo import parse, to_text
 from tracejit.runtime import importing_tvm
@@ -30,7 +30,7 @@ MACHINE = Machine(vector_bytes=64)
 NAMES = list(dict.fromkeys(each.name for passes in pipeline.LISTS.values() for each in passes))
 CASES = sorted(
     path
-    for path in (*FOLDER.glob("*/*.hlo"), *FOLDER.glob("*-*/*.py"))
+    for path in (*FOLDER.glob("*/*.hlo"), *FOLDER.glob("*/*.program"))
     if not path.name.endswith((".before.hlo", ".after.hlo"))
 )
 
@@ -53,10 +53,8 @@ class Watching(Session):
 def around(name: str, path: Path) -> list[str]:
     """The graph before and after the first change of a pass in the whole pipeline; or nothing."""
     session = Watching(Options(verify=True), wanted=name)
-    if path.suffix == ".py":
-        module = runpy.run_path(str(path))["module"]()
-    else:
-        module = parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    module = parse(text) if path.suffix == ".hlo" else getattr(programs, text.strip())()
     pipeline.optimized(module.entry, MACHINE, session)
     return session.found
 

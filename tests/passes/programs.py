@@ -1,7 +1,4 @@
-"""A derivative asks for the carries of every step with a Scan like the first one.
-
-HLO text has a computation for each Scan, and this pass knows the steps by their instructions.
-"""
+"""Programs over which passes fire that HLO text cannot express."""
 
 from __future__ import annotations
 
@@ -13,8 +10,11 @@ import tracejit as tj
 from tracejit.graph import Module
 
 
-def module() -> Module:
-    """The program."""
+def recurrent_gradient() -> Module:
+    """A derivative asks for the carries of every step with a Scan like the first one.
+
+    HLO text has a computation for each Scan; `fuse_scans` knows steps by their instructions.
+    """
 
     def loss(w: np.ndarray, x: np.ndarray) -> Any:
         def step(carry: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
