@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         tree_util,
     )
     from tracejit.callbacks import pure_callback
+    from tracejit.display import show
     from tracejit.interop import from_jax, from_stablehlo
     from tracejit.lax.stopping import stop_gradient
     from tracejit.queues import Queue, feeds, infeed, outfeed
@@ -108,6 +109,7 @@ __all__ = [
     "remat",
     "scipy",
     "shapes",
+    "show",
     "stop_gradient",
     "tree",
     "tree_util",
@@ -120,14 +122,17 @@ __all__ = [
 
 supply(
     array_namespace="tracejit.numpy",
+    display="tracejit.display",
     factorizations="tracejit.numpy.factorization_gradients",
     lapack_calls="tracejit.numpy.lapack_calls",
     methods="tracejit.transforms.autograph.methods",
+    traversal="tracejit.traversal",
     vectorization="tracejit.transforms.vmap",
 )
 
 _MEMBERS = {
     "tracejit.callbacks": ("pure_callback",),
+    "tracejit.display": ("show",),
     "tracejit.queues": (
         "Queue",
         "feeds",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tracejit.attributes import Attribute, OutputAlias
+from tracejit.loading import supplied
 from tracejit.shapes import AnyShape, Shape, TupleShape
 from tracejit.sources import Source
 
@@ -174,6 +175,24 @@ class Module:
     """What makes the text; `tracejit.hlo`, which knows how, sets it when it is imported."""
     reader: ClassVar[Callable[[str], Module] | None] = None
     """What makes a module of the text, set likewise."""
+
+    def __repr__(self) -> str:
+        return f"<module {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        """The graph by computation, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
+
+    @property
+    def summary(self) -> str:
+        """Its name, parameters and results, and how many instructions there are, in one line."""
+        inputs = ", ".join(str(p.shape) for p in self.entry.parameters)
+        count = supplied("traversal").instruction_count(self)
+        return (
+            f"{self.name}: ({inputs}) -> {self.entry.root.shape}, "
+            f"{count} instruction{'s' * (count != 1)}"
+        )
 
     def __str__(self) -> str:
         formatter = Module.formatter

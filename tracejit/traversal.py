@@ -84,6 +84,11 @@ def called_computations(module: Module) -> list[Computation]:
     return order
 
 
+def instruction_count(module: Module) -> int:
+    """How many instructions a module has, those of each computation once."""
+    return sum(len(instructions(computation)) for computation in called_computations(module))
+
+
 def user_counts(roots: Sequence[Instruction]) -> dict[Instruction, int]:
     """How often each instruction is an operand, or a root, below ``roots``."""
     counts: dict[Instruction, int] = {i: 0 for i in in_order(roots)}

@@ -45,7 +45,7 @@ LAYERS = (
     {"passes", "runtime"},
     {"transforms"},
     {"api"},
-    {"background", "custom_ops", "interop"},
+    {"background", "custom_ops", "display", "interop"},
     {"commandline"},
     {"__init__"},
     {"__main__"},

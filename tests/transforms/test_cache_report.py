@@ -66,4 +66,4 @@ def test_pickled_by_what_it_wraps() -> None:
     g = pickle.loads(pickle.dumps(f))
     assert g is not f
     assert g.__wrapped__ is np.linalg.norm
-    assert repr(g) == "<jit of norm>"
+    assert repr(g).startswith("<jit of norm(x")

@@ -183,7 +183,7 @@ def test_decorator_and_method() -> None:
 
     assert repeated.__name__ == "repeated"
     assert repeated.__doc__ == "Repeats."
-    assert repr(repeated) == "<jit of repeated>"
+    assert repr(repeated).startswith("<jit of repeated(")
     same(repeated(X[0], n=2), np.tile(X[0], 2))
 
     class Model:

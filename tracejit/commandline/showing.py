@@ -6,6 +6,7 @@ import argparse
 from collections import Counter
 
 from tracejit.commandline.files import Commands, command, read_module, write
+from tracejit.display import page_of
 from tracejit.graph import Instruction, Module
 from tracejit.hlo import to_stablehlo, to_text
 from tracejit.shapes import AnyShape, Shape, TupleShape
@@ -22,12 +23,15 @@ def add_command(commands: Commands) -> None:
         help="HLO or StableHLO text, a summary, or a graph for Graphviz (default: hlo)",
     )
     made.add_argument("--metadata", action="store_true", help="HLO text with source lines")
+    made.add_argument("--html", metavar="FILE", help="write a page to read in a browser there")
     made.add_argument("-o", "--output", metavar="FILE", help="write there")
 
 
 def _show(arguments: argparse.Namespace) -> None:
     module = read_module(arguments.file)
-    if arguments.form == "hlo":
+    if arguments.html is not None:
+        page_of(module).save(arguments.html)
+    elif arguments.form == "hlo":
         write(to_text(module, metadata=arguments.metadata), arguments.output)
     else:
         write(FORMS[arguments.form](module), arguments.output)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,6 @@ def to_text(module: Module, *, metadata: bool = False, literal: Literal = write_
     ``metadata`` adds to each instruction the user's line that made it. ``literal`` writes the
     values of constants.
     """
-    computations = called_computations(module)
-    names = computation_names(computations)
     parameters = ", ".join(shape_text(p.shape) for p in module.entry.parameters)
     layout = f"{{({parameters})->{shape_text(module.entry.root.shape)}}}"
     devices = "".join(
@@ -45,12 +44,35 @@ def to_text(module: Module, *, metadata: bool = False, literal: Literal = write_
     if module.input_output_alias:
         front += f", input_output_alias={write_aliasing(module.input_output_alias)}"
     texts = [f"{front}, entry_computation_layout={layout}{devices}"]
+    for part in listing(module, literal=literal):
+        lines = [
+            f"  {'ROOT ' if instruction is part.root else ''}{text}"
+            f"{_metadata_text(instruction) if metadata else ''}"
+            for instruction, text in part.instructions
+        ]
+        texts.append("\n".join([part.head, *lines, "}"]))
+    return "\n\n".join(texts) + "\n"
+
+
+class Listing(NamedTuple):
+    """A computation of a text: its name there, its first line, each instruction with its text."""
+
+    name: str
+    head: str
+    is_entry: bool
+    root: Instruction
+    instructions: list[tuple[Instruction, str]]
+
+
+def listing(module: Module, *, literal: Literal = write_literal) -> Iterator[Listing]:
+    """The computations as `to_text` writes them, callees first."""
+    computations = called_computations(module)
+    names = computation_names(computations)
     first = 0
     for computation in computations:
         body = instructions(computation)
-        texts.append(_computation_text(computation, body, module, names, first, metadata, literal))
+        yield _listed(computation, body, module, names, first, literal)
         first += len(body)
-    return "\n\n".join(texts) + "\n"
 
 
 def computation_names(
@@ -78,26 +100,21 @@ def identifier(name: str) -> str:
     return clean if re.match(r"[A-Za-z_]", clean) else f"_{clean}"
 
 
-def _computation_text(
+def _listed(
     computation: Computation,
     body: Sequence[Instruction],
     module: Module,
     computation_names: Mapping[Computation, str],
     first: int,
-    metadata: bool,
     literal: Literal,
-) -> str:
+) -> Listing:
     names = {i: f"{i.op.opcode}.{first + n}" for n, i in enumerate(body)}
     inputs = ", ".join(f"{names[p]}: {shape_text(p.shape, False)}" for p in computation.parameters)
-    lines = [
-        f"{'ENTRY ' if computation is module.entry else ''}%{computation_names[computation]} "
-        f"({inputs}) -> {shape_text(computation.root.shape, False)} {{"
-    ]
-    for instruction in body:
-        root = "ROOT " if instruction is computation.root else ""
-        text = _instruction_text(instruction, names, computation_names, literal)
-        lines.append(f"  {root}{text}{_metadata_text(instruction) if metadata else ''}")
-    return "\n".join([*lines, "}"])
+    is_entry, name = computation is module.entry, computation_names[computation]
+    result = shape_text(computation.root.shape, False)
+    head = f"{'ENTRY ' if is_entry else ''}%{name} ({inputs}) -> {result} {{"
+    texts = [(i, _instruction_text(i, names, computation_names, literal)) for i in body]
+    return Listing(name, head, is_entry, computation.root, texts)
 
 
 def _instruction_text(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracejit.graph import Computation, Instruction
+from tracejit.loading import supplied
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
 from tracejit.ops.control import OPTIMIZATION_BARRIER
 from tracejit.ops.layout import BROADCAST_IN_DIM, PAD, RESHAPE, REV, SLICE, TRANSPOSE
@@ -71,6 +72,13 @@ class MemoryReport:
             *(f"  {value}" for value in self.alive),
         ]
         return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The memory over the steps as a picture, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
 
 @dataclass(frozen=True)

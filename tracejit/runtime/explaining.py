@@ -15,10 +15,14 @@ from typing import Any
 
 from tracejit.backends.explanation import WHOLE_LOOP, Change, Explanation, KernelFacts, Nest, Node
 from tracejit.errors import UnsupportedError
+from tracejit.loading import supplied
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.measuring import Timing, timed
 from tracejit.runtime.roofline import Limits, limits_measured_again, machine_limits
 from tracejit.runtime.tuning_notes import Tuning
+from tracejit.runtime.units import bytes_text as _bytes
+from tracejit.runtime.units import count_text as _count
+from tracejit.runtime.units import time_text as _time
 
 BEYOND = 1.05
 """A kernel that attains more than this shows that the machine's limits are higher."""
@@ -89,6 +93,13 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
 
 def explain(executable: object, arguments: Sequence[Any] | None = None) -> Report:
@@ -305,24 +316,3 @@ def _chain(kernel: KernelReport) -> list[Nest]:
         chain = [*chain[: nest.depth], nest]
         best = max(best, chain, key=len)
     return best
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
-
-
-def _count(count: int) -> str:
-    for unit, size in ((" T", 10**12), (" G", 10**9), (" M", 10**6), (" k", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f}{unit}"
-    return str(count)
-
-
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.2f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.autodiff.reverse import differentiate, is_differentiable, pullback
 from tracejit.graph import Instruction
+from tracejit.loading import supplied
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, TUPLE
 from tracejit.ops.layout import full_like
 from tracejit.shapes import Shape
@@ -52,6 +53,13 @@ class WhyZero:
             return f"the gradient in {self.argument} is not zero"
         lines = [f"the gradient in {self.argument} is zero:"]
         return "\n".join([*lines, *(f"  {ending}" for ending in self.endings)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table of the endings, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
 
 @api_boundary

@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tracejit.loading import supplied
+
 REMEMBERED = 256
+SHOWN = 3
+"""Kinds of arguments that the repr of a jitted function lists."""
+_LONGEST = 60
 
 
 AnsweredBy = Literal["machine code", "interpreter"]
@@ -68,6 +73,24 @@ class CacheReport:
         rows = [f"{number}. {one}" for number, one in enumerate(self.compilations, first)]
         return "\n".join([head, *rows])
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table of the compilations, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
+
+    @property
+    def brief(self) -> str:
+        """How often, how long and what for, in less than a line for each of the last few."""
+        if not self.count:
+            return "not compiled yet"
+        seconds = sum(one.seconds for one in self.compilations)
+        times = "once" if self.count == 1 else f"{self.count} times"
+        kinds = [_brief(one.arguments) for one in self.compilations[-SHOWN:]]
+        earlier = f", {self.count - len(kinds)} earlier" if self.count > len(kinds) else ""
+        return f"compiled {times} in {seconds:.3f} s for {', '.join(kinds)}{earlier}"
+
 
 def compilation(
     arguments: Mapping[str, str], earlier: tuple[Compilation, ...], seconds: float
@@ -86,6 +109,11 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, 
     ]
     gone = [f"{_one(name, text)} is gone" for name, text in before.items() if name not in after]
     return (*changed, *gone)
+
+
+def _brief(arguments: Mapping[str, str]) -> str:
+    text = ", ".join(_one(name, text) for name, text in arguments.items())
+    return f"({text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…'})"
 
 
 def _one(name: str, text: str) -> str:

@@ -13,7 +13,7 @@ from tracejit import hlo
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
-from tracejit.loading import load
+from tracejit.loading import load, supplied
 from tracejit.transforms.jit.hooks import Executable, optimized_module
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 class Counted(ABC):
     """A graph whose costs are counted."""
+
+    def _repr_html_(self) -> str:
+        """The graph, and the kernels if it is compiled, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
     @property
     @abstractmethod
@@ -54,6 +59,9 @@ class CompiledProgram(Counted):
     def module(self) -> Module:
         """The graph."""
         return self._module
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.module.summary}, for {self._target.name}>"
 
     @abstractmethod
     def _arrays(self, *args: Any, **kwargs: Any) -> list[np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
-from tracejit.loading import load
+from tracejit.loading import load, supplied
 from tracejit.passes.input_layouts import in_memory_order
 from tracejit.runtime.locks import ProcessLock
 from tracejit.shapes import Shape
@@ -52,7 +52,13 @@ from tracejit.transforms.jit.hooks import (
     compile_module,
     planned_bytes,
 )
-from tracejit.transforms.jit.signature import Names, Numbers, Parameters, title_of
+from tracejit.transforms.jit.signature import (
+    Names,
+    Numbers,
+    Parameters,
+    shown_signature,
+    title_of,
+)
 from tracejit.transforms.jit.specialization import Call, Specialization, taken_apart
 from tracejit.transforms.jit.staging import Staged, stage
 
@@ -166,7 +172,13 @@ class JitFunction(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._title}>"
+        signature = shown_signature(self._function)
+        return f"<jit of {self._title}{signature}: {self.cache_report().brief}>"
+
+    def _repr_html_(self) -> str:
+        """The compilations as a table, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
     def __reduce__(self) -> Any:
         """Pickled by name, where the name leads to it, as functions are; else by what it wraps."""

@@ -110,6 +110,9 @@ class Lowered(Counted):
         """The graph."""
         return self._staged.module
 
+    def __repr__(self) -> str:
+        return f"<lowered {self.module.summary}>"
+
     @property
     def out_info(self) -> Any:
         """The tree of results, a `ShapeDtypeStruct` in place of each."""

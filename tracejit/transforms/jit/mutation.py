@@ -15,12 +15,12 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.errors import ArgumentError, ReadOnlyError
-from tracejit.loading import load
+from tracejit.loading import load, supplied
 from tracejit.trace.context import current_trace
 from tracejit.trace.recording import recording
 from tracejit.trace.table import find_traced
 from tracejit.transforms.jit.cache_report import CacheReport
-from tracejit.transforms.jit.signature import Parameters, title_of
+from tracejit.transforms.jit.signature import Parameters, shown_signature, title_of
 from tracejit.transforms.jit.trace_limit import with_loops
 
 Function = Callable[..., Any]
@@ -78,7 +78,15 @@ class MutatingFunction:
         return None if function is None else self._returning(function)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._title}, which mutates {', '.join(sorted(self._names))}>"
+        mutated = ", ".join(sorted(self._names))
+        signature = shown_signature(self._function)
+        brief = self.cache_report().brief
+        return f"<jit of {self._title}{signature}, which mutates {mutated}: {brief}>"
+
+    def _repr_html_(self) -> str:
+        """The compilations as a table, for notebooks."""
+        html: str = supplied("display").html_of(self)
+        return html
 
     def __reduce__(self) -> Any:
         """As a jitted function that mutates nothing."""

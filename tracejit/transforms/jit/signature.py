@@ -59,6 +59,29 @@ def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(p.name for p in parameters)
 
 
+class _Long:
+    """What is shown in place of a default with a long repr."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_LONG = _Long()
+
+
+def shown_signature(function: Callable[..., Any]) -> str:
+    """The parameters in parentheses, without annotations, long defaults cut; (...) if unknown."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return "(...)"
+    bare = [
+        p if p.default is p.empty or len(repr(p.default)) <= 20 else p.replace(default=_LONG)
+        for p in parameters
+    ]
+    return str(inspect.Signature([p.replace(annotation=p.empty) for p in bare]))
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
