@@ -1,18 +1,19 @@
 """The fuzzers, run long: ``python -m tests.fuzz --minutes 20``.
 
 Random single ops, random graphs, and long loops and repetitions in turn, each judged by XLA, the
-interpreter and compiled code.
+interpreter and compiled code, and programs of array functions, judged by NumPy.
 A process of its own runs them in pieces, so that a crash or a hang is one more failure and not the
 end. Prints how many modules there were of each op, where XLA contradicts itself (it computes a
 whole otherwise than its ops one by one, which agree), and what failed; the modules of both are
 saved as HLO text, their seeds in the first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort``
-draws these only, ``--only singles``, ``graphs`` or ``repeats`` leaves the others out.
+draws these only, ``--only singles``, ``graphs``, ``repeats`` or ``arrays`` leaves the others out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -20,18 +21,20 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.fuzz.array_programs import MOST_SECONDS
 from tests.fuzz.judging import CONTRADICTED, REFUSED
 from tests.fuzz.table import STEPS
 
 Row = dict[str, str]
 """What a piece says of a module: its name, the kind of outcome, whether that failed, and more."""
 
-_KINDS = ("singles", "graphs", "repeats")
+_KINDS = ("singles", "graphs", "repeats", "arrays")
 # Seconds that a process runs before a new one takes over, and that one module may take, on a
 # machine with much else to do.
 _PIECE = 60
 _HANG = 600
 _HUNG = f"did not end within {_HANG} s"
+_SLOW = f"did not end compiling within {MOST_SECONDS:.0f} s of processor time"
 
 
 def main() -> None:
@@ -75,7 +78,7 @@ def run_piece(
     seed, rows, ended = _piece(what, seed, seconds, names, save)
     if ended:
         text = f"the process {ended}"
-        if ended != _HUNG:
+        if ended not in (_HUNG, _SLOW):
             _, again, ended = _piece(what, seed, 0, names, save, "ops")
             rows += again
         if ended:
@@ -94,6 +97,7 @@ def _piece(
     try:
         output, _ = process.communicate(timeout=seconds + _HANG)
         ended = f"ended with {process.returncode}" if process.returncode else ""
+        ended = _SLOW if process.returncode == -signal.SIGPROF else ended
     except subprocess.TimeoutExpired:
         process.kill()
         output, _ = process.communicate()

@@ -1,19 +1,20 @@
-"""Random programs of array functions, judged by NumPy: ``python -m tests.fuzz.array_programs``.
+"""Random programs of array functions, judged by NumPy: ``python -m tests.fuzz --only arrays``.
 
 Odd small shapes meet repeats, tiles, pads, rolls, broadcasts, reshapes, writes to chosen places,
 sums that keep dimensions, cumulative ops, products and sorts. Every program runs twice, its memory
 beside a forbidden page and filled with one pattern, then another; its results must be the same,
-and NumPy's. ``--seed S`` and ``--count N`` choose programs, ``--seconds T`` ends them earlier. A
-program that takes 20 times as long to compile as half of them is a failure.
+and NumPy's. A program that takes 20 times as long to compile as half of them is a failure, and one
+that does not end is, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
+import signal
 import statistics
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ import tracejit as tj
 from tests.backends_tvm.kernel_harness import guarded
 from tests.fuzz.guarded_programs import place
 from tests.runtime.programs import loaded
+from tracejit.backends.artifact import InProcess
 from tracejit.errors import TracejitError
+from tracejit.graph import Module
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
@@ -30,6 +33,8 @@ with importing_tvm():
 
 # A program takes no less time to compile than this to be a failure.
 LEAST_SECONDS = 6.0
+# Processor time after which tracing and compiling one program are ended.
+MOST_SECONDS = 60.0
 SLOWER = 20
 SIZES = (1, 2, 3, 4, 5, 7, 8, 8, 9, 13, 16, 16, 17)
 
@@ -122,23 +127,47 @@ def program(seed: int) -> tuple[str, list[np.ndarray]]:
     return f"def f(a, b):\n    {body}\n", arrays
 
 
-def outcome(seed: int) -> tuple[str, float]:
-    """What is wrong with a program, or nothing, and the seconds it took to compile."""
-    text, arrays = program(seed)
-    names: dict[str, Any] = {"np": np}
-    exec(compile(text, f"<program {seed}>", "exec"), names)
-    try:
-        expected = names["f"](*[x.copy() for x in arrays])
-    except ValueError:
-        # Written lines met arrays of their own, here views that may not be written.
-        return "", 0.0
-    try:
-        module = tj.jit(names["f"]).lower(*arrays).module
-    except (TracejitError, NotImplementedError):
-        return "", 0.0
-    start = time.process_time()
-    artifact = compile_for(module)
-    seconds = time.process_time() - start
+class ArrayJudge:
+    """Judges programs one after the other, and how long each takes to compile."""
+
+    def __init__(self, most_seconds: float = MOST_SECONDS) -> None:
+        self._most_seconds = most_seconds
+        self._times: list[float] = []
+
+    def judge(self, seed: int) -> tuple[str, Module | None]:
+        """What is wrong with a program, or nothing, and its graph if it was traced.
+
+        The process ends by SIGPROF if compiling does not.
+        """
+        text, arrays = program(seed)
+        names: dict[str, Any] = {"np": np}
+        exec(compile(text, f"<program {seed}>", "exec"), names)
+        try:
+            expected = names["f"](*[x.copy() for x in arrays])
+        except ValueError:
+            # Written lines met arrays of their own, here views that may not be written.
+            return "", None
+        signal.setitimer(signal.ITIMER_PROF, self._most_seconds)
+        try:
+            module = tj.jit(names["f"]).lower(*arrays).module
+            start = time.process_time()
+            artifact = compile_for(module)
+            seconds = time.process_time() - start
+        except (TracejitError, NotImplementedError):
+            return "", None
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        self._times.append(seconds)
+        wrong = _difference(artifact, arrays, expected)
+        if not wrong and seconds > max(LEAST_SECONDS, SLOWER * statistics.median(self._times)):
+            wrong = f"compiling took {seconds:.1f} s"
+        return f"{wrong}\n{text}" if wrong else "", module
+
+
+def _difference(
+    artifact: bytes | InProcess, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]
+) -> str:
+    """What is wrong with the results of two runs in guarded memory, or nothing."""
     found = []
     for at_end in (True, False):
         place(at_end)
@@ -146,37 +175,10 @@ def outcome(seed: int) -> tuple[str, float]:
         results = loaded(artifact).run(given)
         assert results is not None, "the arrays were refused"
         found.append([np.array(result) for result in results])
-    first, second = found
-    for number, (one, other, truth) in enumerate(zip(first, second, expected, strict=True)):
+    tolerance = 2e-3 if arrays[0].dtype == np.float32 else 1e-9
+    for number, (one, other, truth) in enumerate(zip(*found, expected, strict=True)):
         if one.tobytes() != other.tobytes():
-            return f"result {number} depends on what memory held", seconds
-        tolerance = 2e-3 if arrays[0].dtype == np.float32 else 1e-9
+            return f"result {number} depends on what memory held"
         if not np.allclose(one, truth, rtol=tolerance, atol=tolerance, equal_nan=True):
-            return f"result {number} is not NumPy's", seconds
-    return "", seconds
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float, default=120)
-    options = parser.parse_args()
-    start, times, failed = time.monotonic(), [], 0
-    for seed in range(options.seed, options.seed + options.count):
-        if time.monotonic() - start > options.seconds:
-            break
-        print(seed, flush=True)
-        wrong, seconds = outcome(seed)
-        times.append(seconds)
-        if seconds > max(LEAST_SECONDS, SLOWER * statistics.median(times)):
-            wrong = f"{wrong} took {seconds:.1f} s to compile"
-        if wrong:
-            failed += 1
-            print(f"FAILED {seed}: {wrong}\n{program(seed)[0]}", flush=True)
-    print(f"done: {len(times)} programs, {failed} failed", flush=True)
-    raise SystemExit(bool(failed))
-
-
-if __name__ == "__main__":
-    main()
+            return f"result {number} is not NumPy's"
+    return ""

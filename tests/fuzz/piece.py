@@ -2,11 +2,13 @@
 
 python -m tests.fuzz.piece singles 1000 60 Pad,Sort out/fuzz
 
-With ``ops`` at the end, it judges the first seed alone, and asks XLA about ops one by one only.
+``count=3`` at the end judges three seeds, however long that takes; ``ops`` the first one alone, and
+asks XLA about ops one by one only.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
@@ -15,14 +17,16 @@ import traceback
 import warnings
 from pathlib import Path
 
+from tests.fuzz.array_programs import ArrayJudge
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import drawn
-from tests.fuzz.judging import Outcome, drawn_singles, judge_graph, judge_singles
+from tests.fuzz.judging import AGREED, Outcome, drawn_singles, judge_graph, judge_singles
 from tests.fuzz.repeats import repeated
 
 # Single ops that share a module; the most ops of a graph.
 _TOGETHER = 16
 _FEWEST, _MOST = 5, 50
+_ARRAYS = ArrayJudge()
 
 
 def outcomes(what: str, seed: int, names: list[str], whole: bool = True) -> list[Outcome]:
@@ -31,6 +35,9 @@ def outcomes(what: str, seed: int, names: list[str], whole: bool = True) -> list
     try:
         if what == "singles":
             return judge_singles(drawn_singles(choices, _TOGETHER, names), seed, whole)
+        if what == "arrays":
+            wrong, module = _ARRAYS.judge(seed)
+            return [Outcome("array_program", "", "compiler" if wrong else AGREED, wrong, module)]
         if what == "repeats":
             return [judge_graph(repeated(choices), seed, whole)]
         return [judge_graph(drawn(choices, 1, _MOST, least=_FEWEST), seed, whole)]
@@ -54,8 +61,11 @@ def main() -> None:
     whole = "ops" not in options
     warnings.simplefilter("ignore")
     end = time.monotonic() + float(seconds)
-    seed = int(start)
-    while time.monotonic() < end if whole else seed == int(start):
+    counts = [int(option[6:]) for option in options if option.startswith("count=")]
+    count = counts[0] if counts else None if whole else 1
+    for seed in itertools.islice(itertools.count(int(start)), count):
+        if count is None and time.monotonic() >= end:
+            break
         made = outcomes(what, seed, names.split(","), whole)
         rows = [
             {
@@ -68,7 +78,6 @@ def main() -> None:
             for outcome in made
         ]
         print(json.dumps({"seed": seed, "outcomes": rows}), flush=True)
-        seed += 1
 
 
 if __name__ == "__main__":
