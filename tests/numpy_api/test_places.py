@@ -1,7 +1,8 @@
-"""np.nonzero and np.where of unknown conditions: as indices and in reductions."""
+"""np.nonzero and np.where of unknown conditions: as indices and in reductions; np.roll."""
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -156,3 +157,18 @@ def test_bincount_of_unknown_numbers() -> None:
         checked(x + 1)
     with pytest.raises(ConcretizationError, match="pass minlength="):
         tj.jit(np.bincount)(x)
+
+
+def test_roll_of_a_large_array_is_traced_without_its_indices() -> None:
+    def rolled() -> Any:
+        return np.roll(tj.numpy.zeros(2**31 + 5, np.int8), 7)
+
+    tracemalloc.start()
+    try:
+        module = tj.jit(rolled).lower().module
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000_000
+    assert module.entry.root.array_shape.dimensions == (2**31 + 5,)
+    assert "concatenate" in str(module)

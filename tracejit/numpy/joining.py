@@ -266,8 +266,12 @@ def _rolled(x: Tracer, shift: Any, axis: int) -> Tracer:
         count = lift(iota(Shape(ElementType.S64, (total,))), False)
         made: Tracer = x[along(axis, (count - shift) % total)]
         return made
-    places = (np.arange(total) - int(shift)) % total
-    return lift(take_places(x.instruction, places, axis))
+    first = -int(shift) % total
+    if not first:
+        return lift(x.instruction)
+    bounds = ((first, total), (0, first))
+    parts = [layout.slice_in_dim(x.instruction, *each, 1, axis) for each in bounds]
+    return lift(layout.concatenate(parts, axis))
 
 
 @implements(np.tile)
