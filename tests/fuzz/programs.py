@@ -20,6 +20,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.errors import TracejitError
+from tracejit.trace.tracer import ForeignWriteError
 
 HEAD = """
 class Box:
@@ -301,6 +302,8 @@ def judged(seed: int, **options: Any) -> str:
             warnings.simplefilter("ignore")
             try:
                 ours = jitted(*arguments(again))
+            except ForeignWriteError as error:
+                raise AssertionError(f"seed {seed}: {error!r} says nothing to a user") from error
             except TracejitError as error:
                 return type(error).__name__
         for one, other in zip(right, ours, strict=True):

@@ -606,6 +606,21 @@ def test_a_ravel_of_an_argument_that_is_strided_is_refused() -> None:
         jitted(np.arange(4.0)[::-1])
 
 
+def test_a_view_that_a_loop_binds_again_is_named_where_its_memory_is_written_to() -> None:
+    def f(n: Any) -> Any:
+        u, v = np.zeros(4), np.arange(4.0)
+        w = v.reshape(2, 2)
+        i = 0.0
+        while i < n * n + 2:
+            i = i + 1
+            v.ravel()[0] = 5
+            w = u[::-1].reshape(2, 2)
+        return v, w
+
+    with pytest.raises(ConcretizationError, match=r"copy the array before: w = w\.copy\(\)"):
+        tj.jit(f, autograph=True, check=True)(1.0)
+
+
 def test_a_reshape_that_may_be_a_copy_is_not_written_to() -> None:
     def f(n: Any) -> Any:
         u, v = np.zeros((2, 2)), np.ones((2, 2))

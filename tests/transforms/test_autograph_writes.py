@@ -9,7 +9,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import lax
-from tracejit.errors import UnsupportedError
+from tracejit.errors import ConcretizationError, UnsupportedError
 
 
 def add_to(p: np.ndarray, value: float) -> None:
@@ -143,7 +143,7 @@ def test_one_memory_under_a_name_that_is_bound_again() -> None:
             x = x - 1
         return a
 
-    with pytest.raises(UnsupportedError, match="an array of both is written to inside the body"):
+    with pytest.raises(ConcretizationError, match="assigns another name of it, a,"):
         tj.jit(both, autograph=True)(2.0)
 
 

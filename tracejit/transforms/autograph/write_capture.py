@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit import tree
+from tracejit.errors import ConcretizationError
 from tracejit.trace.context import current_trace
 from tracejit.trace.tracer import ForeignWriteError, Tracer, lift
 from tracejit.transforms.autograph.parts import Get, Put
@@ -68,12 +69,25 @@ class _Lent:
         for array, owned in zip(self._arrays, self._owned, strict=True):
             array.restore(owned)
 
-    def holds(self, array: Tracer) -> bool:
-        """Whether the array is lent, or is the memory of a variable that is not."""
-        if any(array is one for one in self._arrays):
-            return True
-        leaves = tree.leaves([self._before[n] for n in self._shown])
-        return any(isinstance(leaf, Tracer) and leaf.root is array for leaf in leaves)
+    def require_free(self, array: Tracer) -> None:
+        """Raises `ConcretizationError` where the array is lent, or a variable's that is not."""
+        names = [
+            name
+            for name, value in zip(self.names, self._shown_before(), strict=False)
+            if any(isinstance(leaf, Tracer) and leaf.root is array for leaf in tree.leaves(value))
+        ]
+        if names or any(array is one for one in self._arrays):
+            shown = [name for name in names if not name.startswith("autograph_")]
+            name = shown[0] if shown else "x"
+            which = f" {name}," if shown else ""
+            raise ConcretizationError(
+                f"an array is written to under a traced condition or in a traced loop that also "
+                f"assigns another name of it,{which} so that the arrays behind the names are not "
+                f"known; copy the array before: {name} = {name}.copy()"
+            ) from None
+
+    def _shown_before(self) -> list[Any]:
+        return [self._before[n] for n in self._shown]
 
 
 def _detached(roots: set[int], value: Any) -> Any:
@@ -94,9 +108,8 @@ def with_arrays_lent(
 
     ``unbound`` are the names that the parts write into and never bind again: their arrays are
     lent from the beginning, and with ``all_held`` those of all names; others when a recording
-    finds a write to them. Raises
-    `ForeignWriteError` for arrays of traces further out, and for one that a variable shares which
-    the parts do bind.
+    finds a write to them. Raises `ForeignWriteError` for arrays of traces further out, and
+    `ConcretizationError` for one that a variable shares which the parts do bind.
     """
     arrays: list[Tracer] = []
     kept: set[int] = set()
@@ -114,8 +127,9 @@ def with_arrays_lent(
             is_done = True
             return
         except ForeignWriteError as error:
-            if error.array.owner is not current_trace() or lent.holds(error.array):
+            if error.array.owner is not current_trace():
                 raise
+            lent.require_free(error.array)
             found = error.array
         finally:
             if not is_done:
