@@ -54,13 +54,15 @@ class Outcome:
 def lines(process: subprocess.Popen[str]) -> Iterator[str]:
     """What a worker prints; one that says nothing for `SILENCE` seconds is ended."""
     assert process.stdout is not None
+    pipe, left = process.stdout.fileno(), b""
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
+        selector.register(pipe, selectors.EVENT_READ)
         while selector.select(SILENCE):
-            line = process.stdout.readline()
-            if not line:
+            data = os.read(pipe, 1 << 16)
+            if not data:
                 return
-            yield line
+            *whole, left = (left + data).split(b"\n")
+            yield from (line.decode(errors="replace") for line in whole)
     process.kill()
 
 
