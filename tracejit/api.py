@@ -72,7 +72,7 @@ def interpret(
     devices = load("tracejit.runtime.per_device")
     with _stream(seed).running():
         given = _program("interpret", module)
-        written = replace(given, entry=inlined(given.entry))
+        written = replace(given, entry=inlined(given.entry, one_branch=True))
         for computation in called_computations(written):
             require_memory("interpret", instructions(computation))
         return devices.interpret(written, arrays, replicas, partitions)

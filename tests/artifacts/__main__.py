@@ -26,8 +26,9 @@ from dataclasses import replace
 from pathlib import Path
 
 # Set before tracejit is imported: kernels are divided among threads, and so are their builds.
-os.environ["TVM_NUM_THREADS"] = "1"
-os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-artifacts-")
+if __name__ == "__main__":
+    os.environ["TVM_NUM_THREADS"] = "1"
+    os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-artifacts-")
 
 from tests.artifacts.corpus import modules
 from tracejit.backends.artifact import InProcess, unpack

@@ -14,7 +14,7 @@ from tests.samples.values import usual_values
 from tests.tolerances import differences
 from tracejit import tree
 from tracejit.equality import same_graph
-from tracejit.errors import UnknownTargetError
+from tracejit.errors import UnsupportedError
 from tracejit.graph import Instruction, Module
 from tracejit.hlo import parse, to_text
 from tracejit.traversal import called_computations, instructions
@@ -82,7 +82,7 @@ def test_a_constant_that_was_left_out_comes_last() -> None:
 
 def test_what_only_the_dumping_process_has_is_named() -> None:
     module = read("callback.before.hlo")
-    with pytest.raises(UnknownTargetError, match="xla_ffi_python_cpu_callback"):
+    with pytest.raises(UnsupportedError, match="xla_ffi_python_cpu_callback"):
         tj.interpret(module, *arguments(module))
 
 

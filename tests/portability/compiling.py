@@ -17,7 +17,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-os.environ["TRACEJIT_CACHE"] = "0"
+if __name__ == "__main__":
+    os.environ["TRACEJIT_CACHE"] = "0"
 
 import numpy as np
 

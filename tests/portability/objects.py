@@ -14,7 +14,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-os.environ["TRACEJIT_CACHE"] = "0"
+if __name__ == "__main__":
+    os.environ["TRACEJIT_CACHE"] = "0"
 
 from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types

@@ -162,6 +162,7 @@ def test_a_worker_holds_no_files_of_this_process() -> None:
 
 
 def test_large_processes_are_not_copied(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "HELD_BYTES", 1 << 40)
     assert processes.may_fork() == (way == "copy")
     monkeypatch.setattr(processes, "HELD_BYTES", 1 << 20)
     assert not processes.may_fork()
@@ -182,7 +183,7 @@ PLANTED_IN_THE_CODE_GENERATOR = (
     JIT
     + """
 with importing_tvm():
-    from tracejit.backends.tvm import build
+    from tracejit.backends.tvm.cpu.objects import build
 from tests.runtime import planted
 right, build.compile_text = build.compile_text, getattr(planted, sys.argv[1])
 try:

@@ -26,7 +26,9 @@ def with_normal_form(
         return [*of_one_type(lhs, rhs, attributes["shape"].element_type)]
     if op is BROADCAST_IN_DIM:
         (operand,) = operands
-        dimensions: tuple[int, ...] = attributes["dimensions"]
+        dimensions: tuple[int, ...] | None = attributes["dimensions"]
+        if dimensions is None:
+            return [operand]
         in_order = tuple(sorted(set(dimensions)))
         is_permuted = len(in_order) == len(dimensions) and in_order != dimensions
         if is_permuted and isinstance(operand.shape, Shape) and operand.shape.rank == len(in_order):

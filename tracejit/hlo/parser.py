@@ -66,7 +66,7 @@ class _Builder:
         self.made: dict[str, Computation] = {}
         # Computations that take more parameters for constants that are left out: their places.
         self.places: dict[Computation, list[int]] = {}
-        self.extents = Extents()
+        self.extents = Extents(one_branch=True)
 
     def entry(self) -> Computation:
         """The entry computation, whatever it calls made first."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tracejit.errors import UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.ops.control import CALL
+from tracejit.ops.control import CALL, CONDITIONAL
 from tracejit.traversal import called_computations, instructions
 
 MOST_INSTRUCTIONS = 1 << 20
@@ -32,9 +32,14 @@ class TooLargeError(UnsupportedError):
 
 
 class Extents:
-    """The sizes and depths of computations, found soonest where callees come before callers."""
+    """The sizes and depths of computations, found soonest where callees come before callers.
 
-    def __init__(self) -> None:
+    With ``one_branch`` only the largest branch of a Conditional counts: the interpreter runs one,
+    while compiled code holds all.
+    """
+
+    def __init__(self, one_branch: bool = False) -> None:
+        self._one_branch = one_branch
         self.size: dict[Computation, int] = {}
         self.depth: dict[Computation, int] = {}
         self.calls: dict[Computation, int] = {}
@@ -59,7 +64,8 @@ class Extents:
                 first[instruction] = equal.setdefault(key, instruction)
                 if first[instruction] is not instruction:
                     continue
-            size += sum(self.size[each] for each in called)
+            counted = max if self._one_branch and instruction.op is CONDITIONAL else sum
+            size += counted(self.size[each] for each in called)
             depth = max(depth, *(self.depth[each] + (not is_call) for each in called))
             calls = max(calls, *(self.calls[each] + is_call for each in called))
             if size > MOST_INSTRUCTIONS:
@@ -78,20 +84,21 @@ class Extents:
         self.calls[computation] = calls
 
 
-def extents(computation: Computation) -> Extents:
+def extents(computation: Computation, one_branch: bool = False) -> Extents:
     """Those of a computation and all it calls. Raises `TooLargeError`."""
-    made = Extents()
+    made = Extents(one_branch)
     for each in called_computations(Module("extents", computation)):
         made.add(each)
     return made
 
 
-def inlined(computation: Computation) -> Computation:
+def inlined(computation: Computation, one_branch: bool = False) -> Computation:
     """The computation without calls, where they are deep or many; equal calls become one.
 
-    Calls with a side effect stay. Raises `TooLargeError` for what is too large written out.
+    Calls with a side effect stay. Raises `TooLargeError` for what is too large written out, as
+    `Extents` counts it.
     """
-    found = extents(computation)
+    found = extents(computation, one_branch)
     if found.calls[computation] <= _DEEP and found.size[computation] <= _LARGE:
         return computation
     order = called_computations(Module("inlined", computation))
