@@ -190,3 +190,9 @@ def test_einsum(subscripts: str) -> None:
 
 def test_einsum_with_numbers() -> None:
     check(lambda np, x: np.einsum(x, [0, 1], x, [2, 1], [0, 2]), F64)
+
+
+def test_resizing_to_negative_sizes_is_refused() -> None:
+    for sizes in (-1, (-2, -3)):
+        with pytest.raises(AttributeValueError, match=r"resize: sizes of \(-.* not be negative"):
+            tj.jit(lambda x, s=sizes: np.resize(x, s))(ROW)

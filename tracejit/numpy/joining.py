@@ -351,6 +351,8 @@ def resize(a: Any, new_shape: Any) -> Any:
     """The elements repeated, or cut off, to fill another shape."""
     x = ravel(a)
     sizes = (int(new_shape),) if np.ndim(new_shape) == 0 else tuple(int(s) for s in new_shape)
+    if any(size < 0 for size in sizes):
+        raise AttributeValueError(f"resize: sizes of {sizes} must not be negative")
     total = int(np.prod(sizes))
     if not x.size:
         return lift(layout.full(x.instruction.array_shape.with_dimensions(sizes), 0), False)
