@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import zlib
 
 import pytest
 
@@ -33,7 +32,7 @@ ONE_IN = 160
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_everything_compiles(processor: str, exhaustive: bool) -> None:
     step = 1 if exhaustive else ONE_IN
-    offset = zlib.crc32(processor.encode()) % step
+    offset = PROCESSORS.index(processor) * step // len(PROCESSORS)
     command = [sys.executable, "-m", "tests.portability.compiling", processor]
     done = subprocess.run(
         [*command, str(offset), str(step)], capture_output=True, text=True, check=False
