@@ -15,6 +15,7 @@ from tracejit.attributes import ConvDimensionNumbers
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError, TracejitError
 from tracejit.graph import Instruction
 from tracejit.ops import DotDimensionNumbers
+from tracejit.ops.base import make
 from tracejit.ops.convolution import default_conv_dimension_numbers
 from tracejit.shapes import ElementType, Shape
 
@@ -24,6 +25,11 @@ NHWC = ConvDimensionNumbers.from_labels("NHWC", "HWIO", "NHWC")
 
 def array(*dimensions: int, element_type: ElementType = F32) -> Instruction:
     return ops.parameter(0, Shape(element_type, dimensions))
+
+
+def with_rhs(product: Instruction, rhs: Instruction) -> Instruction:
+    """The same op on another right operand."""
+    return make(product.op, product.operands[0], rhs, **product.attributes)
 
 
 def integers(*dimensions: int, seed: int = 0) -> np.ndarray:
@@ -55,6 +61,30 @@ def test_dot_general_of_a_batch() -> None:
     numbers = DotDimensionNumbers((2,), (1,), (0,), (0,))
     product = evaluated(lambda x, y: ops.dot_general(x, y, numbers), lhs, rhs)
     assert_array_equal(product, [[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "result"),
+    [
+        (F32, F64, F64),
+        (F64, F32, F64),
+        (S8, F32, F32),
+        (F32, ElementType.C64, ElementType.C64),
+        (ElementType.F8E4M3FN, ElementType.F8E5M2, ElementType.F16),
+    ],
+)
+def test_products_of_two_element_types(
+    lhs: ElementType, rhs: ElementType, result: ElementType
+) -> None:
+    left, right = integers(2, 3).astype(lhs.dtype), integers(3, seed=1).astype(rhs.dtype)
+    product = evaluated(ops.dot, left, right)
+    assert product.dtype == result.dtype
+    assert_array_equal(product, left.astype(result.dtype) @ right.astype(result.dtype))
+    image, kernel = integers(1, 2, 5, 5).astype(lhs.dtype), integers(3, 2, 3, 3).astype(rhs.dtype)
+    convolved = evaluated(lambda x, w: ops.conv(x, w, (1, 1), "SAME"), image, kernel)
+    assert convolved.dtype == result.dtype
+    wide = [array.astype(result.dtype) for array in (image, kernel)]
+    assert_array_equal(convolved, evaluated(lambda x, w: ops.conv(x, w, (1, 1), "SAME"), *wide))
 
 
 @pytest.mark.parametrize("batch", [(2,), (2, 3)])
@@ -187,7 +217,8 @@ IMAGE, KERNEL = array(2, 4, 5, 5), array(6, 4, 3, 3)
             r"dot: operands must have rank 1 or 2; lhs f32\[2,3,4\]",
         ),
         (
-            lambda: ops.dot(array(2, 3), array(3, element_type=F64)),
+            # ops.dot converts operands of two types; the op itself takes one type.
+            lambda: with_rhs(ops.dot(array(2, 3), array(3)), array(3, element_type=F64)),
             ElementTypeError,
             r"dot_general: element types must be equal; lhs f32\[2,3\], rhs f64\[3\]",
         ),
@@ -298,7 +329,9 @@ IMAGE, KERNEL = array(2, 4, 5, 5), array(6, 4, 3, 3)
             r"conv_general_dilated: window_reversal must be 2 booleans, not \(True,\)",
         ),
         (
-            lambda: ops.conv(IMAGE, array(6, 4, 3, 3, element_type=F64), (1, 1), "SAME"),
+            lambda: with_rhs(
+                ops.conv(IMAGE, KERNEL, (1, 1), "SAME"), array(6, 4, 3, 3, element_type=F64)
+            ),
             ElementTypeError,
             r"conv_general_dilated: element types must be equal; lhs f32\[2,4,5,5\], rhs f64",
         ),

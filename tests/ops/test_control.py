@@ -110,10 +110,35 @@ def test_lift_follows_calls_constants_and_conversions() -> None:
     assert_array_equal(evaluated(lambda x: lift(whole, [x]), values), [[1, 4], [9, 16]])
 
 
-def test_lift_refuses_what_is_not_elementwise() -> None:
+def test_lift_combines_the_start_of_a_sum_with_each_element() -> None:
     total = computation("total", lambda x: ops.reduce_sum(x, []), SCALAR)
-    with pytest.raises(UnsupportedError, match="reduce: cannot be applied element by element"):
-        lift(total, [array(3)])
+    values = np.array([1, -2, 3], np.float32)
+    assert_array_equal(evaluated(lambda x: lift(total, [x]), values), values)
+
+
+def halved(x: Instruction) -> Instruction:
+    is_large = computation("is_large", lambda v: ops.gt(v, ops.constant(1, F32)), SCALAR)
+    half = computation("half", lambda v: ops.mul(v, ops.constant(0.5, F32)), SCALAR)
+    return ops.while_(is_large, half, x)
+
+
+@pytest.mark.parametrize(
+    ("build", "function"),
+    [
+        (halved, "while"),
+        (lambda x: ops.reduce_sum(ops.broadcast(x, [2]), [0]), "broadcast_in_dim"),
+        (lambda x: ops.reshape(ops.constant(np.ones(1), F32), []), "constant"),
+        (lambda x: ops.bitcast_convert_type(x, S32), "bitcast_convert_type"),
+        (lambda x: ops.call(computation("inner", halved, SCALAR), [x]), "while"),
+    ],
+    ids=["loop", "broadcast", "array", "bits", "called loop"],
+)
+def test_lift_refuses_what_is_not_elementwise(
+    build: Callable[[Instruction], Instruction], function: str
+) -> None:
+    whole = computation("whole", build, SCALAR)
+    with pytest.raises(UnsupportedError, match=f"^{function}: cannot be applied element by elem"):
+        lift(whole, [array(3)])
 
 
 @pytest.mark.parametrize(

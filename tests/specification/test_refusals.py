@@ -149,9 +149,9 @@ SHAPES: list[Refusal] = [
     ("iota of a tuple", lambda m: m.b.iota(TupleShape(()), 0),  # type: ignore[arg-type]
      "iota: shape must be an array, not ()"),
     ("iota of negative size", lambda m: m.b.iota(Shape(S32, (-4,)), 0),
-     "iota: sizes of shape s32[-4] must not be negative"),
-    ("parameter of negative size", lambda m: m.b.parameter(9, Shape(S32, (-4,))),
-     "parameter: sizes of shape s32[-4] must not be negative"),
+     "shape: size -4 of dimension 0 is negative"),
+    ("parameter of negative size", lambda m: m.b.parameter(9, Shape(S32, (2, -4))),
+     "shape: size -4 of dimension 1 is negative"),
     ("half an element", lambda m: m.b.parameter(9, Shape(S32, (2.5,))),  # type: ignore[arg-type]
      "shape: sizes are integers, not (2.5,)"),
     ("padding of too few dimensions",

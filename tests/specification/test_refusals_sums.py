@@ -18,7 +18,7 @@ from tests.specification.refusing import (
     check,
     each,
 )
-from tests.specification.running import S32
+from tests.specification.running import F32, S32
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.ops import DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers
 
@@ -99,8 +99,9 @@ CONTRACTIONS: list[Refusal] = [
      "contracting dimensions must have equal sizes; lhs f32[2,3] dimension 1 is 3, rhs f32[4,5]"),
     ("ranks", lambda m: m.b.dot(m("f32[2,3,4]"), m("f32[4]")),
      "dot: operands must have rank 1 or 2; lhs f32[2,3,4], rhs f32[4]"),
-    ("types", lambda m: m.b.dot(m("f32[3]"), m("f64[3]")),
-     "dot_general: element types must be equal; lhs f32[3], rhs f64[3]"),
+    ("preferred type of two types", lambda m: m.b.dot(
+        m("f32[3]"), m("c64[3]"), preferred_element_type=F32),
+     "dot_general: preferred_element_type f32 does not fit operands of element type c64"),
     ("batches", lambda m: m.b.dot_general(
         m("f32[2,3]"), m("f32[4,3]"), DotDimensionNumbers((1,), (1,), (0,), (0,))),
      "dot_general: batch dimensions must have equal sizes; lhs f32[2,3] dimension 0 is 2, rhs"),
@@ -127,8 +128,9 @@ CONTRACTIONS: list[Refusal] = [
      "feature_group_count and batch_group_count must be positive, not 0 and 1"),
     ("dilation", conv(lhs_dilation=(0, 1)),
      "conv_general_dilated: base_dilations must be 2 positive numbers, not (0, 1)"),
-    ("types of a convolution", conv(rhs="f64[6,4,3,3]"),
-     "conv_general_dilated: element types must be equal; lhs f32[2,4,5,5], rhs f64[6,4,3,3]"),
+    ("preferred type of a convolution of two types",
+     conv(rhs="f64[6,4,3,3]", preferred_element_type=S32),
+     "preferred_element_type s32 does not fit operands of element type f64"),
     ("dimension numbers", conv(dimension_numbers=ConvDimensionNumbers(
         0, 0, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))),
      "conv_general_dilated: "),

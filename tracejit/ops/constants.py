@@ -31,7 +31,6 @@ from tracejit.shapes import (
 def PARAMETER(*, parameter_number: int, shape: AnyShape) -> AnyShape:
     if parameter_number < 0:
         raise AttributeValueError(f"parameter: number {parameter_number} is negative")
-    _require_sizes("parameter", shape)
     return shape
 
 
@@ -78,7 +77,7 @@ def exact_constant(value: Any, element_type: ElementType | None = None) -> Instr
 
 @define("Iota", "iota", Attribute("iota_dimension", Kind.INT), Attribute("shape", Kind.SHAPE))
 def IOTA(*, iota_dimension: int, shape: Shape) -> Shape:
-    _require_sizes("iota", require_array("iota", "shape", shape))
+    require_array("iota", "shape", shape)
     require_element_type("iota", "shape", shape, NUMERIC)
     if shape.is_dynamic:
         raise ShapeError(f"iota: shape must be static, not {shape}")
@@ -124,9 +123,3 @@ def elements_of(operand: Instruction) -> tuple[Instruction, ...]:
     if not isinstance(operand.shape, TupleShape):
         return (operand,)
     return tuple(get_tuple_element(operand, i) for i in range(len(operand.shape.elements)))
-
-
-def _require_sizes(function: str, shape: AnyShape) -> None:
-    """Raises `AttributeValueError` for an array's shape with a negative size."""
-    if isinstance(shape, Shape) and shape.dimensions and min(shape.dimensions) < 0:
-        raise AttributeValueError(f"{function}: sizes of shape {shape} must not be negative")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 
 from tracejit.attributes import Attribute, Kind, PaddingDimension, SliceDimension
 from tracejit.errors import AttributeValueError, ElementTypeError, ShapeError
@@ -31,7 +32,6 @@ from tracejit.shapes import AnyShape, Shape, canonical_dimension
 )
 def BROADCAST_IN_DIM(operand: AnyShape, *, dimensions: tuple[int, ...], shape: Shape) -> Shape:
     source = require_array("broadcast_in_dim", "operand", operand)
-    _require_sizes("broadcast_in_dim", shape.dimensions)
     if len(dimensions) != source.rank:
         raise ShapeError(
             f"broadcast_in_dim: broadcast_dimensions {dimensions} must name one result dimension "
@@ -78,7 +78,7 @@ def broadcast_in_dim(
         kept = [i for i in range(source.rank) if i not in stretched]
         operand = reshape(operand, [source.dimensions[i] for i in kept])
         dimensions = tuple(dimensions[i] for i in kept)
-    shape = Shape(source.element_type, sizes)
+    shape = _of_sizes("broadcast_in_dim", source, sizes)
     return make(BROADCAST_IN_DIM, operand, dimensions=dimensions, shape=shape)
 
 
@@ -108,7 +108,6 @@ def scalar_like(operand: Instruction, value: complex) -> Instruction:
 @define("Reshape", "reshape", Attribute("shape", Kind.SHAPE), traits=Trait.MOVEMENT | Trait.VIEW)
 def RESHAPE(operand: AnyShape, *, shape: Shape) -> Shape:
     source = require_array("reshape", "operand", operand)
-    _require_sizes("reshape", shape.dimensions)
     require_same_element_type("reshape", operand=source, result=shape)
     if shape.size != source.size:
         raise ShapeError(
@@ -126,7 +125,7 @@ def reshape(operand: Instruction, dimensions: Sequence[int] | Shape) -> Instruct
     """
     source = require_array("reshape", "operand", operand.shape)
     if not isinstance(dimensions, Shape):
-        dimensions = source.with_dimensions(dimensions)
+        dimensions = _of_sizes("reshape", source, tuple(dimensions))
     if dimensions == source:
         return operand
     return make(RESHAPE, operand, shape=dimensions)
@@ -406,11 +405,11 @@ def _require_padding_value(operand: AnyShape, padding_value: AnyShape) -> Shape:
     return source
 
 
-def _require_sizes(function: str, dimensions: Sequence[int]) -> None:
-    if any(size < 0 for size in dimensions):
-        raise AttributeValueError(
-            f"{function}: dimensions {tuple(dimensions)} must not be negative"
-        )
+def _of_sizes(function: str, source: Shape, sizes: tuple[int, ...]) -> Shape:
+    """A shape of these sizes; a negative one is refused by the function's name, not `Shape`'s."""
+    if any(isinstance(size, Integral) and size < 0 for size in sizes):
+        raise AttributeValueError(f"{function}: dimensions {sizes} must not be negative")
+    return source.with_dimensions(sizes)
 
 
 def _require_start_indices(function: str, indices: Sequence[AnyShape], operand: Shape) -> None:
