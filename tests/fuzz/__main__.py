@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -93,7 +94,11 @@ def _piece(
 ) -> tuple[int, list[Row], str]:
     """The seed that was not judged, the outcomes before it, and how the process ended if badly."""
     command = [sys.executable, "-m", "tests.fuzz.piece", what, str(seed), str(seconds), names]
-    process = subprocess.Popen([*command, str(save), *options], stdout=subprocess.PIPE, text=True)
+    # Every program's accesses to memory are verified before it is compiled.
+    environment = {**os.environ, "TRACEJIT_VERIFY": "all"}
+    process = subprocess.Popen(
+        [*command, str(save), *options], stdout=subprocess.PIPE, text=True, env=environment
+    )
     try:
         output, _ = process.communicate(timeout=seconds + _HANG)
         ended = f"ended with {process.returncode}" if process.returncode else ""

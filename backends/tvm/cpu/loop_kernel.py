@@ -130,6 +130,7 @@ class _Whole:
         self._owners.update((Argument.constant(n), c) for n, c in enumerate(constants))
         self._memory: dict[Argument, Buffer] = {}
         self._written: set[Argument] = set()
+        self._given: set[Argument] = set()
         self._guarded: set[Argument] = set()
         self._called: set[str] = set()
 
@@ -164,6 +165,7 @@ class _Whole:
                     known[owner] = Argument.input(free)
                     self._owners[known[owner]] = owner
                     free += 1
+        self._given = {known[step.parameters[-1][0]] for step in self._begun}
         return [node for step in self._begun for node in step.nodes(known.__getitem__)]
 
     @staticmethod
@@ -190,7 +192,8 @@ class _Whole:
             if is_number and argument.memory is Memory.OUTPUT:
                 given = buffer("state", [_size(memory)], str(memory.dtype))
                 for place in range(_size(memory)):
-                    before.append(store(memory, i32(place), given[place]))
+                    if argument not in self._given:
+                        before.append(store(memory, i32(place), given[place]))
                     if argument in self._written:
                         after.append(store(given, i32(place), memory[place]))
             parameters.append((argument, given))

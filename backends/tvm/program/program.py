@@ -8,7 +8,8 @@
         outputs=[spec],
     )
 
-Rules for a kernel, of which `verification` proves the first and looks for races:
+Rules for a kernel; `verification` proves the first, looks for races and for reads of memory that
+nobody has written:
 
 - Every index stays inside its buffer, for every value that the data may hold: an index that comes
   out of memory is clamped, or its access is guarded by an `IfThenElse` (a select computes both
@@ -45,8 +46,8 @@ class Kernel:
     ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
     told of it to those who ask. Nothing is left undone that could make an ``is_thorough`` one
     faster, however long it takes to compile. What the body does is done by a ``direct`` call of a
-    routine as well, where there is one. The last ``scratch`` parameters are the kernel's own memory
-    while it runs.
+    routine as well, where there is one. The last ``scratch`` parameters hold anything when it
+    begins.
     """
 
     name: str

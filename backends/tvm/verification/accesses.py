@@ -34,11 +34,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop around an access."""
+    """A loop around an access.
+
+    The iterations of a vectorised one run at once: they are the lanes of each access.
+    """
 
     symbol: Symbol
     extent: Linear
     is_parallel: bool
+    is_vectorized: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,9 @@ class Problem:
 class Access:
     """A load or a store: of which elements, in which loops, and what holds where it is made.
 
-    ``is_certain`` says that it happens in each iteration of the loops in which ``facts`` hold;
-    ``problem`` is why it could not be proven to stay in its memory.
+    It happens in each iteration of the loops in which ``facts`` hold, and the conditions of
+    ``guards``, of which not all is known; ``problem`` is why it could not be proven to stay in its
+    memory.
     """
 
     memory: Memory
@@ -62,7 +67,7 @@ class Access:
     is_store: bool
     loops: tuple[Loop, ...]
     facts: tuple[Linear, ...]
-    is_certain: bool
+    guards: tuple[int, ...]
     problem: Problem | None = None
 
 

@@ -20,6 +20,7 @@ from tvm import tirx
 
 from tracejit.backends.tvm.ir.tir import (
     PARALLEL,
+    VECTORIZED,
     AllocBuffer,
     Buffer,
     BufferStore,
@@ -89,6 +90,8 @@ class Analysis(Expressions):
         self._guesses: dict[Any, Mapping[Place, Bounds | None]] = {}
         self._loops: tuple[Loop, ...] = ()
         self._quiet = 0
+        self._certain: dict[int, Linear] = {}
+        """Facts that no condition has to hold for."""
         self._written: dict[int, Mapping[int, int]] = {}
         self._kinds: dict[type, Callable[[Any], None]] = {
             SeqStmt: self._sequence,
@@ -193,11 +196,15 @@ class Analysis(Expressions):
                 indices,
                 is_store,
                 self._loops,
-                tuple(self.known.facts),
-                not self.known.unknown_guards,
+                tuple(fact for fact in self.known.facts if id(fact) not in self._certain),
+                self.known.unknown_guards,
                 problem,
             )
         )
+
+    def _always(self, facts: Sequence[Linear]) -> Sequence[Linear]:
+        self._certain.update((id(fact), fact) for fact in facts)
+        return facts
 
     def _outside(self, indices: Indices, shape: Sequence[int]) -> Problem | None:
         """What is wrong with indices into memory of a shape."""
@@ -284,7 +291,8 @@ class Analysis(Expressions):
     def _assuming(self, condition: Condition, facts: tuple[Linear, ...]) -> Iterator[bool]:
         with self.known.scope():
             is_exact = condition.is_exact and (facts is condition.facts or len(facts) == 1)
-            self.known.unknown_guards += not is_exact
+            if not is_exact:
+                self.known.guard()
             yield self.known.assume(facts)
 
     def _for(self, statement: Any) -> None:
@@ -295,7 +303,8 @@ class Analysis(Expressions):
         if high <= 0:
             return
         symbol = Symbol("loop", 0, high - 1)
-        loop = Loop(symbol, extent, int(statement.kind) == int(PARALLEL))
+        kind = int(statement.kind)
+        loop = Loop(symbol, extent, kind == int(PARALLEL), kind == int(VECTORIZED))
         self.variables[hash(statement.loop_var)] = start.add(Linear.of(symbol))
         facts = [extent.add(Linear.of(symbol), -1).plus(-1)] if extent.terms else []
 
@@ -312,7 +321,7 @@ class Analysis(Expressions):
         def body() -> None:
             condition = self.condition(statement.condition)
             with self._assuming(condition, condition.facts) as possible:
-                self.known.unknown_guards += 1
+                self.known.guard()
                 if possible:
                     before = self._registers.state()
                     self.run(statement.body)
@@ -326,7 +335,7 @@ class Analysis(Expressions):
         self._quiet += 1
         condition = self.condition(statement.condition)
         self._quiet -= 1
-        self.known.assume(condition.contrary)
+        self.known.assume(self._always(condition.contrary))
 
     def _repeat(self, loop: _Repeated) -> None:
         """Run a loop's body once, with what it changes taken for any number within bounds."""
@@ -346,7 +355,7 @@ class Analysis(Expressions):
         registers.forget(counts)
         registers.suppose(supposed.values, supposed.spans)
         with self.known.scope():
-            if not ends and self.known.assume([*loop.facts, *supposed.facts]):
+            if not ends and self.known.assume([*loop.facts, *self._always(supposed.facts)]):
                 loop.body()
                 ends.append(registers.summary(before))
         if not loop.runs or not ends:

@@ -8,6 +8,7 @@ with known.scope():
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from tracejit.backends.tvm.verification.linear import INFINITY, Linear, Symbol, number
 
+_guards = itertools.count()
 _DEPTH = 4
 """Facts and cases that one proof combines."""
 _BUDGET = 400
@@ -64,8 +66,12 @@ class Constraints:
         self._derived: dict[Any, Symbol] = {}
         self._made: list[Any] = []
         self._steps = 0
-        self.unknown_guards = 0
-        """Conditions in force of which no fact is known, or not all."""
+        self.unknown_guards: tuple[int, ...] = ()
+        """Conditions in force of which no fact is known, or not all: a number for each."""
+
+    def guard(self) -> None:
+        """A condition is in force of which not all is known."""
+        self.unknown_guards = (*self.unknown_guards, next(_guards))
 
     # Scopes
 

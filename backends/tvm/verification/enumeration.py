@@ -90,10 +90,7 @@ def refuted(value: Linear, facts: Sequence[Linear]) -> Refutation | None:
 
     Raises `UnknownNumbersError`.
     """
-    Grid([value])
-    usable = [fact for fact in facts if _is_enumerable([value, fact])]
-    while usable and not _is_enumerable([value, *usable]):
-        usable.pop()
+    usable = enumerable(value, facts)
     grid = Grid([value, *usable])
     found = grid.value(value)
     negative = found < 0
@@ -107,7 +104,20 @@ def refuted(value: Linear, facts: Sequence[Linear]) -> Refutation | None:
     return Refutation(tuple(int(i) for i in first), worst, len(usable) == len(facts))
 
 
-def _is_enumerable(values: Sequence[Linear]) -> bool:
+def enumerable(value: Linear, facts: Sequence[Linear]) -> list[Linear]:
+    """The facts that a grid of iterations can have beside a value.
+
+    Raises `UnknownNumbersError`.
+    """
+    Grid([value])
+    usable = [fact for fact in facts if is_enumerable([value, fact])]
+    while usable and not is_enumerable([value, *usable]):
+        usable.pop()
+    return usable
+
+
+def is_enumerable(values: Sequence[Linear]) -> bool:
+    """Whether values depend on loops only, on not too many iterations of them."""
     try:
         Grid(values)
     except UnknownNumbersError:

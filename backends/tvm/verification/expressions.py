@@ -366,7 +366,8 @@ class Expressions:
             ways = []
             for facts, each in zip((condition.facts, condition.contrary), e.args[1:], strict=True):
                 with self.known.scope():
-                    self.known.unknown_guards += not condition.is_exact
+                    if not condition.is_exact:
+                        self.known.guard()
                     ways.append(self.value(each) if self.known.assume(facts) else None)
             return self._chosen(e, condition, *ways)
         if name in _ADDRESSES:

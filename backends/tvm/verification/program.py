@@ -4,7 +4,8 @@
     report.proven, report.unproven      # a number; named accesses
     report.raise_errors()               # for what is certainly wrong
 
-With TRACEJIT_VERIFY=1 in the environment every program is verified before it is compiled.
+With TRACEJIT_VERIFY=1 in the environment every program is verified before it is compiled; with
+TRACEJIT_VERIFY=all reads of memory that nobody wrote are looked for as well.
 """
 
 from __future__ import annotations
@@ -13,9 +14,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tracejit.backends.tvm.analysis.kernel_stats import NOTHING
 from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.verification.analysis import Analysis
 from tracejit.backends.tvm.verification.expressions import UnsupportedError
+from tracejit.backends.tvm.verification.initialisation import (
+    Footprints,
+    footprints_of,
+    initialisation,
+)
 from tracejit.backends.tvm.verification.races import races
 from tracejit.errors import CompilationError
 from tracejit.sources import Source
@@ -58,16 +65,28 @@ class Report:
             raise CompilationError("code generation: " + "; ".join(map(str, wrong)))
 
 
-def verify_program(program: Program) -> Report:
-    """What is proven of the kernels of a program, before they are compiled."""
+def verify_program(program: Program, is_written: bool = True) -> Report:
+    """What is proven of the kernels of a program, before they are compiled.
+
+    With ``is_written`` memory that is read must have been written before, across kernels and calls.
+    """
     report = Report()
     known: set[int] = set()
+    footprints: dict[int, Footprints] = {}
     for kernel in program.kernels:
         # Kernels of equal forms have one body.
         if id(kernel.body) in known:
             continue
         known.add(id(kernel.body))
-        verify_kernel(kernel, report)
+        analysis = verify_kernel(kernel, report)
+        if analysis is not None and is_written:
+            footprints[id(kernel.body)] = footprints_of(kernel, analysis)
+    for fault in initialisation(program, footprints) if is_written else ():
+        name, told = (fault.kernel.name, fault.kernel.counted) if fault.kernel else ("all", NOTHING)
+        made = Finding(
+            name, told.schedule, "initialisation", fault.text, told.source, fault.is_certain
+        )
+        report.unproven.append(made)
     return report
 
 
@@ -129,7 +148,7 @@ def verify_if_wanted(program: Program) -> None:
     """Raise `CompilationError` for a program whose code is certainly wrong, where that is asked."""
     if not is_wanted():
         return
-    report = verify_program(program)
+    report = verify_program(program, os.environ[VARIABLE] == "all")
     for observer in observers:
         observer(program, report)
     report.raise_errors()

@@ -142,7 +142,12 @@ class Slab:
 
             return vector_loop(window, _TABLE_LANES, put)
 
-        return loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE]))
+        used = self._plan.depth * math.prod(self._windows)
+        return seq(
+            loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE])),
+            # `point` reads whole vectors.
+            loop(self._products - used, lambda q: store(self._table, used + q, i32(0))),
+        )
 
     def point(self, unit: Unit, place: Place) -> Stmt:
         """Where in the slab the operands of one tile's products lie."""

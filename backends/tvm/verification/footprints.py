@@ -1,0 +1,281 @@
+"""The elements of one memory that a kernel reads before it has written them, and that it writes.
+
+made = footprint(memory, accesses, moments)
+made.written                # elements that the kernel certainly writes
+for read in made.reads: ... # loads of elements that it may not have written before
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.tvm.verification.accesses import Access, Memory, flat
+from tracejit.backends.tvm.verification.enumeration import (
+    MOST_ITERATIONS,
+    Grid,
+    UnknownNumbersError,
+    enumerable,
+)
+from tracejit.backends.tvm.verification.linear import Linear, Symbol
+
+MOST_ELEMENTS = 1 << 26
+"""Of a memory that is looked at."""
+_NEVER = np.iinfo(np.int64).max
+
+Elements = np.ndarray
+"""A truth value for each element of a memory."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """An access to the elements at ``place``, and when it is made.
+
+    ``facts`` are known of each iteration; of ``guards`` it is not known in which they hold.
+    """
+
+    access: Access
+    place: Linear
+    moment: Linear
+    facts: tuple[Linear, ...]
+    guards: tuple[int, ...]
+
+    def visits(self, size: int, is_exact: bool, depth: int = 0) -> tuple[Any, Any]:
+        """The elements and the moments of all iterations; those in which facts hold that are known.
+
+        ``is_exact`` wants all facts. The moments are those of the first iteration of the
+        outermost ``depth`` loops. Raises `UnknownNumbersError`.
+        """
+        facts = enumerable(self.place, self.facts)
+        if is_exact and len(facts) < len(self.facts):
+            raise UnknownNumbersError
+        grid = Grid([self.place, *facts])
+        loops = set(grid.loops) - {loop.symbol for loop in self.access.loops[:depth]}
+        # The first of the iterations of all other loops.
+        moment = Linear(
+            self.moment.constant, {s: c for s, c in self.moment.terms.items() if s in loops}
+        )
+        if moment.bounds()[1] >= _NEVER:
+            raise UnknownNumbersError
+        holds: Any = np.ones(grid.shape, bool)
+        for fact in facts:
+            holds = holds & (grid.value(fact) >= 0)
+        place = np.broadcast_to(grid.value(self.place), grid.shape)
+        holds = holds & (place >= 0) & (place < size)
+        return place[holds], np.broadcast_to(grid.value(moment), grid.shape)[holds]
+
+    def within(self, size: int) -> slice:
+        """All elements that it may be of."""
+        low, high = self.place.bounds()
+        return slice(max(low, 0), max(min(high, size - 1) + 1, 0))
+
+    def dense(self) -> bool:
+        """Whether it is certainly made of every element between its bounds."""
+        if self.facts or self.guards:
+            return False
+        reached = 0
+        for symbol, step in sorted(self.place.terms.items(), key=lambda each: abs(each[1])):
+            if symbol.kind != "loop" or abs(step) > reached + 1:
+                return False
+            reached += abs(step) * (symbol.high - symbol.low)
+        return True
+
+
+@dataclass(frozen=True)
+class Read:
+    """A load of elements that may not have been written before, at ``moment`` or later."""
+
+    timed: Timed
+    footprint: Footprint
+
+    def span(self) -> slice:
+        return self.timed.within(self.footprint.size)
+
+    def elements(self) -> Elements:
+        """The elements that it may read before the kernel has written them."""
+        made = np.zeros(self.footprint.size, bool)
+        footprint = self.footprint
+        depth, guarded = footprint.under(self.timed.guards)
+        try:
+            place, moment = self.timed.visits(footprint.size, is_exact=False)
+            _, inner = self.timed.visits(footprint.size, is_exact=False, depth=depth)
+        except UnknownNumbersError:
+            now, span = self.timed.moment.constant, self.span()
+            made[span] = np.minimum(footprint.first[span], guarded[span]) > now
+            return made
+        made[place[(moment < footprint.first[place]) & (inner < guarded[place])]] = True
+        return made
+
+    def certain(self) -> Elements:
+        """Those that it certainly reads, and that the kernel certainly has not written before."""
+        made = np.zeros(self.footprint.size, bool)
+        if self.timed.guards:
+            return made
+        try:
+            place, moment = self.timed.visits(self.footprint.size, is_exact=True)
+        except UnknownNumbersError:
+            return made
+        made[place[moment < self.footprint.maybe[place]]] = True
+        return made
+
+
+class Footprint:
+    """What a kernel does to one memory.
+
+    ``first`` has the moment by which each element is certainly written, ``maybe`` the first moment
+    at which it may be. At most ``elsewhere`` elements are written besides those of ``touched``, at
+    places that depend on data.
+    """
+
+    def __init__(self, memory: Memory, timed: Sequence[Timed], size: int) -> None:
+        self.memory = memory
+        self.size = size
+        self.first = self.maybe = np.broadcast_to(np.int64(_NEVER), (size,))
+        self._stores = [each for each in timed if each.access.is_store]
+        self._common = _common_loops(timed)
+        self._guarded: dict[tuple[int, ...], tuple[int, Any]] = {}
+        self.touched: Elements = np.zeros(size, bool)
+        self.elsewhere = 0
+        if self._stores:
+            self.first, self.maybe = np.full(size, _NEVER), np.full(size, _NEVER)
+        for store in self._stores:
+            self._store(store)
+        self.reads = [
+            Read(each, self)
+            for number, each in enumerate(timed)
+            if not each.access.is_store and not _follows_its_store(each, timed[:number])
+        ]
+
+    @property
+    def written(self) -> Elements:
+        return self.first < _NEVER
+
+    def _store(self, store: Timed) -> None:
+        span = store.within(self.size)
+        if store.dense() and math.prod(s.high - s.low + 1 for s in store.place) > MOST_ITERATIONS:
+            own = {s: c for s, c in store.moment.terms.items() if s in store.place.terms}
+            begin, end = Linear(store.moment.constant, own).bounds()
+            self.maybe[span] = np.minimum(self.maybe[span], min(begin, _NEVER - 1))
+            self.first[span] = np.minimum(self.first[span], min(end, _NEVER - 1))
+            self.touched[span] = True
+            return
+        if not store.guards:
+            try:
+                np.minimum.at(self.first, *store.visits(self.size, is_exact=True))
+            except UnknownNumbersError:
+                pass
+        try:
+            place, moment = store.visits(self.size, is_exact=False)
+            np.minimum.at(self.maybe, place, moment)
+            self.touched[place] = True
+        except UnknownNumbersError:
+            loops = {loop.symbol for loop in store.access.loops} | symbols(store.place)
+            self.elsewhere += math.prod(symbol.high - symbol.low + 1 for symbol in loops)
+            begin = min(store.moment.constant, _NEVER - 1)
+            self.maybe[span] = np.minimum(self.maybe[span], begin)
+
+    def under(self, guards: tuple[int, ...]) -> tuple[int, Any]:
+        """What stores under some conditions have written where those hold, in the same iteration.
+
+        The number of loops around the conditions, and the moments in the first iteration of those.
+        """
+        made = self._guarded.get(guards)
+        if made is not None:
+            return made
+        depth = max((self._common[guard] for guard in guards), default=0)
+        moments = self.first
+        stores = [
+            each
+            for each in self._stores
+            if each.guards and set(guards).issuperset(each.guards) and not _depends(each, depth)
+        ]
+        if stores:
+            moments = moments.copy()
+        for store in stores:
+            try:
+                np.minimum.at(moments, *store.visits(self.size, is_exact=True))
+            except UnknownNumbersError:
+                continue
+        self._guarded[guards] = depth, moments
+        return depth, moments
+
+
+def _common_loops(timed: Sequence[Timed]) -> dict[int, int]:
+    """How many loops are around all accesses under each condition: at least those around it."""
+    found: dict[int, tuple[Symbol, ...]] = {}
+    for each in timed:
+        loops = tuple(loop.symbol for loop in each.access.loops)
+        for guard in each.guards:
+            known = found.get(guard, loops)
+            same = itertools.takewhile(lambda p: p[0] is p[1], zip(known, loops, strict=False))
+            found[guard] = tuple(symbol for symbol, _ in same)
+    return {guard: len(loops) for guard, loops in found.items()}
+
+
+def _depends(timed: Timed, depth: int) -> bool:
+    """Whether the elements differ between iterations of the outermost loops."""
+    outer = {loop.symbol for loop in timed.access.loops[:depth]}
+    return any(outer & symbols(each) for each in (timed.place, *timed.facts))
+
+
+def footprint(
+    memory: Memory, own: Sequence[tuple[Access, Linear]], is_known: Callable[[Linear], bool]
+) -> Footprint:
+    """Of a kernel's accesses to one memory, in their order, and their moments.
+
+    ``is_known`` says of which facts it is known in which iterations they hold. What a loop
+    allocates is another memory in each iteration. Raises `UnknownNumbersError`.
+    """
+    around: dict[Symbol, None] = {}
+    for access, _ in own:
+        expressions = (*access.indices, *(fact for fact in access.facts if is_known(fact)))
+        used = {symbol for each in expressions for symbol in symbols(each)}
+        around |= {x.symbol: None for x in access.loops[: memory.depth] if x.symbol in used}
+    base, size = Linear(0, {}), memory.size
+    for symbol in around:
+        base = base.add(Linear.of(symbol), size)
+        size *= symbol.high + 1
+    if size > MOST_ELEMENTS:
+        raise UnknownNumbersError
+    timed = []
+    for access, moment in own:
+        place = base.add(flat(access.indices, memory.shape))
+        facts = tuple(fact for fact in access.facts if is_known(fact))
+        unknown = tuple(-id(fact) for fact in access.facts if not is_known(fact))
+        timed.append(Timed(access, place, moment, facts, access.guards + unknown))
+    return Footprint(memory, timed, size)
+
+
+def symbols(value: Linear) -> set[Symbol]:
+    """All loop variables that a value depends on."""
+    found: set[Symbol] = set()
+    for symbol in value.terms:
+        if symbol.kind == "loop":
+            found.add(symbol)
+        for operand in symbol.operands:
+            if isinstance(operand, Linear):
+                found |= symbols(operand)
+            elif not isinstance(operand, int):
+                for fact in operand.facts:
+                    found |= symbols(fact)
+    return found
+
+
+def _follows_its_store(load: Timed, before: Sequence[Timed]) -> bool:
+    """Whether the same element is stored earlier in the same iteration of all loops around both."""
+    facts, guards = {fact.key for fact in load.facts}, {*load.guards}
+    own = symbols(load.place)
+    for store in before:
+        access = store.access
+        if not access.is_store or not guards.issuperset(store.guards):
+            continue
+        if store.place.key == load.place.key:
+            shared = {a.symbol for a in access.loops} & {a.symbol for a in load.access.loops}
+            if own <= shared and facts.issuperset(fact.key for fact in store.facts):
+                return True
+    return False
