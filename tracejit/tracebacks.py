@@ -40,6 +40,17 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
     return bounded
 
 
+_BOUNDED = api_boundary(lambda: None).__code__
+
+
+def inside_boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """The function that was given to `api_boundary`; any other is itself."""
+    if getattr(function, "__code__", None) is not _BOUNDED:
+        return function
+    inner: Callable[P, R] = function.__wrapped__  # type: ignore[attr-defined]
+    return inner
+
+
 def hide_internal_frames(error: BaseException) -> None:
     """Removes the frames of tracejit from an exception, called in the ``except`` of a boundary.
 

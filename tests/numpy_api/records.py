@@ -241,7 +241,7 @@ RECORDS: dict[str, Record] = {
     "astype": R(lambda np, x: np.astype(x, np.float32), "r*"),
     # Creation
     **{n: plain(n, "a*") for n in ("array", "asarray", "asanyarray", "zeros_like", "ones_like")},
-    **{n: plain(n, "a+") for n in ("ascontiguousarray", "asfortranarray")},
+    **{n: plain(n, "a+") for n in ("ascontiguousarray", "asfortranarray", "from_dlpack")},
     "empty_like": R(lambda np, x: np.empty_like(x) * 0, "n*"),
     "full_like": R(lambda np, x: np.full_like(x, 3), "a*"),
     "full": R(lambda np, x: np.full((2, 3), x), "a0"),

@@ -74,5 +74,8 @@ def test_what_does_not_export_itself() -> None:
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
             raise RuntimeError("needs a gradient")
 
-    with pytest.raises(ArgumentError, match="a Gone does not make an array: needs a gradient"):
+    message = (
+        r"argument x of doubled: an object of class Gone does not make an array: needs a gradient"
+    )
+    with pytest.raises(ArgumentError, match=message):
         doubled(Gone())

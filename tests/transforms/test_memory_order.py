@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,43 @@ def test_the_order_of_memory_is_asked_for(function: Any) -> None:
         with pytest.raises(UnsupportedError, match="does not lie in memory row by row, and the"):
             jitted(np.asfortranarray(given))
         np.testing.assert_array_equal(jitted(given), function(given))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: [2 * v for v in np.nditer(x.copy().T)],
+        lambda x: x.copy().T.ravel("K"),
+        lambda x: write(x.copy(), lambda y: y.reshape(-1), 7),
+        lambda x: write(x.T.copy(), lambda y: y.ravel(), 7),
+    ],
+)
+def test_the_order_of_a_copy_is_known(function: Any) -> None:
+    for given in (MATRIX, np.asfortranarray(MATRIX)):
+        np.testing.assert_array_equal(tj.jit(function)(given), function(given))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.copy("K").ravel("K"),
+        lambda x: np.copy(x).ravel("K"),
+        lambda x: copy.copy(x).ravel("K"),
+        lambda x: np.reshape(x, -1, order="A", copy=True),
+        lambda x: np.roll(x, (), ()).ravel("K"),
+        lambda x: np.require(x[:], requirements="O").ravel("K"),
+    ],
+)
+def test_the_order_of_a_copy_that_keeps_it_is_not(function: Any) -> None:
+    np.testing.assert_array_equal(tj.jit(function)(MATRIX), function(MATRIX))
+    with pytest.raises(UnsupportedError, match="does not lie in memory row by row"):
+        tj.jit(function)(np.asfortranarray(MATRIX))
+
+
+def write(array: Any, view: Any, value: float) -> Any:
+    """The array after a write to the first element of a view of it."""
+    view(array)[0] = value
+    return array
 
 
 def test_a_write_through_ravel_is_one_to_a_view_or_a_copy() -> None:

@@ -94,7 +94,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         made = _piece(funclist[-1], array, args, kw)
     for condition, function in zip(conditions, funclist, strict=False):
         made = np.where(condition, _piece(function, array, args, kw), made)
-    return manipulation.broadcast_to(made, array.shape).copy()
+    return manipulation.broadcast_to(made, array.shape).copy("K")
 
 
 def _conditions(array: Tracer, condlist: Any) -> list[Tracer]:

@@ -68,7 +68,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
     wanted = {str(one)[0].upper() for one in requirements or ()}
     order = next((order for order in ("F", "C") if order in wanted), None)
     x: Any = asarray(a, dtype, order)
-    return x.copy() if "O" in wanted and x.root is not x else x
+    return x.copy("K") if "O" in wanted and x.root is not x else x
 
 
 def __array_namespace_info__() -> Any:

@@ -245,7 +245,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return roll(ravel(x), shift, 0).reshape(x.shape)
     axes = [axis] if np.ndim(axis) == 0 else list(axis)
     if not axes:
-        return x.copy()
+        return x.copy("K")
     # A list may hold numbers that are traced.
     is_one = not isinstance(shift, list | tuple) and np.ndim(shift) == 0
     shifts = [shift] if is_one else list(shift)

@@ -15,7 +15,6 @@ from tracejit.errors import AttributeValueError, DimensionError, ShapeError
 from tracejit.numpy.building import axes_of, canonical_axis
 from tracejit.numpy.reducing import NO_VALUE, reduction_axes
 from tracejit.ops import layout
-from tracejit.trace.context import ask_order
 from tracejit.trace.convert import broadcast_dimensions, operand
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
@@ -81,7 +80,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     x = as_array(a)
     sizes = _full_shape(x, shape)
     if copy:
-        x = x.copy()
+        x = x.copy("K")
     if _is_column_major("reshape", x, order):
         made = reshaped(x.T, sizes[::-1]).T
     else:
@@ -96,7 +95,7 @@ def _is_column_major(function: str, x: Tracer, order: str) -> bool:
     if order not in ("C", "F", "A"):
         raise AttributeValueError(f"{function}: order must be 'C', 'F' or 'A', not {order!r}")
     if order == "A" and x.ndim > 1:
-        ask_order()
+        x.ask_order()
     return order == "F" or (order == "A" and not is_contiguous(x) and is_contiguous(x.T))
 
 
@@ -119,7 +118,7 @@ def in_column_major_memory(x: Tracer) -> Tracer:
 def in_memory_order(x: Tracer) -> Tracer:
     """The array with its dimensions in the order in which they lie in memory."""
     if x.ndim > 1:
-        ask_order()
+        x.ask_order()
     strides = x.strides_in_elements() or row_major_strides(x.shape)
     by_stride = sorted(range(x.ndim), key=lambda d: -abs(strides[d]))
     return x.through(Permute(tuple(by_stride)), False)

@@ -74,6 +74,7 @@ class Tracer(Operators, Indexing, Methods):
         "__weakref__",
         "_base",
         "_instruction",
+        "_is_row_major",
         "_path",
         "_seen",
         "_trace",
@@ -99,6 +100,7 @@ class Tracer(Operators, Indexing, Methods):
         self._path: Path | None = None
         self._version = 0
         self._seen = 0
+        self._is_row_major = False
         self.shares: Shares | None = None
         self.is_weak = is_weak
         self.is_scalar = not instruction.array_shape.dimensions if is_scalar is None else is_scalar
@@ -116,7 +118,7 @@ class Tracer(Operators, Indexing, Methods):
         base = self._base
         if base is not None and self._seen != base.version:
             assert self._path is not None
-            _ask_order_of(self._path)
+            self._ask_order_of(self._path)
             self._instruction = self._path.read(base.instruction)
             self._seen = base.version
         elif self.shares is not None:
@@ -161,7 +163,7 @@ class Tracer(Operators, Indexing, Methods):
         target, update = self, value
         while target._base is not None:
             assert target._path is not None
-            _ask_order_of(target._path)
+            self._ask_order_of(target._path)
             update = target._path.write(target._base.instruction, update)
             target = target._base
         time = target.assign(update)
@@ -255,6 +257,20 @@ class Tracer(Operators, Indexing, Methods):
         else:
             made._base, made._path, made._seen = self, path, self.version
         return made
+
+    def ask_order(self) -> None:
+        """Says that what is recorded depends on how the memory behind the array is laid out.
+
+        That of a copy in order C is known; any other array may lie as the arguments do.
+        """
+        root = self.root
+        if not root._is_row_major or root.shares is not None:
+            ask_order()
+
+    def _ask_order_of(self, path: Path) -> None:
+        """Says that a view, or a write to one, is right where the memory lies row by row."""
+        if type(path) is Reshape and path.may_copy:
+            self.ask_order()
 
     def _is_dense(self) -> bool:
         """Whether the memory behind the array lies row by row, whichever array that is."""
@@ -416,7 +432,9 @@ class Tracer(Operators, Indexing, Methods):
 
     def copy(self, order: str = "C") -> Tracer:
         """A new array with the same elements."""
-        return self._new(self.instruction, False)
+        made = self._new(self.instruction, False)
+        made._is_row_major = order == "C"
+        return made
 
     def astype(
         self,
@@ -444,10 +462,10 @@ class Tracer(Operators, Indexing, Methods):
         return call(np.ravel, self, order).copy()
 
     def __copy__(self) -> Tracer:
-        return self.copy()
+        return self.copy("K")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
-        return self.copy()
+        return self.copy("K")
 
     # Writes
 
@@ -560,9 +578,3 @@ def lift(instruction: Instruction, is_scalar: bool | None = None) -> Tracer:
     trace = current_trace()
     assert trace is not None, "nothing is being traced"
     return Tracer(instruction, trace, is_scalar=is_scalar)
-
-
-def _ask_order_of(path: Path) -> None:
-    """Says that a view, or a write to one, is right for arguments that lie row by row."""
-    if type(path) is Reshape and path.may_copy:
-        ask_order()

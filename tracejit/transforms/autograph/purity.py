@@ -19,6 +19,7 @@ from tracejit.sources import is_internal
 from tracejit.trace.boolean_indexing import Masked
 from tracejit.trace.recording import is_users
 from tracejit.trace.table import Traced, find
+from tracejit.tracebacks import inside_boundary
 from tracejit.transforms.autograph.names import arguments_of, bound
 
 _LOUD = (
@@ -115,7 +116,7 @@ def is_quiet_call(function: Any) -> bool:
         return True
     if kind is FunctionType and is_internal(function.__code__):
         # Of transformations, those are looked at that they call.
-        kind_module = function.__globals__["__name__"]
+        kind_module = inside_boundary(function).__globals__["__name__"]
     else:
         kind_module = kind.__module__
     if kind_module.startswith("tracejit.transforms."):
