@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import pytest
 
 import tracejit as tj
 from tests.fuzz.arguments import arguments
-from tests.passes.test_golden import CASES, MACHINE
+from tests.passes.test_golden import CASES, MACHINE, program_of
 from tracejit import ops
 from tracejit.graph import Computation, Instruction, Module
-from tracejit.hlo import parse
 from tracejit.queues import Queue, feeds
 from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape, TupleShape
@@ -34,13 +32,6 @@ RUN = ("constant-folding", "fuse-whiles", "reroll", "vectorize-loops", "canonica
 RUNNABLE = [path for path in CASES if path.parent.name in RUN]
 cases = pytest.mark.parametrize("path", CASES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 runnable = pytest.mark.parametrize("path", RUNNABLE, ids=lambda p: f"{p.parent.name}-{p.stem}")
-
-
-def module_of(path: Path) -> Module:
-    if path.suffix == ".py":
-        made: Module = runpy.run_path(str(path))["module"]()
-        return made
-    return parse(path.read_text(encoding="utf-8"))
 
 
 def put(value: Instruction) -> Instruction:
@@ -75,13 +66,13 @@ def changed_by(module: Module) -> set[str]:
 
 @cases
 def test_every_pass_runs_beside_effects(path: Path) -> None:
-    module = module_of(path)
+    module = program_of(path)
     assert changed_by(module) <= changed_by(loud(module))
 
 
 def test_loops_in_a_loop_with_effects_are_vectorised() -> None:
     (path,) = [path for path in CASES if path.parent.name == "vectorize-loops"]
-    module = module_of(path)
+    module = program_of(path)
     state = TupleShape((Shape(ElementType.S32), *(p.shape for p in module.entry.parameters)))
     inner = ops.parameter(0, state)
     count, *given = ops.elements_of(inner)
@@ -111,7 +102,7 @@ def run(module: Module, given: list[np.ndarray], compiled: bool) -> list[np.ndar
 
 @runnable
 def test_effects_happen_once_in_order_and_draws_are_the_same(path: Path) -> None:
-    module = loud(module_of(path))
+    module = loud(program_of(path))
     given = arguments(module.entry, 1)
     expected, found = [run(module, given, compiled) for compiled in (False, True)]
     assert len(found) == len(expected) >= 6

@@ -35,6 +35,13 @@ CASES = sorted(
 )
 
 
+def program_of(path: Path) -> Module:
+    """The program of a case: HLO text, or a function of `programs` by its name."""
+    text = path.read_text(encoding="utf-8")
+    made: Module = parse(text) if path.suffix == ".hlo" else getattr(programs, text.strip())()
+    return made
+
+
 @dataclass
 class Watching(Session):
     """Keeps the graph before and after the first change that one pass makes."""
@@ -53,8 +60,7 @@ class Watching(Session):
 def around(name: str, path: Path) -> list[str]:
     """The graph before and after the first change of a pass in the whole pipeline; or nothing."""
     session = Watching(Options(verify=True), wanted=name)
-    text = path.read_text(encoding="utf-8")
-    module = parse(text) if path.suffix == ".hlo" else getattr(programs, text.strip())()
+    module = program_of(path)
     pipeline.optimized(module.entry, MACHINE, session)
     return session.found
 
