@@ -26,9 +26,10 @@ def as_op(instruction: Instruction) -> Instruction:
     if instruction.op is not CUSTOM_CALL:
         return instruction
     target = instruction.attributes["custom_call_target"]
-    if target in _ON_ONE_DEVICE and len(instruction.operands) == 1:
+    is_shaped_alike = [o.shape for o in instruction.operands] == [instruction.shape]
+    if target in _ON_ONE_DEVICE and is_shaped_alike:
         return instruction.operands[0]
-    if target == "mhlo.erf":
+    if target == "mhlo.erf" and is_shaped_alike:
         return erf(instruction.operands[0])
     if target.startswith("lapack_"):
         return lapack_calls.as_op(instruction) or instruction
