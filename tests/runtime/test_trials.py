@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -48,6 +50,17 @@ def test_those_that_come_back() -> None:
 def test_those_that_do_not(capfd: pytest.CaptureFixture[str]) -> None:
     assert survivors([dict, crash, fail, leave, dict], 5.0) == [True, False, True, False, True]
     assert capfd.readouterr() == ("", "")
+
+
+def test_crashes_print_nothing_where_tvm_is_loaded() -> None:
+    """TVM prints the stack of a process that crashes."""
+    program = (
+        "import ctypes, tvm\n"
+        "from tracejit.runtime.sandbox import survivors\n"
+        "assert survivors([lambda: ctypes.string_at(0)], 5.0) == [False]\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert (result.stdout, result.stderr) == (b"", b"")
 
 
 def test_those_that_take_too_long() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ from tracejit.runtime.job_files import (
     put,
 )
 from tracejit.system import after_fork
+from tracejit.system.processes import CRASHES
 
 STARTS = 2
 """How many builders are started for a job that none of them takes."""
@@ -42,12 +42,6 @@ _SECONDS_TO_END = 1.0
 # Isolated, then with our own path: what lies in the current folder, or in the environment, has no
 # say in what the builder imports.
 _CODE = "import sys; sys.path[:] = sys.argv[3:]; from tracejit.background import main; main()"
-
-_CRASHES = {
-    getattr(signal, name)
-    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
-    if hasattr(signal, name)
-}
 
 
 class Builders:
@@ -111,7 +105,7 @@ class Builders:
     def _without_answer(self, folder: Path, key: str) -> Answer | None:
         for process, status in self._ended.items():
             if is_taken(folder, key, process):
-                crashed = -status in _CRASHES
+                crashed = -status in CRASHES
                 return Answer("crashed", number=-status) if crashed else LEFT
         if self._running:
             return None

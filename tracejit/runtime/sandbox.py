@@ -6,7 +6,6 @@ is not run here.
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import select
 import signal
@@ -14,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from tracejit.system.processes import CAN_COPY, fork, keep_no_memory_image
+from tracejit.system.processes import CAN_COPY, crash_in_silence, fork
 
 Call = Callable[[], object]
 
@@ -68,8 +67,7 @@ def _returned(calls: Sequence[Call], seconds: float) -> int:
 def _try(calls: Sequence[Call], writing: int) -> None:
     """In the copy, of which nothing else may go on: a byte for each call that comes back."""
     try:
-        faulthandler.disable()
-        keep_no_memory_image()
+        crash_in_silence()
         for call in calls:
             with suppress(Exception):
                 call()

@@ -37,6 +37,13 @@ HELD_BYTES = 1 << 30
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 """The signal that no process can ignore."""
 
+CRASHES = {
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
+}
+"""The signals of a process that crashes, rather than being ended by someone."""
+
 _MEMORY_USED = Path("/proc/self/statm")
 _OWN_NAME = Path("/proc/self/comm")
 
@@ -109,6 +116,17 @@ def keep_no_memory_image() -> None:
         with suppress(ValueError, OSError):
             limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
             resource.setrlimit(resource.RLIMIT_CORE, (0, limit))
+
+
+def crash_in_silence() -> None:
+    """Has this process print no stack and write no core file when it crashes.
+
+    Libraries (TVM is one) handle these signals by printing the stack.
+    """
+    faulthandler.disable()
+    for number in CRASHES:
+        signal.signal(number, signal.SIG_DFL)
+    keep_no_memory_image()
 
 
 def alone(kept: Sequence[int], output: int) -> None:
