@@ -14,6 +14,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Two thread pools in one process stall each other, and pytest-xdist's workers are parallel already.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -28,7 +29,10 @@ from tests import processors
 from tracejit import targets
 from tracejit.backends.target import VARIABLE
 from tracejit.errors import AttributeValueError
+from tracejit.loading import load
 from tracejit.runtime import compile_server
+from tracejit.runtime.compile_worker import Task
+from tracejit.runtime.shipping import packed, unpacked
 
 # One case of an `exhaustive` sweep in this many runs by default, the same ones in every session.
 SAMPLE_ONE_IN = 16
@@ -111,9 +115,21 @@ def exhaustive(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture(autouse=True, scope="session")
 def compile_here() -> Iterator[None]:
-    """Tests exchange parts of the compiler. Processes that they start compile in another one."""
+    """The compiler runs here, where tests exchange its parts, on the bytes that are sent elsewhere.
+
+    Processes that tests start compile in another one.
+    """
+    served = compile_server.served
+
+    def served_here(task: Task, *options: Any, **named: Any) -> Any:
+        if compile_server.is_wanted():
+            return served(task, *options, **named)
+        sent: Task = unpacked(packed(task))
+        return getattr(load(sent.module), sent.function)(*sent.arguments, **sent.options)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compile_server, "is_wanted", lambda: False)
+        patch.setattr(compile_server, "served", served_here)
         yield
 
 

@@ -36,9 +36,10 @@ from tracejit.runtime.compile_worker import (
     Returned,
     Task,
     receive,
-    send,
+    write,
 )
 from tracejit.runtime.library import runtime
+from tracejit.runtime.shipping import packed
 from tracejit.sources import warn
 from tracejit.system import after_fork, processes
 
@@ -125,12 +126,12 @@ class Worker:
         self._process.stdin.close()
         self._process.stdout.close()
 
-    def call(self, task: Task, progress: Progress | None) -> Any:
-        """The last message of the worker for a task. Raises `_Gone` where there is none."""
+    def call(self, task: bytes, progress: Progress | None) -> Any:
+        """The last message of the worker for a packed task. Raises `_Gone` where there is none."""
         self.has_begun = False
         self._seen = os.fstat(self._output.fileno()).st_size
         try:
-            send(self._requests, task)
+            write(self._requests, task)
             while True:
                 seconds = timeout() if self.has_begun else START_SECONDS
                 if not processes.is_readable(self._replies, seconds):
@@ -229,14 +230,17 @@ def served(
     """
     if not is_wanted():
         raise Here
-    reports = progress is not None
+    try:
+        request = packed(task._replace(reports=progress is not None))
+    except Exception:  # pickling raises what it likes for a value of this process's own
+        raise Here from None
     for start in _starts(is_new):
         try:
             worker = start()
         except OSError:  # no room for a process
             continue
         try:
-            message = worker.call(task._replace(reports=reports), progress)
+            message = worker.call(request, progress)
         except _Gone as gone:
             if worker.has_begun:
                 raise CompilationError(_report(title, gone, worker.said, save())) from None

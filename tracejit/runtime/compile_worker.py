@@ -78,7 +78,11 @@ class Raised(NamedTuple):
 
 def send(descriptor: int, message: Any) -> None:
     """Writes a message. Raises `OSError` where nobody reads."""
-    data = packed(message)
+    write(descriptor, packed(message))
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Writes a message that is `packed`. Raises `OSError` where nobody reads."""
     view = memoryview(_LENGTH.pack(len(data)) + data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -139,13 +143,20 @@ def serve(requests: int, replies: int) -> None:
     try:
         while True:
             task: Task = receive(requests)
-            send(replies, _answer(task, replies))
+            write(replies, _packed(_answer(task, replies)))
     except (EOFError, OSError):
         os._exit(0)
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(1)
+
+
+def _packed(answer: Any) -> bytes:
+    try:
+        return packed(answer)
+    except Exception:  # a value of this process's own
+        return packed(Elsewhere())
 
 
 def _answer(task: Task, replies: int) -> Any:

@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tracejit.attributes import Kind
 from tracejit.graph import OPS, Computation, Instruction, Module, Op
 from tracejit.traversal import called_computations, instructions
 
@@ -65,13 +66,18 @@ def _computation_rows(computation: Computation, numbers: dict[int, int]) -> Any:
             return [_Callee(numbers[id(each)]) for each in value]
         return value
 
+    kept_here = {i.op.name: _kept_here(i.op) for i in order}
     rows = [
         (
             i.op,
             at(i.operands),
             i.shape,
-            {name: called(value) for name, value in i.attributes.items()}
-            if i.computations
+            {
+                name: called(value)
+                for name, value in i.attributes.items()
+                if name not in kept_here[i.op.name]
+            }
+            if i.computations or kept_here[i.op.name]
             else i.attributes,
             i.source,
         )
@@ -79,6 +85,12 @@ def _computation_rows(computation: Computation, numbers: dict[int, int]) -> Any:
     ]
     root, *effects = at([computation.root, *computation.effects])
     return computation.name, at(computation.parameters), root, effects, rows
+
+
+def _kept_here(op: Op) -> dict[str, Any]:
+    """The attributes, with their defaults, that hold functions of this process: no code depends on
+    them."""
+    return {a.name: a.default for a in op.attributes if a.kind is Kind.UNWRITTEN}
 
 
 def _op(name: str) -> Op:
@@ -98,7 +110,7 @@ def _module(name: str, replicas: int, partitions: int, aliases: Any, given: list
     for title, parameters, root, effects, rows in given:
         order: list[Instruction] = []
         for op, operands, shape, attributes, source in rows:
-            own = {name: called(value) for name, value in attributes.items()}
+            own = _kept_here(op) | {name: called(value) for name, value in attributes.items()}
             order.append(Instruction(op, tuple(order[o] for o in operands), shape, own, source))
         inputs = tuple(order[place] for place in parameters)
         made.append(Computation(title, inputs, order[root], tuple(order[e] for e in effects)))
