@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import hypothesis.extra.numpy as numpy_strategies
@@ -359,8 +360,41 @@ def test_writes_to_slices_with_unknown_bounds() -> None:
 def test_slices_whose_shape_would_be_unknown(function: Any) -> None:
     with pytest.raises(ConcretizationError, match=r"bounds of a slice .*lax\.dynamic_slice"):
         tj.jit(lambda x, n: function(x, n))(np.arange(6.0), 3)
-    with pytest.raises(ConcretizationError, match="a step is not supported"):
-        tj.jit(lambda x, n: x[:n:2].sum())(np.arange(6.0), 3)
+
+
+@pytest.mark.parametrize("start", [None, -20, 4])
+@pytest.mark.parametrize("stop", [None, -2, 5, 40])
+def test_slices_with_unknown_steps(start: int | None, stop: int | None) -> None:
+    """The bounds are known or not, as the step is; both work in either direction."""
+
+    def function(x: Any, start: Any, stop: Any, step: Any) -> Any:
+        y = x.copy()
+        y[start:stop:step] = 9
+        return y, x[start:stop:step].sum(), x[start:stop:step].size
+
+    x = np.arange(11.0)
+    bounds = start, stop
+    by_step = tj.jit(lambda x, step: function(x, *bounds, step))
+    for step in (2, 20, -1, -3):
+        wanted = function(x, *bounds, step)
+        for got in (by_step(x, step), tj.jit(partial(function, step=step))(x, *bounds)):
+            for one, other in zip(got, wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert by_step(x, 0)[2] == 0
+
+
+def test_the_sieve_of_eratosthenes() -> None:
+    def sieve(is_prime: Any, n: Any) -> Any:
+        i = 2
+        while i * i < n:
+            if is_prime[i]:
+                is_prime[i * i :: i] = False
+            i += 1
+        return np.flatnonzero(is_prime).sum()
+
+    fresh = np.arange(100) > 1
+    got = tj.jit(lambda x, n: sieve(x.copy(), n), autograph=True)(fresh, 100)
+    assert got == sieve(fresh.copy(), 100) == 1060
 
 
 def test_roll_by_a_list_of_traced_numbers() -> None:

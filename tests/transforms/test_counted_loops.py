@@ -223,6 +223,7 @@ ONCE = {
         "def half(v):", "    w = v / 2", "    return w",
         "for i in range(5):", "    x[i] = half(y[i])",
     ],
+    "steps of slices": ["for i in range(1, 5):", "    x[i] = y[:i:2].sum() + y[i::-1].max()"],
     "outer ones alone": [
         "for i in range(5):", "    for k in range(2):", "        x[i] += k * y[i]",
     ],
@@ -247,7 +248,6 @@ STEPWISE = {
     ],
     "index: it is not known": ["for i in range(5):", "    x[i] = y[i - 1]"],
     "slice: it is not known": ["for i in range(5):", "    x[i] = y[:i - 1].sum()"],
-    "slice: a step is not supported": ["for i in range(5):", "    x[i] = y[:i:2].sum()"],
     "a slice with unknown bounds beside": [
         "for i in range(5):", "    x[i] = A[:i, np.array([1, 2])].sum()",
     ],

@@ -12,10 +12,12 @@ from typing import Any
 
 from tracejit.errors import ConcretizationError, StaticIndexError
 from tracejit.graph import Instruction
-from tracejit.ops.comparison import ge, lt
+from tracejit.ops import elementwise
+from tracejit.ops.comparison import eq, ge, gt, le, lt
 from tracejit.ops.constants import constant, iota
 from tracejit.ops.element_types import convert_element_type
-from tracejit.ops.elementwise import add, and_, clamp, select
+from tracejit.ops.elementwise import add, and_, clamp, or_, rem, select, sub
+from tracejit.ops.elementwise_unary import abs as absolute
 from tracejit.ops.layout import broadcast_in_dim
 from tracejit.shapes import ElementType, Shape
 from tracejit.trace.affine_bounds import affine, is_counted, is_within
@@ -31,15 +33,15 @@ def counted_slice(
 ) -> Stretch | Instruction | None:
     """A stretch of a dimension of ``size``, or the mask of the places of the slice.
 
-    None where the bounds are known, or depend on more than counters. Raises `ConcretizationError`
-    where they may lie outside of the dimension.
+    None where the bounds are known, or depend on more than counters, and for a step other than 1.
+    Raises `ConcretizationError` where they may lie outside of the dimension.
     """
+    if isinstance(item.step, Traced) or item.step not in (None, 1):
+        return None
     traced = [b for b in (item.start, item.stop) if isinstance(b, Traced)]
     bounds = [to_instruction(bound) for bound in traced]
     if not any(known_value(b) is None and is_counted(b) for b in bounds):
         return None
-    if item.step not in (None, 1):
-        raise ConcretizationError("slice: a step is not supported between counters of loops")
     start = _place(0 if item.start is None else item.start, size, to_instruction)
     stop = _place(size if item.stop is None else item.stop, size, to_instruction)
     first, last = affine(start), affine(stop)
@@ -56,30 +58,80 @@ def counted_slice(
 def unknown_slice(item: slice, size: int, to_instruction: ToInstruction) -> Instruction | None:
     """The mask of the places of a slice whose bounds are unknown; None where they are known.
 
-    Bounds are clamped to the dimension, and negative ones counted from its end, as Python's are.
-    Raises `ConcretizationError` for a step other than 1.
+    Bounds are clamped to the dimension, and negative ones counted from its end, as Python's are. An
+    unknown step of 0, which Python refuses, selects nothing.
     """
     bounds = [bound for bound in (item.start, item.stop, item.step) if isinstance(bound, Traced)]
     if all(known_value(to_instruction(bound)) is not None for bound in bounds):
         return None
-    if item.step not in (None, 1):
-        raise ConcretizationError("slice: a step is not supported between bounds that are unknown")
+    step = 1 if item.step is None else item.step
+    if not isinstance(step, Traced):
+        slice(None, None, step).indices(size)  # raises what Python does
+        return _places(item, size, step, to_instruction)
+    stride = _integer(step, to_instruction)
+    zero = constant(0, ElementType.S64)
+    forward = _places(item, size, stride, to_instruction)
+    backward = _places(item, size, stride, to_instruction, is_backward=True)
+    is_forward = broadcast_in_dim(gt(stride, zero), (size,), ())
+    is_backward = broadcast_in_dim(lt(stride, zero), (size,), ())
+    return or_(and_(is_forward, forward), and_(is_backward, backward))
+
+
+def _places(
+    item: slice,
+    size: int,
+    step: int | Instruction,
+    to_instruction: ToInstruction,
+    is_backward: bool = False,
+) -> Instruction:
+    """The mask of the places of a slice; an unknown ``step`` has the sign that is told."""
+    if isinstance(step, int):
+        is_backward = step < 0
+    least, most = (-1, size - 1) if is_backward else (0, size)
+    first, last = (most, least) if is_backward else (least, most)
+
+    def bound(given: Any, default: int) -> Instruction:
+        if given is None:
+            return broadcast_in_dim(constant(default, ElementType.S64), (size,), ())
+        return broadcast_in_dim(_clamped(given, size, least, most, to_instruction), (size,), ())
+
+    start, stop = bound(item.start, first), bound(item.stop, last)
     numbers = iota(Shape(ElementType.S64, (size,)), 0)
-    low = _clamped(0 if item.start is None else item.start, size, to_instruction)
-    high = _clamped(size if item.stop is None else item.stop, size, to_instruction)
-    low, high = (broadcast_in_dim(bound, (size,), ()) for bound in (low, high))
-    return and_(ge(numbers, low), lt(numbers, high))
+    if is_backward:
+        between = and_(le(numbers, start), gt(numbers, stop))
+    else:
+        between = and_(ge(numbers, start), lt(numbers, stop))
+    if step in (1, -1):
+        return between
+    one = constant(1, ElementType.S64)
+    stride = (
+        constant(abs(step), ElementType.S64)
+        if isinstance(step, int)
+        else elementwise.max(absolute(step), one)
+    )
+    rest = rem(sub(numbers, start), broadcast_in_dim(stride, (size,), ()))
+    return and_(between, eq(rest, broadcast_in_dim(constant(0, ElementType.S64), (size,), ())))
 
 
-def _clamped(bound: Any, size: int, to_instruction: ToInstruction) -> Instruction:
-    """A bound as a place from 0 to the dimension's end, as s64."""
+def _integer(bound: Any, to_instruction: ToInstruction) -> Instruction:
+    """A bound or a step as s64."""
     place = to_instruction(bound)
     if place.array_shape.rank or not place.array_shape.element_type.is_integral:
         raise StaticIndexError(f"slice: bounds must be integers, not {place.array_shape}")
-    place = convert_element_type(place, ElementType.S64)
-    nothing, end = constant(0, ElementType.S64), constant(size, ElementType.S64)
-    place = select(lt(place, nothing), add(place, end), place)
-    return clamp(nothing, place, end)
+    return convert_element_type(place, ElementType.S64)
+
+
+def _clamped(
+    bound: Any, size: int, least: int, most: int, to_instruction: ToInstruction
+) -> Instruction:
+    """A bound as a place from ``least`` to ``most``, as s64."""
+    place = _integer(bound, to_instruction)
+    place = select(
+        lt(place, constant(0, ElementType.S64)),
+        add(place, constant(size, ElementType.S64)),
+        place,
+    )
+    return clamp(constant(least, ElementType.S64), place, constant(most, ElementType.S64))
 
 
 def _place(bound: Any, size: int, to_instruction: ToInstruction) -> Instruction:
