@@ -9,7 +9,7 @@ loop's body and condition and each branch, outermost first. `REROLL` prepares lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES
 from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
@@ -52,17 +52,13 @@ from tracejit.backends.tvm.passes.manager import (
     run_passes,
 )
 from tracejit.backends.tvm.passes.nested_computations import with_optimized_computations
-from tracejit.backends.tvm.passes.reroll.gemv_to_gemm import LEAST_PRODUCTS, merge_gemvs
 from tracejit.backends.tvm.passes.reroll.reroll import reroll
-from tracejit.backends.tvm.passes.reroll.slp_vectorize import LEAST_ELEMENTS, vectorize_updates
 from tracejit.backends.tvm.passes.tile.overlapped_tiling import tile_stencils
 from tracejit.backends.tvm.passes.tile.split_concats import split_concats
 from tracejit.backends.tvm.passes.tile.tile_and_fuse import tile_and_fuse
-from tracejit.graph import Computation, Instruction, Op
-from tracejit.ops.contraction import DOT_GENERAL
+from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import OPTIMIZATION_BARRIER
-from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
-from tracejit.traversal import in_order, transform
+from tracejit.traversal import transform
 
 
 def optimized(computation: Computation, machine: Machine, session: Session | None = None) -> Graph:
@@ -115,13 +111,6 @@ def _is_nested(graph: Graph, context: Context) -> bool:
 
 def _has_wide_vectors(graph: Graph, context: Context) -> bool:
     return context.machine.vector_bytes == VECTOR_BYTES
-
-
-def _has(op: Op, least: int) -> Callable[[Graph, Context], bool]:
-    def answer(graph: Graph, context: Context) -> bool:
-        return [i.op for i in in_order(graph.roots)].count(op) >= least
-
-    return answer
 
 
 MODULE = (
@@ -189,21 +178,7 @@ LOOPS = (
     ),
 )
 
-REROLL = (
-    Pass("canonicalize-anew", _anew, "equal steps stay apart, and get equal forms"),
-    Pass(
-        "gemv-to-gemm",
-        on_roots(merge_gemvs),
-        "products of the same matrix in many steps become one before steps are compared",
-        when=_has(DOT_GENERAL, LEAST_PRODUCTS),
-    ),
-    Pass(
-        "slp-vectorize",
-        on_roots(vectorize_updates),
-        "writes of adjacent elements become one write of a slice, which is a shorter step",
-        when=_has(DYNAMIC_UPDATE_SLICE, LEAST_ELEMENTS),
-    ),
-)
+REROLL = (Pass("canonicalize-anew", _anew, "equal steps stay apart, and get equal forms"),)
 
 FRAGMENT = (
     Pass(

@@ -1,7 +1,6 @@
 """Turns products of masked operands into loops over the range that the mask leaves.
 
-Where slices change their size from step to step, windows are read and masked
-(`passes.reroll.predicate_ragged_slices`):
+Where slices change their size from step to step, vectorised loops read the longest and mask it:
 
     dot(select(first <= iota and iota < end, a, 0), select(the same, b, 0))
 

@@ -1,4 +1,4 @@
-"""Steps that Python unrolled become loops again: `reroll`, and what makes steps look alike first.
+"""Loop re-rolling: equal steps that Python unrolled become loops again.
 
 Runs once over the program, before it is canonicalised, where a graph is long.
 """

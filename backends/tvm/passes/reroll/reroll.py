@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.tvm.passes.reroll.predicate_ragged_slices import predicate_ragged_slices
 from tracejit.backends.tvm.passes.reroll.roll_step import Step
 from tracejit.backends.tvm.passes.reroll.static_to_dynamic_slices import make_slices_dynamic
 from tracejit.backends.tvm.passes.reroll.tandem_repeats import Run, Sequenced
@@ -28,11 +27,6 @@ LEAST_INSTRUCTIONS = 512
 LARGE_GRAPH = 4096
 SHORT_STEPS = 4
 SHORT_INSTRUCTIONS = 32
-# Wide slices are worth it if so many times fewer instructions are left.
-WORTH = 8
-# How many sizes wide slices have, in graphs of at most so many instructions: of four sizes they
-# read 5 elements where 4 are wanted, of one size 8, but there are more loops to find and compile.
-PIECES = ((4, 16384), (1, 1 << 62))
 
 
 Prepare = Callable[[Sequence[Instruction]], list[Instruction]]
@@ -43,18 +37,9 @@ def reroll(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]
 
     ``prepared`` gives equal steps equal forms.
     """
-    size = len(in_order(roots))
-    if size < LEAST_INSTRUCTIONS:
+    if len(in_order(roots)) < LEAST_INSTRUCTIONS:
         return list(roots)
     simple = prepared(roots)
-    for pieces, most in PIECES:
-        if LARGE_GRAPH <= size <= most:
-            wide = predicate_ragged_slices(simple, pieces)
-            if wide is None:
-                break
-            made = _all_rolled(wide)
-            if made is not None and WORTH * len(in_order(made)) <= size:
-                return made
     return _all_rolled(simple) or simple
 
 

@@ -1,0 +1,155 @@
+"""Special ways to write a kernel, and what of the compiler is asked whether to take each.
+
+A way is left out by exchanging that function for one that says no.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+_TVM = "tracejit.backends.tvm."
+_SORT = "cpu/schedule/sort/"
+_GEMM = "cpu/kernels/gemm/"
+
+
+def _no(*arguments: Any, **options: Any) -> Any:
+    return None
+
+
+def _given(first: Any, *arguments: Any) -> Any:
+    return first
+
+
+@dataclass(frozen=True)
+class Way:
+    """``function`` of ``module`` answers whether kernels are written so; ``without`` instead.
+
+    ``files`` are those that only this way needs. With ``is_late`` it changes machine code alone,
+    which the program's text does not show.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    module: str
+    function: str
+    without: Callable[..., Any] = _no
+    is_late: bool = False
+
+    @contextmanager
+    def left_out(self) -> Iterator[None]:
+        """Inside, no kernel is written in this way."""
+        with self._exchanged(self.without):
+            yield
+
+    @contextmanager
+    def watched(self, taken: set[str]) -> Iterator[None]:
+        """Inside, the name is added to ``taken`` as soon as the way is taken."""
+        function = getattr(importlib.import_module(_TVM + self.module), self.function)
+
+        def watching(*arguments: Any, **options: Any) -> Any:
+            made = function(*arguments, **options)
+            if self.is_late or made:
+                taken.add(self.name)
+            return made
+
+        with self._exchanged(watching):
+            yield
+
+    @contextmanager
+    def _exchanged(self, function: Callable[..., Any]) -> Iterator[None]:
+        module = importlib.import_module(_TVM + self.module)
+        before = getattr(module, self.function)
+        setattr(module, self.function, function)
+        try:
+            yield
+        finally:
+            setattr(module, self.function, before)
+
+
+def _sort(name: str, function: str, *files: str) -> Way:
+    paths = tuple(f"{_SORT}{file}.py" for file in files)
+    return Way(f"sort: {name}", paths, "cpu.schedule.sort.choose", function)
+
+
+def _gemm(name: str, function: str, *files: str) -> Way:
+    paths = tuple(f"{_GEMM}{file}.py" for file in files)
+    return Way(f"product: {name}", paths, "cpu.kernels.gemm.gemm", function)
+
+
+WAYS = (
+    _sort("vectors", "suits_vectors", "quicksort"),
+    _sort("flags", "suits_flags", "flags"),
+    _sort("host", "suits_library", "host_sort"),
+    _sort("choice (text)", "suits_choosing", "select_code", "select_procedures"),
+    _sort("selection", "suits_selection", "select"),
+    _sort("words", "suits_words", "argsort"),
+    _gemm("dots (text)", "dots", "vector_product"),
+    _gemm("sums of rows (text)", "sums_of_rows", "vector_product"),
+    _gemm("small (text)", "small_product", "small_product"),
+    _gemm(
+        "routine (text)",
+        "product",
+        *("product", "product_copies", "product_routine", "product_text", "product_tile"),
+        *("product_vocabulary", "product_work"),
+    ),
+    Way(
+        "transposition: registers (text)",
+        ("cpu/schedule/transpose/register_blocks.py",),
+        "cpu.schedule.pointwise",
+        "turned_in_text",
+    ),
+    Way(
+        "reduction: one row (text)",
+        ("cpu/schedule/reduce/row_code.py",),
+        "cpu.schedule.reduce.rows",
+        "row_in_text",
+    ),
+    Way(
+        "reduction: all rows (text)",
+        ("cpu/schedule/reduce/row_kernels.py",),
+        "cpu.schedule.reduce.rows",
+        "_whole_rows",
+    ),
+    Way(
+        "fusion: horizontal",
+        ("fusion/horizontal.py",),
+        "fusion.planner",
+        "fuse_horizontally",
+        _given,
+    ),
+    Way(
+        "code: TIR to LLVM",
+        ("cpu/llvm/tir_to_llvm.py", "cpu/llvm/expressions.py", "cpu/llvm/registers.py"),
+        "cpu.objects.build",
+        "_is_written",
+        is_late=True,
+    ),
+    Way(
+        "code: strided vectors",
+        ("cpu/objects/deinterleave_vectors.py",),
+        "cpu.objects.tir_pipeline",
+        "strided",
+        _given,
+        is_late=True,
+    ),
+    Way(
+        "code: lifetimes",
+        ("cpu/objects/lifetimes.py",),
+        "cpu.objects.tir_pipeline",
+        "lifetimes",
+        _given,
+        is_late=True,
+    ),
+    Way(
+        "code: identical kernels",
+        ("cpu/objects/identical_code_folding.py", "cpu/objects/rebase_pointers.py"),
+        "cpu.objects.build",
+        "fold_identical_kernels",
+        _given,
+        is_late=True,
+    ),
+)
