@@ -13,6 +13,9 @@ from typing import Any
 import numpy as another_name
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.special
+import scipy.stats
 from numpy import sin, zeros
 
 import tracejit as tj
@@ -284,3 +287,20 @@ def test_the_array_class() -> None:
     made, sums = tj.jit(f)(np.ones(3))
     np.testing.assert_array_equal(made, np.array([3, 5], np.float32), strict=True)
     np.testing.assert_array_equal(sums, [2.0, 3.0], strict=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        scipy.special.logsumexp, scipy.linalg.det, scipy.stats.norm.pdf, scipy.special.gamma,
+        np.sort, np.add.reduce, np.linalg.norm, np.vectorize(lambda x: x * 2),
+    ],
+)  # fmt: skip
+def test_functions_of_libraries_are_traced_themselves(function: Any) -> None:
+    """With no function of the user's around them, or under a name of the user's."""
+    x = np.array([[0.5, 0.25], [0.125, 2.0]])
+    np.testing.assert_allclose(tj.jit(function)(x), function(x), rtol=1e-12)
+    np.testing.assert_allclose(tj.jit(lambda x: function(x))(x), function(x), rtol=1e-12)
+    both = np.stack([x, 2 * x])
+    wanted = np.stack([function(each) for each in both])
+    np.testing.assert_allclose(tj.vmap(function)(both), wanted, rtol=1e-12)

@@ -62,9 +62,13 @@ class FrozenValueWarning(UserWarning):
 def recording(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` with recording namespaces in place of NumPy and math.
 
-    Reaches functions, methods, partials and callable objects of the user's; others come back
-    as they are.
+    Reaches functions, methods, partials and callable objects of the user's. A function of NumPy's,
+    SciPy's or math gives the one that records it; others come back as they are.
     """
+    if not (isinstance(function, FunctionType) and is_users(function.__code__)):
+        shown: Callable[..., Any] = substitute(function)
+        if shown is not function:
+            return shown
     if isinstance(function, functools.partial):
         inner = recording(function.func)
         return functools.partial(inner, *function.args, **function.keywords)
@@ -121,6 +125,8 @@ def substitute(value: Any) -> Any:
         return made(function, value.otypes, None, value.excluded, False, value.signature)
     if kind is np.ndarray:
         return indexable(value)
+    if kind is MethodType and is_scipys(type(value.__self__)):
+        return getattr(substitute(value.__self__), value.__name__, value)
     return _of_scipy(value) if is_scipys(kind) else value
 
 
