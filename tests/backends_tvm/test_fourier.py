@@ -131,7 +131,7 @@ def test_plans_of_columns(length: int, across: int, count: int) -> None:
 
 def check_plan(what: Transform) -> None:
     """Every index that the kernel computes from the plan lies in its memory, and all are met."""
-    plan, table = what.told()
+    plan, table = what.tables()
     number, width, length = 2 * what.itemsize, what.width, what.length
     room = {"scratch": what.room, "middle": what.middle, "end": what.count * length * what.columns}
     assert math.prod(column.length for column in what.ways) == length
@@ -167,11 +167,11 @@ def check_plan(what: Transform) -> None:
         stages = fields[BEFORE_STAGES:].reshape(-1, PER_STAGE)[: fields[STAGES]]
         before = 1
         for body, m, s, factors in stages:
-            radix, turned = what.bodies[body]
+            radix, twiddled = what.bodies[body]
             assert s == before
             assert radix * m * s == rows
-            assert turned or m == 1
-            if turned:
+            assert twiddled or m == 1
+            if twiddled:
                 taken = 2 * number * m * (radix - 1)
                 assert factors + taken <= table.size * what.itemsize
             before *= radix

@@ -21,7 +21,7 @@ with importing_tvm():
     from tracejit.backends.tvm.cpu.kernels.sharing import share
     from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32
     from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
     from tracejit.backends.tvm.cpu.objects.entry import program_texts
     from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.ir.tir import (
@@ -94,7 +94,7 @@ WAYS: dict[str, Any] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_procedures_are_called_as_the_body_says(way: str) -> None:
     made = kernel(WAYS[way])
-    written = written_kernels([made])
+    written = translate_kernels([made])
     assert "k" in written.kernels
     assert [*written.code] == ["added", "adding"]
     calls = [Call("k", [Argument.input(0), Argument.output(0)])]
@@ -104,14 +104,14 @@ def test_procedures_are_called_as_the_body_says(way: str) -> None:
 
 
 def test_unrolled_calls_are_written_one_by_one() -> None:
-    written = written_kernels([kernel(WAYS["unrolled"])])
+    written = translate_kernels([kernel(WAYS["unrolled"])])
     assert sum(text.count("call i32 @adding") for text in written.glue.values()) == SIZE
 
 
 def test_what_computes_is_written_where_it_may_be() -> None:
     plain = elementwise("plain", lambda x: x + const(1.0, "float32"), SIZE, 1)
-    assert not written_kernels([plain]).kernels
-    written = written_kernels([plain], ["plain"])
+    assert not translate_kernels([plain]).kernels
+    written = translate_kernels([plain], ["plain"])
     assert [*written.code] == ["plain"]
     assert not written.glue
 
@@ -131,7 +131,7 @@ def test_what_passes_of_llvm_make_quicker_is_left_to_them(function: Any, shapes:
     entry = tj.jit(function).lower(*operands).module.entry
     kernels = lower(entry, Machine(64, 2)).kernels
     names = [kernel.name for kernel in kernels if kernel.direct is None]
-    assert len(written_kernels(kernels, names).kernels) < len(names)
+    assert len(translate_kernels(kernels, names).kernels) < len(names)
 
 
 def softmax(x: Any) -> Any:
@@ -155,7 +155,7 @@ def test_rows_and_windows_are_written(function: Any, shape: tuple[int, ...]) -> 
     entry = tj.jit(function).lower(np.ones(shape, np.float32)).module.entry
     kernels = lower(entry, Machine(64, 2)).kernels
     quick = [kernel.name for kernel in kernels if is_soon_built(kernel.counted)]
-    assert written_kernels(kernels, quick).kernels == {kernel.name for kernel in kernels}
+    assert translate_kernels(kernels, quick).kernels == {kernel.name for kernel in kernels}
 
 
 def pooled(x: Any, sizes: tuple[int, int], strides: tuple[int, int]) -> Any:
@@ -175,7 +175,7 @@ def test_axes_of_a_transform_share_their_stages() -> None:
     """Of a plane of 512 x 512 all six stages are two procedures."""
     shape = Shape(ElementType.C64, (512, 512))
     program = lower(computation(lambda x: ops.fft(x, "FFT", (512, 512)), shape), Machine(64, 2))
-    written = written_kernels(program.kernels)
+    written = translate_kernels(program.kernels)
     assert {kernel.name for kernel in program.kernels} <= written.kernels
     stages = [name for name in written.code if name.startswith("fourier_forward_8_")]
     assert len(stages) == 2
@@ -184,7 +184,7 @@ def test_axes_of_a_transform_share_their_stages() -> None:
 def test_modules_have_every_procedure_once() -> None:
     shape = Shape(ElementType.C64, (1 << 20,))
     program = lower(computation(lambda x: ops.fft(x, "FFT", (1 << 20,)), shape), Machine(64, 2))
-    written = written_kernels(program.kernels)
+    written = translate_kernels(program.kernels)
     for most in (1, 2, 8):
         texts = program_texts(program, HOST, written, most)
         assert 1 <= len(texts) <= most

@@ -88,10 +88,10 @@ def test_a_second_product_compiles_nothing() -> None:
     rng = np.random.default_rng(2)
     left, right = whole(rng, "float32", 65, 96), whole(rng, "float32", 96, 64)
     tracejit.jit(product)(left, right)
-    known = dict(runtime_routines._known)
+    known = dict(runtime_routines._cache)
     left, right = whole(rng, "float32", 130, 80), whole(rng, "float32", 80, 128)
     np.testing.assert_array_equal(tracejit.jit(product)(left, right), left @ right)
-    assert runtime_routines._known == known
+    assert runtime_routines._cache == known
 
 
 def test_routines_that_share_their_columns_are_linked() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower
 
@@ -41,7 +41,7 @@ def product(x: Any, y: Any) -> Any:
 def check(function: Function, x: np.ndarray, y: np.ndarray) -> None:
     module = tracejit.jit(function).lower(x, y).module
     kernels = lower(module.entry, Machine(64, 2)).kernels
-    assert {kernel.name for kernel in kernels} <= {*written_kernels(kernels).kernels}
+    assert {kernel.name for kernel in kernels} <= {*translate_kernels(kernels).kernels}
     np.testing.assert_array_equal(tracejit.jit(function)(x, y), function(x, y))
 
 

@@ -14,7 +14,7 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tests.backends_tvm.compiled import computation
     from tests.backends_tvm.kernel_harness import HOST
-    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
     from tracejit.backends.tvm.lower.lowering import lower
 
 from tracejit import ops
@@ -83,7 +83,7 @@ def test_what_is_reduced_as_it_lies_is_text() -> None:
     def held(build: Callable[..., Any]) -> bool:
         entry = computation(build, Shape(ElementType.F32, (64, 256)))
         (kernel,) = lower(entry, HOST.machine).kernels
-        written = written_kernels([kernel], [kernel.name])
+        written = translate_kernels([kernel], [kernel.name])
         return any(name.startswith("tracejit_row") for name in written.code)
 
     zero = ops.constant(0, ElementType.F32)

@@ -16,8 +16,8 @@ from tracejit.backends.tvm.cpu.llvm.procedures import (
     group_of,
     procedures_of,
 )
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part
-from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_units, without_shared
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower
@@ -51,10 +51,10 @@ def test_only_the_first_program_compiles_them(
 ) -> None:
     compiled_for(sort(1000, with_positions), 1)
 
-    def refuse(self: Part, folder: Path) -> bytes:
+    def refuse(self: LlvmUnit, folder: Path) -> bytes:
         raise AssertionError(self.text)
 
-    monkeypatch.setattr(Part, "compiled", refuse)
+    monkeypatch.setattr(LlvmUnit, "compile", refuse)
     array = np.random.default_rng(0).integers(0, 99, 2000).astype(np.int32)
     (made,) = compiled_for(sort(2000, with_positions), 1)([array])
     order = np.argsort(array, kind="stable")
@@ -69,10 +69,10 @@ def test_groups_are_modules_of_their_own() -> None:
     assert len(groups) == 2
     assert None not in groups
     assert without_shared(kernels) == (kernels, {})
-    parts = shared_parts(shared, cpu_target())
-    assert len(parts) == 2
+    units = shared_units(shared, cpu_target())
+    assert len(units) == 2
     alone = {n: text for n, text in shared.items() if group_of(text) == min(map(str, groups))}
-    assert len(shared_parts(alone, cpu_target())) == 1
+    assert len(shared_units(alone, cpu_target())) == 1
 
 
 def test_texts_of_procedures() -> None:

@@ -14,7 +14,7 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tests.backends_tvm.compiled import computation
     from tests.backends_tvm.kernel_harness import HOST
-    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import written_kernels
+    from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
     from tracejit.backends.tvm.lower.lowering import lower
 
 from tracejit import ops
@@ -65,7 +65,7 @@ def test_what_is_done_besides_is_not_lost() -> None:
 def test_what_is_text() -> None:
     def texts(build: Callable[..., Any]) -> int:
         entry = computation(build, Shape(ElementType.F32, (128, 256)))
-        return len(written_kernels(lower(entry, HOST.machine).kernels).glue)
+        return len(translate_kernels(lower(entry, HOST.machine).kernels).glue)
 
     assert texts(lambda x: ops.transpose(x, [1, 0])) > 0
     assert texts(lambda x: ops.neg(ops.transpose(x, [1, 0]))) == 0

@@ -41,7 +41,7 @@ BEFORE_STAGES, PER_STAGE = 10, 4
 
 # What a number costs in one stage, by its radix, and what turning it adds.
 _COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.0}
-_TURN = 0.5
+_TWIDDLE = 0.5
 _MOST_TURNED = 13
 """From 16 on there are more factors than registers."""
 _WAYS, _SPLITS = 6, 3
@@ -56,7 +56,7 @@ class Radix(NamedTuple):
     """One kind of stage; all but the last of a column are followed by a turn."""
 
     radix: int
-    turned: bool
+    twiddled: bool
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Column:
     @functools.cached_property
     def cost(self) -> float:
         """Of one number."""
-        return sum(_COSTS[s.radix] + _TURN * s.turned * (1 - 1 / s.radix) for s in self.stages)
+        return sum(_COSTS[s.radix] + _TWIDDLE * s.twiddled * (1 - 1 / s.radix) for s in self.stages)
 
     @functools.cached_property
     def bodies(self) -> frozenset[Radix]:
@@ -176,7 +176,7 @@ def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
     """For each stage that is turned, by p and k: the p k-th powers."""
     made, left = [], column.length
     for stage in column.stages:
-        if stage.turned:
+        if stage.twiddled:
             p, k = np.arange(left // stage.radix)[:, None], np.arange(1, stage.radix)
             made.append(doubled(circle(p * k, left, inverse)))
         left //= stage.radix
@@ -291,7 +291,7 @@ class Transform:
         """Integers of one sweep's plan."""
         return BEFORE_STAGES + PER_STAGE * max(len(column.radices) for column in self.ways)
 
-    def told(self) -> tuple[np.ndarray, np.ndarray]:
+    def tables(self) -> tuple[np.ndarray, np.ndarray]:
         """The plan, i64, and the table of all factors, f64."""
         plan = np.zeros((len(self.ways), self.stride), np.int64)
         table: list[np.ndarray] = []
@@ -323,7 +323,7 @@ class Transform:
             left, s = rows, 1
             for n, stage in enumerate(column.stages):
                 left //= stage.radix
-                at = place(next(factors)) if stage.turned else 0
+                at = place(next(factors)) if stage.twiddled else 0
                 begin = BEFORE_STAGES + PER_STAGE * n
                 fields[begin : begin + PER_STAGE] = self.bodies.index(stage), left, s, at
                 s *= stage.radix
@@ -354,9 +354,9 @@ class Transform:
 
 
 @functools.lru_cache(maxsize=32)
-def told(what: Transform) -> tuple[np.ndarray, np.ndarray]:
-    """`Transform.told`, not computed anew each time."""
-    return what.told()
+def tables(what: Transform) -> tuple[np.ndarray, np.ndarray]:
+    """`Transform.tables`, not computed anew each time."""
+    return what.tables()
 
 
 def transform_of(instruction: Instruction) -> Transform:

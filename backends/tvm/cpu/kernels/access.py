@@ -1,7 +1,8 @@
-"""What a kernel can learn from an accessor: which of its indices walk memory, and how far.
+"""Memory access patterns of accessors: the stride of each index, and whether values are plain
+loads.
 
-An accessor is a function from index expressions to a value, or for results to a statement.
-Calling it once with fresh variables shows the memory that it reads or writes.
+An accessor is a function from index expressions to a value, or for results to a statement. Calling
+it once with fresh variables shows the memory that it reads or writes.
 """
 
 from __future__ import annotations
@@ -22,28 +23,29 @@ from tracejit.backends.tvm.ir.tir import Buffer, Expr, tirx, var
 class Access:
     """How an accessor reaches memory.
 
-    ``strides`` has a tuple per read (or write), with the distance in elements that each index
-    moves it; None stands for one that is not affine. ``plain``: a value is one read and nothing
-    else, so reading it again costs no more than reading a copy.
+    ``strides`` has a tuple per read (or write), with the distance in elements for a step of each
+    index; None where it is not affine. ``plain``: a value is a single load, so reading it again
+    costs no more than reading a copy.
     """
 
     strides: tuple[tuple[int, ...] | None, ...]
     plain: bool
 
     def walks(self, index: int) -> bool:
-        """Whether neighbours along ``index`` are neighbours in memory (or the same element).
+        """Whether ``index`` is contiguous: one step moves every access by one element, or not at
+        all.
 
-        True when every access agrees, and at least one really moves.
+        At least one access must move.
         """
         steps = [None if s is None else abs(s[index]) for s in self.strides]
         return 1 in steps and all(step in (0, 1) for step in steps)
 
     def step(self, index: int) -> int:
-        """The longest distance that ``index`` moves any access, as far as it is known."""
+        """The longest known distance that a step of ``index`` moves any access."""
         return max((abs(s[index]) for s in self.strides if s is not None), default=0)
 
     def scaled(self, *factors: int) -> Access:
-        """The access of an accessor whose indices move in steps of these sizes."""
+        """The access of an accessor whose indices are multiplied by these factors."""
         strides = tuple(
             s and tuple(step * factor for step, factor in zip(s, factors, strict=True))
             for s in self.strides
@@ -57,7 +59,7 @@ class Access:
 
 
 def reading(load: Callable[..., Value], rank: int, index_dtype: str) -> tuple[Access, Value]:
-    """How ``load``, of ``rank`` indices, reads; and a sample of its value."""
+    """The access of ``load``, a function of ``rank`` indices, and a sample of its value."""
     indices = [var("probe", index_dtype) for _ in range(rank)]
     value = load(*indices)
     parts = value if isinstance(value, tuple) else (value,)
@@ -67,7 +69,7 @@ def reading(load: Callable[..., Value], rank: int, index_dtype: str) -> tuple[Ac
 
 
 def writing(store: Callable[..., Any], rank: int, value: Value, index_dtype: str) -> Access:
-    """How ``store``, of ``rank`` indices and a value such as ``value``, writes."""
+    """The access of ``store``, which takes ``rank`` indices and a value such as ``value``."""
     indices = [var("probe", index_dtype) for _ in range(rank)]
     statement = store(*indices, value)
     parts = len(value) if isinstance(value, tuple) else 1
@@ -77,7 +79,7 @@ def writing(store: Callable[..., Any], rank: int, value: Value, index_dtype: str
 def _of_pairs(
     strides: tuple[tuple[int, ...] | None, ...], parts: int
 ) -> tuple[tuple[int, ...] | None, ...]:
-    """Strides in numbers: the two parts of complex numbers mostly lie side by side."""
+    """Strides in complex numbers: real and imaginary parts mostly alternate in memory."""
     even = all(s is not None and all(step % parts == 0 for step in s) for s in strides)
     if parts == 1 or not even:
         return strides
@@ -91,8 +93,11 @@ def _strides(node: Any, kind: type, indices: list[Expr]) -> tuple[tuple[int, ...
 
 
 def linear(access: Any, indices: list[Expr]) -> tuple[Buffer, tuple[int, ...], int | None] | None:
-    """Of a read or a write of memory: which, the distance that each index moves it, and the place
-    of index 0, if that is known; None for anything else, or where that is not affine."""
+    """The buffer, strides and base offset of a load or store.
+
+    The offset is None if it is not constant. None for other nodes and for indices that are not
+    affine.
+    """
     if not isinstance(access, (TensorLoad, tirx.BufferStore)):
         return None
     buffer = access.source if isinstance(access, TensorLoad) else access.buffer

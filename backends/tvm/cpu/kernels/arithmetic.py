@@ -1,4 +1,4 @@
-"""Sums of products, over real numbers or over pairs that stand for complex ones.
+"""Sums of products over real numbers, or over complex numbers as pairs.
 
 Kernels keep every number as a tuple of real *parts* (one, or real and imaginary), so that one
 schedule serves both. Scratch buffers have the part as their first dimension.
@@ -17,7 +17,7 @@ from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, const, seq, store, tirx
 
 Value = Any
-"""What accessors exchange: an expression, or a NamedTuple ``(real, imaginary)`` of two."""
+"""The values of accessors: an expression, or a NamedTuple ``(real, imaginary)`` of two."""
 
 Parts = tuple[Expr, ...]
 
@@ -48,16 +48,16 @@ class Arithmetic:
         return (const(0, self.dtype),) * self.parts
 
     def split(self, value: Value) -> Parts:
-        """The parts of what an accessor returned, converted to ``dtype``."""
+        """The parts of an accessor's value, converted to ``dtype``."""
         parts = value if isinstance(value, tuple) else (value,)
         return tuple(part.astype(self.dtype) for part in parts)
 
     def join(self, parts: Sequence[Expr]) -> Value:
-        """What is handed to a caller for ``parts``."""
+        """A value for accessors, from its parts."""
         return parts[0] if self.pair is None else self.pair(*parts)
 
     def scratch(self, name: str, shape: Sequence[int], scope: str = "global") -> Buffer:
-        """A buffer of numbers with aligned rows, to be allocated by whoever asked for it."""
+        """A scratch buffer of numbers with aligned rows; the caller allocates it."""
         return tirx.decl_buffer((self.parts, *shape), self.dtype, name=name, scope=scope)
 
     def load(self, source: Buffer, *index: Expr) -> Parts:
@@ -95,14 +95,14 @@ class Arithmetic:
         return first + more[0] if more else first
 
     def divisor(self, x: Parts) -> Parts:
-        """What `divided` takes for ``x``, to be computed once: a complex number's reciprocal."""
+        """The second argument of `divided`, computed once: the reciprocal of a complex number."""
         if self.pair is None:
             return x
         one = Complex(const(1, self.dtype), const(0, self.dtype))
         return tuple(complex_mathematics.div(one, Complex(*x), self.dtype))
 
     def divided(self, x: Parts, divisor: Parts) -> Parts:
-        """``x`` divided by what `divisor` was made for."""
+        """``x`` divided by the number that `divisor` was called with."""
         if self.pair is None:
             return (tirx.div(x[0], divisor[0]),)
         real = x[0] * divisor[0] - x[1] * divisor[1]

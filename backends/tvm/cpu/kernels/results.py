@@ -1,9 +1,9 @@
-"""How the sums of a register tile become results: each stored once, along memory."""
+"""Stores the sums of a convolution's register tile: each result once, contiguously."""
 
 from __future__ import annotations
 
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
-from tracejit.backends.tvm.cpu.kernels.conv.blocks import Place, Unit
+from tracejit.backends.tvm.cpu.kernels.conv.blocks import TilePosition, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import Dimension, DirectPlan, Role, horner
 from tracejit.backends.tvm.cpu.kernels.tile import Tile, vector_loop
@@ -18,16 +18,16 @@ class Results:
         self._plan = plan
         self._tile = tile
         self._sizes = [row.tile for row in plan.rows]
-        # Vectors run along the last dimension of rows where its results are neighbours in memory,
-        # and a column's are not.
+        # Vectors run along the last row dimension if its results are contiguous in memory and
+        # those of the column dimension are not.
         self._along_rows = not self._walks(plan.column) and self._walks(plan.rows[-1])
 
     def _walks(self, dimension: Dimension) -> bool:
         index = {Role.IMAGE: 0, Role.FEATURE: 1, Role.AXIS: 2 + dimension.axis}[dimension.role]
         return self._problem.result_access.walks(index)
 
-    def store(self, unit: Unit, place: Place) -> Stmt:
-        """Store the tile's results, without those that the tiles before had already."""
+    def store(self, unit: Unit, place: TilePosition) -> Stmt:
+        """Store the tile's results, without those that overlap with earlier tiles."""
         column = self._plan.column
         full, tail = divmod(column.extent, column.tile)
         whole = self._columns(unit, place, 0, column.tile)
@@ -39,7 +39,7 @@ class Results:
         rest = self._columns(unit, place, column.tile - tail if moved else 0, tail)
         return IfThenElse(place.nominal[-1] + column.tile <= column.extent, whole, rest)
 
-    def _columns(self, unit: Unit, place: Place, first: int, count: int) -> Stmt:
+    def _columns(self, unit: Unit, place: TilePosition, first: int, count: int) -> Stmt:
         """Store ``count`` columns, from column ``first`` of the tile on, of all its rows."""
         last = len(self._sizes) - 1
         lanes = self._tile.lanes
@@ -69,12 +69,12 @@ class Results:
 
         return nest()
 
-    def _skipped(self, place: Place, number: int) -> Expr:
-        """How many of a tile's indices in one dimension the tile before had already."""
+    def _skipped(self, place: TilePosition, number: int) -> Expr:
+        """The number of indices of a tile, in one dimension, that overlap with the tile before."""
         d = self._plan.rows[number]
         return place.nominal[number] - place.start[number] if d.extent % d.tile else i32(0)
 
-    def _put(self, unit: Unit, place: Place, indices: list[Expr]) -> Stmt:
+    def _put(self, unit: Unit, place: TilePosition, indices: list[Expr]) -> Stmt:
         """Store the result that has these indices within a tile."""
         problem, plan = self._problem, self._plan
         *rows, column = indices

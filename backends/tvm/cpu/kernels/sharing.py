@@ -1,4 +1,4 @@
-"""How work is divided among threads, and how sums that were split are put together."""
+"""Divides work among threads, and adds up partial sums of a split contraction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracejit.backends.tvm.ir.tir import PARALLEL, Buffer, Expr, Stmt, const, i3
 
 
 def share(index: Expr, total: int | Expr, shares: int) -> tuple[Expr, Expr]:
-    """First item and number of items of share ``index``; no share has more than it must."""
+    """The first item and the number of items of share ``index``, for shares of about equal size."""
     if shares == 1:
         return i32(0), i32(total) if isinstance(total, int) else total
     most = (total + (shares - 1)) // shares
@@ -22,12 +22,12 @@ def share(index: Expr, total: int | Expr, shares: int) -> tuple[Expr, Expr]:
 
 
 def on_workers(workers: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """``body(worker)`` for each worker, at the same time where there are several."""
+    """``body(worker)`` for each worker, in a parallel loop if there are several."""
     return body(i32(0)) if workers == 1 else loop(workers, body, PARALLEL)
 
 
 class Partials:
-    """Sums over several ranges of the contraction, added in order to the final ones.
+    """Sums over several ranges of the contraction, added to the final result in a fixed order.
 
     The number of ranges never depends on the number of threads, nor does the order of the sums.
     """
@@ -41,7 +41,7 @@ class Partials:
         )
 
     def store(self, which: Expr) -> Callable[..., Stmt]:
-        """What takes the place of the problem's ``store`` for one range."""
+        """The ``store`` of one range's kernel: writes to the range's partial sums."""
         arithmetic = self._problem.arithmetic
         return lambda b, i, j, v: arithmetic.store(self.scratch, [which, i, j], v)
 

@@ -1,9 +1,9 @@
-"""The register tile that every contraction is made of: rows of vectors that sum products.
+"""The register tile of every contraction: accumulates products in rows of vector registers.
 
     sums[row, vector] += left(row) * right(vector)
 
-The sums live in registers through the innermost loops; then they go to a small panel in memory,
-from where finished numbers are handed on row by row.
+The sums live in registers through the innermost loops; then they are spilled to a small panel in
+memory, and handed on row by row.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ class Tile:
         columns: int,
         body: Callable[[Expr, Expr, Parts], Stmt],
     ) -> Stmt:
-        """``body(row, column, sum)`` for the panel's rows, and ``columns`` columns, from the
-        first on, in vectors along columns."""
+        """``body(row, column, sum)`` for the panel's rows and for ``columns`` columns from the
+        first on, vectorised along columns.
+        """
 
         def row(a: Expr) -> Stmt:
             return vector_loop(
@@ -138,10 +139,10 @@ class Tile:
     def _unrolled(
         self, body: Callable[[Expr, Expr, Expr], Stmt], lane_dtype: str = "int32"
     ) -> Stmt:
-        """``body(row, vector, lane)`` of all sums.
+        """``body(row, vector, lane)`` of all sums, unrolled.
 
-        Vectors side by side are one, as wide as a power of two of them, whose lanes are counted
-        from the first: TVM and LLVM have one operation to work on where the processor has several.
+        Adjacent vectors are joined to one, of a power of two of them, and lanes are counted from
+        its first: TVM and LLVM then process one operation where the processor executes several.
         """
 
         def some(a: Expr, first: int, count: int) -> Stmt:
@@ -154,24 +155,24 @@ class Tile:
 
 
 def rolled(extent: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """``body(i)`` for ``extent`` i, in a loop that LLVM does not unroll.
+    """``body(i)`` for i in range(extent), in a loop that LLVM does not unroll.
 
-    For what takes longer to compile, step by step, than it ever runs.
+    For bodies that take longer to compile, unrolled, than they ever run.
     """
     return body(i32(0)) if extent == 1 else loop(opaque(i32(extent), "int32"), body)
 
 
 def as_written(extent: int | Expr, body: Callable[[Expr], Stmt | Sequence[Stmt]]) -> Stmt:
-    """``body(i)`` for ``extent`` i, in a loop that LLVM leaves as it is.
+    """``body(i)`` for i in range(extent), in a loop that LLVM leaves as it is.
 
-    It is not unrolled, nor are addresses strength-reduced, which takes most of the time to compile
-    it; where a body is more than a few instructions, that costs nothing.
+    It is not unrolled, nor are addresses strength-reduced, which takes most of the compile time;
+    if a body is more than a few instructions, that costs no run time.
     """
     return _with_index(extent, body, kept)
 
 
 def not_repeated(extent: int | Expr, body: Callable[[Expr], Stmt | Sequence[Stmt]]) -> Stmt:
-    """``body(i)`` for ``extent`` i, in a loop that LLVM does not unroll, for short bodies."""
+    """``body(i)`` for i in range(extent), in a loop that LLVM does not unroll, for short bodies."""
     return _with_index(extent, body, once)
 
 
@@ -180,7 +181,7 @@ def _with_index(
     body: Callable[[Expr], Stmt | Sequence[Stmt]],
     through: Callable[[Expr, str], Expr],
 ) -> Stmt:
-    """A loop whose index is what ``through`` makes of it."""
+    """A loop whose body sees the index after ``through``."""
     if isinstance(extent, int) and extent == 1:
         return loop(extent, body)
 
@@ -203,7 +204,9 @@ def pieces(extent: int, lanes: int) -> list[tuple[int, int]]:
 
 
 def vector_loop(extent: int, lanes: int, body: Callable[[Expr], Stmt], start: int = 0) -> Stmt:
-    """``body(i)`` for ``extent`` i from ``start`` on: in vectors, the rest in ever smaller ones."""
+    """``body(i)`` for ``extent`` i from ``start`` on, vectorised; the remainder in narrower
+    vectors.
+    """
     full = extent // lanes
     statements = []
     if full:
@@ -217,7 +220,7 @@ def vector_loop(extent: int, lanes: int, body: Callable[[Expr], Stmt], start: in
 
 
 def vector(width: int, body: Callable[[Expr], Stmt], start: int = 0, dtype: str = "int32") -> Stmt:
-    """``body(i)`` for ``width`` i from ``start`` on, at once."""
+    """``body(i)`` for ``width`` i from ``start`` on, as one vector."""
     if width == 1:
         return body(const(start, dtype))
     return loop(width, lambda v: body(start + v), VECTORIZED, dtype=dtype)

@@ -1,7 +1,8 @@
-"""All choices of sizes: register tiles, packed panels, cache blocks, and shares of threads.
+"""Chooses the sizes of a matrix product: register tiles, packed panels, cache blocks, thread
+shares.
 
-Results never depend on the number of threads: it decides who computes a number, and never in
-which order the products of one number are summed.
+Results never depend on the number of threads: it decides who computes a number, and never in which
+order the products of one number are summed.
 
 Costs are cycles of one core with two multiply-add units and two load ports; only their order
 matters.
@@ -19,11 +20,13 @@ from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, counts, either, ranked
 
 _PARALLEL_CYCLES = 1 << 15
-"""Some eight microseconds: below, waking other threads does not pay."""
+"""About eight microseconds: for less work, waking other threads does not pay."""
 
 _TINY, _PARALLEL_TINY = 128, 1 << 17
-"""Matrices of a batch of so few cycles each come out of memory hardly faster than one thread
-multiplies them; another thread, which may have to be woken, pays from so many cycles on."""
+"""Cycles of one matrix of a batch. Up to the first number, matrices come out of memory hardly
+faster than one thread multiplies them; another thread, which may have to be woken, pays from the
+second number on.
+"""
 
 _SPLIT_STEPS = 1 << 14
 """Vector multiply-adds that make a range of a split contraction worth its final sum."""
@@ -32,7 +35,7 @@ _MANY_ROWS = 64
 """Rows that are enough for all threads."""
 
 _MANY_COLUMNS = 4 << 10
-"""Bytes of columns that are."""
+"""Bytes of columns that are enough for all threads."""
 
 _LATENCY = 8
 """Sums that must be in flight at once: two multiply-adds a cycle, each ready after four."""
@@ -48,20 +51,20 @@ _MANY_TILES = 32
 whole vectors."""
 
 _SHORT_LINE = 256
-"""Rows of so many bytes lie close enough to each other to be read one after the other."""
+"""Rows of at most this many bytes are close enough to each other to be read one after the other."""
 
 _ALIASING = 4096
-"""Rows this many bytes apart (or a multiple) compete for the same few lines of the L1 cache."""
+"""Rows this many bytes apart (or a multiple) conflict in the same sets of the L1 cache."""
 
 
 _SHARED = {(13, 2), (6, 2)}
-"""Rows and vectors of the tiles that most products share: of 32 registers, and of 16."""
+"""Rows and vectors of the most common tiles: of 32 registers, and of 16."""
 
 _BROAD = 1.02
-"""By so much tiles of more than two vectors take longer than their multiply-adds."""
+"""Factor by which tiles of more than two vectors take longer than their multiply-adds."""
 
 _AS_GOOD = 1.02
-"""By so much a tile may take longer for being shared."""
+"""Factor by which a tile may be slower if its code is shared."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -69,7 +72,9 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def no_empty_share(total: int, shares: int) -> int:
-    """At most ``shares``, so few that each has something when `share` divides ``total``."""
+    """The number of shares, at most ``shares``, that leaves none empty when `share` divides
+    ``total``.
+    """
     return ceil_div(total, ceil_div(total, shares))
 
 
@@ -86,7 +91,7 @@ class TileSize(NamedTuple):
 
     @property
     def cycles(self) -> float:
-        """Of one step of the contraction."""
+        """Cycles of one step of the contraction."""
         sums = self.rows * self.vectors
         return max(sums / 2, (self.rows + self.vectors) / 2, _LATENCY / 2) + 0.25
 
@@ -97,7 +102,7 @@ class TileSize(NamedTuple):
 def tile_sizes(
     m: int, n: int, arithmetic: Arithmetic, machine: Machine, most_rows: int = 16
 ) -> list[TileSize]:
-    """The register tiles, those that cover m x n numbers in the fewest cycles first."""
+    """The register tiles for m x n numbers, in order of cost."""
     lanes = machine.lanes(arithmetic.dtype, n)
     parts = arithmetic.parts
     sizes = [
@@ -105,7 +110,7 @@ def tile_sizes(
         for vectors in range(1, min(8, ceil_div(n, lanes)) + 1)
         for rows in range(1, min(m, most_rows) + 1)
         if (rows * vectors + vectors) * parts < machine.registers
-        # Broad tiles are for few rows: others load less when they are high.
+        # Broad tiles are for few rows: higher tiles load less.
         if vectors <= 4 or rows == m
     ]
 
@@ -117,9 +122,9 @@ def tile_sizes(
 
 
 def _shared_first(m: int, n: int, sizes: list[TileSize]) -> list[TileSize]:
-    """The sizes, with the one that most products share in front if it is about as good as any.
+    """Moves the most common tile size to the front if it is about as good as the best.
 
-    Its routine is there already, most of the time.
+    Its routine has been compiled already, most of the time.
     """
     most = _AS_GOOD * _tiles(m, n, sizes[0]) * sizes[0].cycles
     shared = [
@@ -135,7 +140,7 @@ def _tiles(m: int, n: int, size: TileSize) -> int:
 
 
 def worth_sharing(cycles: float, machine: Machine, batch: int = 1) -> bool:
-    """Whether ``batch`` times so many cycles are work enough for more than one thread."""
+    """Whether ``batch`` matrices of ``cycles`` cycles are work enough for more than one thread."""
     least = _PARALLEL_TINY if batch > 1 and cycles < _TINY else _PARALLEL_CYCLES
     return machine.threads > 1 and batch * cycles >= least
 
@@ -152,10 +157,10 @@ def range_count(
     along_rows: bool,
     along_columns: bool,
 ) -> int:
-    """Into how many ranges a long contraction with a small result is split.
+    """The number of ranges into which a long contraction with a small result is split.
 
-    Where it is read ``along_rows``, many rows are shared whole, in one stream of memory each; where
-    it is read ``along_columns``, many of them are.
+    A matrix that is read ``along_rows`` has its rows shared whole, each a single stream of memory;
+    one that is read ``along_columns`` its columns.
     """
     arithmetic = problem.arithmetic
     results = problem.m * problem.n
@@ -173,7 +178,7 @@ def range_count(
 
 
 class TiledPlan(NamedTuple):
-    """How a matrix product by register tiles is cut up.
+    """The plan of a matrix product by register tiles.
 
     tile                        the register tile
     row_tiles, column_tiles     how many cover the result
@@ -212,7 +217,7 @@ def tiled_plan(
 ) -> TiledPlan:
     """The plan for ``threads`` threads, with the contraction split into ``ranges``.
 
-    If its code ``is_shared`` with other products, it prefers what most of them take.
+    If its code ``is_shared`` with other products, it prefers their most common choices.
     """
     itemsize = problem.arithmetic.itemsize
     k = problem.k
@@ -226,7 +231,7 @@ def tiled_plan(
     depth = ceil_div(k, blocks)
     blocks = ceil_div(k, depth)
     ranges = no_empty_share(blocks, ranges)
-    # One thread packs what stays in its own cache, if it need not pack rows again for it.
+    # One thread packs panels that stay in its own cache, if it need not pack rows again for them.
     panel_bytes = _PANEL_BYTES if threads > 1 or pack_left else machine.l2 // 4
     # Rows pass by one tile at a time if all columns stay in cache, else a block that stays there.
     stays = machine.l2 // 2
@@ -271,8 +276,9 @@ def _tile_and_packing(
 
 
 def _reads_left_in_place(problem: Contraction) -> bool:
-    """Whether the left operand lies as tiles read it: along the contraction, or in short lines of
-    which each step takes one."""
+    """Whether the left operand lies as tiles read it: along the contraction, or in short lines
+    with one element for each step.
+    """
     left = problem.left_access
     if not left.plain:
         return False
@@ -296,7 +302,7 @@ def _has_to_pack_right(problem: Contraction, tile: TileSize) -> bool:
 
 
 def _pays_to_pack_right(problem: Contraction, row_tiles: int, machine: Machine) -> bool:
-    """Whether so many tiles of rows make up for the copy, by reading whole lines of one stream."""
+    """Whether copying pays for this number of row tiles, which then read one contiguous stream."""
     itemsize = problem.arithmetic.itemsize
     if problem.right_access.step(1) * itemsize <= _SHORT_LINE:
         return False
@@ -305,14 +311,14 @@ def _pays_to_pack_right(problem: Contraction, row_tiles: int, machine: Machine) 
 
 
 def _around(pick: int, least: int, most: int) -> list[int]:
-    """Numbers near ``pick``."""
+    """Tuning candidates near ``pick``."""
     return [n for n in (2 * pick, pick // 2, 4 * pick, pick // 4) if least <= n <= most]
 
 
 def _shares(
     rows: int, columns: int, ranges: int, threads: int, choices: Knobs
 ) -> tuple[int, int, int]:
-    """The shares that leave the least to the thread that does most."""
+    """The shares of rows, columns and ranges that minimise the work of the busiest thread."""
     if ranges > 1:
         return 1, 1, min(ranges, threads)
     pairs = [(r, min(columns, threads // r), 1) for r in range(1, min(rows, threads) + 1)]
@@ -336,7 +342,7 @@ def tiled_cycles(problem: Contraction, machine: Machine) -> float:
     if _has_to_pack_right(problem, tile) or _pays_to_pack_right(problem, rows, machine):
         cost += _copying(right, 2, problem.k * problem.n, problem.arithmetic, machine)
     elif problem.k * problem.n * problem.arithmetic.itemsize > machine.l2:
-        # A tile takes a piece of each row, which no hardware fetches ahead: less matters, the
+        # A tile takes a piece of each row, which no hardware prefetches: this matters less when
         # more is computed with it.
         cost *= 1 + 0.5 / problem.m**2
     if problem.result_access.walks(1) and not problem.result_access.walks(2):

@@ -1,1 +1,3 @@
-"""LLVM's text, written without TVM: functions over vectors, and kernels translated from TIR."""
+"""LLVM IR as text, written without TVM: functions over vectors, and TIR kernels translated to
+LLVM.
+"""

@@ -54,42 +54,42 @@ class Function:
         return Value(self, kind, name)
 
     def act(self, instruction: str) -> None:
-        """Append an instruction that makes no value."""
+        """Append an instruction that has no result."""
         self._lines.append(f"  {instruction}")
 
     def call(self, kind: Kind, intrinsic: str, *operands: Value | str) -> Value:
-        """Append a call of an LLVM intrinsic; text operands stand for immediate arguments."""
+        """Append a call of an LLVM intrinsic; text operands are immediate arguments."""
         arguments = ", ".join(o if isinstance(o, str) else o.typed for o in operands)
         return self.emit(kind, f"call {self.type(kind)} @llvm.{intrinsic}({arguments})")
 
     def reserve(self, count: int) -> list[int]:
-        """Room for ``count`` instructions that are not known yet, at this point."""
+        """Reserve the next ``count`` instructions; `fill` writes them later."""
         self._lines.extend([""] * count)
         return list(range(len(self._lines) - count, len(self._lines)))
 
     def fill(self, place: int, name: str, instruction: str) -> None:
-        """Put an instruction where `reserve` kept room."""
+        """Write a reserved instruction."""
         self._lines[place] = f"  {name} = {instruction}"
 
     def room(self, kind: Kind) -> tuple[Kind, str]:
-        """Memory for a vector, as its kind and its address."""
+        """Stack memory for a vector: its kind and its address."""
         (name,) = self.fresh("%m")
         self._rooms.append(f"  {name} = alloca {self.type(kind)}")
         return kind, name
 
     def memory(self, value: Value) -> tuple[Kind, str]:
-        """Memory that holds a vector, as its kind and its address."""
+        """Stack memory that is initialised with a vector: its kind and its address."""
         kind, name = self.room(value.kind)
         self.stored(value, name, "0")
         return kind, name
 
     def loaded(self, kind: Kind, memory: str, first: str) -> Value:
-        """The elements in memory from number ``first`` on, an i64."""
+        """Load a vector from the elements in memory that begin at index ``first``, an i64."""
         address = self._address(kind, memory, first)
         return self.emit(kind, f"load {self.type(kind)}, ptr {address}, align {kind.bits // 8}")
 
     def stored(self, value: Value, memory: str, first: str) -> None:
-        """Put elements into memory, from number ``first`` on, an i64."""
+        """Store a vector to the elements in memory that begin at index ``first``, an i64."""
         address = self._address(value.kind, memory, first)
         self._lines.append(f"  store {value.typed}, ptr {address}, align {value.kind.bits // 8}")
 
@@ -99,20 +99,24 @@ class Function:
         return name
 
     def advance(self, number: str, following: str, step: int, loop: str, done: str) -> None:
-        """End the block: ``following`` is ``number + step``; to ``loop`` while lanes are left."""
+        """End the block: ``following`` is ``number + step``; jump to ``loop`` while lanes are
+        left.
+        """
         (left,) = self.fresh("%left")
         self._lines.append(f"  {following} = add i64 {number}, {step}")
         self._lines.append(f"  {left} = icmp ult i64 {following}, {self.lanes}")
         self._lines.append(f"  br i1 {left}, label %{loop}, label %{done}")
 
     def branch(self, condition: str, then: str, otherwise: str) -> None:
-        """End the block: to label ``then``, which is unlikely, if the i1 ``condition`` holds."""
+        """End the block: jump to ``then``, which is marked unlikely, if the i1 ``condition``
+        holds.
+        """
         self._lines.append(
             f"  br i1 {condition}, label %{then}, label %{otherwise}, !prof {_UNLIKELY}"
         )
 
     def jump(self, label: str) -> None:
-        """End the block: to ``label``."""
+        """End the block: jump to ``label``."""
         self._lines.append(f"  br label %{label}")
 
     def start(self, label: str) -> None:

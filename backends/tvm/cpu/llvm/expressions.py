@@ -1,11 +1,12 @@
-"""TIR's expressions as LLVM's values: of one number, or of all lanes of a vectorised loop.
+"""Translates TIR expressions to LLVM values: scalars, or vectors over the lanes of a vectorised
+loop.
 
     code = Expressions(Head("name", parameters, pointers, integers), registers)
     value, lanes = code.expression(x + y)
 
-What is the same in every lane is one number until it meets a vector. Addresses are computed in 64
-bits, and never overflow; elements wrap. The functions of vector mathematics are written out. What
-was computed before in the same block is not computed again.
+A value that is equal in all lanes stays a scalar until it meets a vector. Addresses are computed
+in 64 bits, and never overflow; elements wrap. Functions of vector mathematics are expanded inline.
+Common subexpressions within a block are computed once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tvm.ir import Call, Op, TensorLoad
 from tracejit.backends.tvm.cpu.llvm.builder import Operand, Value
 from tracejit.backends.tvm.cpu.llvm.kinds import BOOL, INT64, MOVED, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.llvm.registers import Registers, UnknownError
+from tracejit.backends.tvm.cpu.llvm.registers import Registers, UntranslatableError
 from tracejit.backends.tvm.cpu.mathematics.operations import formula_of, is_division, is_operation
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import convert, reinterpret, select
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, tirx
@@ -52,7 +53,7 @@ _ARITHMETIC: dict[type, Callable[[Any, Any], Value]] = {
 }
 _OF_PLACES = frozenset((tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max, tirx.Div, tirx.Mod))
 _ZEROS = ("0", "splat (i8 0)")
-# Instructions that give the same whenever they are given the same.
+# Instructions without side effects, which common subexpression elimination covers.
 _PURE = frozenset(
     "add sub mul and or xor shl lshr ashr icmp fcmp select getelementptr sext zext trunc fpext "
     "fptrunc sitofp uitofp fptosi fptoui bitcast insertelement extractelement shufflevector fadd "
@@ -60,15 +61,15 @@ _PURE = frozenset(
 )
 
 Held = tuple[Operand, int]
-"""A value and how many lanes it has; 0 for a Python number, which is as many as it has to be."""
+"""A value and its number of lanes; 0 lanes for a Python number, which fits any vector."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """A function's name and parameters, and what it knows from the beginning.
+    """A function's name and parameters, and the values that are known at its entry.
 
-    That are the texts of pointers and of loop variables, by the hashes of buffers and variables,
-    which are their addresses.
+    ``pointers`` and ``integers`` map the hashes of buffers and of loop variables, which are their
+    addresses in Python, to LLVM text.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Head:
 
 
 class Expressions(Procedure):
-    """A function under construction, whose buffers in ``registers`` are values."""
+    """A function under construction; buffers in ``registers`` are SSA values, not memory."""
 
     def __init__(self, head: Head, registers: set[int]) -> None:
         self._known: dict[str, str] = {}
@@ -93,7 +94,7 @@ class Expressions(Procedure):
         self._lane: int | None = None
         self._width = 1
 
-    # What is not computed twice
+    # Common subexpression elimination
 
     def emit(self, kind: Kind, instruction: str) -> Value:
         return Value(self, kind, self._made(instruction))
@@ -113,7 +114,7 @@ class Expressions(Procedure):
     # Values
 
     def expression(self, e: Expr) -> Held:
-        """A value. Raises `UnknownError`."""
+        """Translate an expression. Raises `UntranslatableError`."""
         kind = type(e)
         if kind is tirx.FloatImm:
             return float(e.value), 0
@@ -139,24 +140,24 @@ class Expressions(Procedure):
             return ~a, lanes
         if isinstance(e, Call):
             return self._called(e)
-        raise UnknownError
+        raise UntranslatableError
 
     def _decided(self, how: type, a: Value, b: Value) -> Value | None:
-        """The condition that a number was made of, if it is compared with 0."""
+        """The i1 behind ``select(condition, 1, 0)`` when that number is compared with 0."""
         condition = self._conditions.get(a.text)
         if condition is None or how not in (tirx.EQ, tirx.NE) or b.text not in _ZEROS:
             return None
         return condition if how is tirx.NE else ~condition
 
     def vector(self, e: Expr, lanes: int) -> Value:
-        """A value of so many lanes."""
+        """Translate an expression to a vector of exactly ``lanes`` lanes."""
         value, has = self.expression(e)
         if has > lanes:
-            raise UnknownError
+            raise UntranslatableError
         return self._widened(value, has, lanes, kind_of(e))
 
     def _operands(self, *expressions: Expr) -> tuple[list[Value], int]:
-        """Values of as many lanes as the one that has most, which instructions may follow on."""
+        """Translate operands to vectors of one width: that of the widest."""
         held = [self.expression(e) for e in expressions]
         lanes = max(1, *(has for _, has in held))
         pairs = zip(held, expressions, strict=True)
@@ -187,15 +188,16 @@ class Expressions(Procedure):
         (a,), lanes = self._operands(e.value)
         kind = kind_of(e)
         if kind is BOOL and a.kind is not BOOL:
-            raise UnknownError
+            raise UntranslatableError
         return convert(a, kind), lanes
 
     def _called(self, e: Any) -> Held:
         if is_operation(e):
             operands, lanes = self._operands(*e.args)
             if is_division(e) and not operands[0].kind.is_float:
-                # LLVM's passes make products of divisions by constants.
-                raise UnknownError
+                # LLVM's passes turn divisions by constants into products; here they would stay
+                # divisions.
+                raise UntranslatableError
             return formula_of(e)(*operands), lanes
         if _REINTERPRET.same_as(e.op):
             (a,), lanes = self._operands(e.args[0])
@@ -204,10 +206,10 @@ class Expressions(Procedure):
             given, kind = self._given(e), kind_of(e)
             self.lanes = 1
             return self.emit(kind, f"call {kind.llvm} @{e.args[0].value}({given})"), 1
-        raise UnknownError
+        raise UntranslatableError
 
     def _given(self, call: Any) -> str:
-        """The arguments of a function, with their types."""
+        """The typed arguments of a call."""
         return ", ".join(map(self._argument, call.args[1:]))
 
     def _argument(self, argument: Expr) -> str:
@@ -226,11 +228,11 @@ class Expressions(Procedure):
     def _pointer(self, memory: Buffer) -> str:
         found = self._pointers.get(hash(memory))
         if found is None:
-            raise UnknownError
+            raise UntranslatableError
         return found
 
     def _at(self, memory: Buffer, index: str) -> str:
-        """The address of a number in memory."""
+        """The address of one element in memory."""
         pointer = self._pointer(memory)
         if index == "0":
             return pointer
@@ -242,7 +244,7 @@ class Expressions(Procedure):
         lanes = self._width if stride else 1
         if hash(e.source) in self._is_register:
             if stride not in (0, 1):
-                raise UnknownError
+                raise UntranslatableError
             return self.registers.read(e.source, known(first), lanes), lanes
         if stride in (0, 1):
             return self._read(e.source, first, lanes), lanes
@@ -251,18 +253,18 @@ class Expressions(Procedure):
             vector = self._read(e.source, start, lanes)
             return self.shuffled(vector, vector, range(lanes - 1, -1, -1)), lanes
         if stride != 2:
-            raise UnknownError
-        # Two vectors, of which the second ends with the last number.
+            raise UntranslatableError
+        # Unaligned width: two overlapping vectors, the second ending with the last element.
         late = self.sum(first, str(lanes - 1))
         begin, end = (self._read(e.source, start, lanes) for start in (first, late))
         places = [2 * lane + (2 * lane >= lanes) for lane in range(lanes)]
         return self.shuffled(begin, end, places), lanes
 
     def _read(self, memory: Buffer, first: str, lanes: int) -> Value:
-        """Neighbours in memory."""
+        """Load a contiguous vector."""
         kind = kind_named(memory.dtype)
         if kind is BOOL:
-            raise UnknownError
+            raise UntranslatableError
         self.lanes = lanes
         key = kind.name, lanes, self._at(memory, first)
         if key not in self._loads:
@@ -270,28 +272,28 @@ class Expressions(Procedure):
         return self._loads[key]
 
     def store(self, memory: Buffer, indices: Sequence[Expr], e: Expr) -> None:
-        """Put a value into memory, or into registers."""
+        """Store a value to memory, or set a register buffer."""
         first, stride = self.place(indices, memory)
         if stride not in (0, 1):
-            raise UnknownError
+            raise UntranslatableError
         lanes = self._width if stride else 1
         value, has = self.expression(e)
         kind = kind_named(memory.dtype)
         if has > lanes:
-            raise UnknownError
+            raise UntranslatableError
         made = self._widened(value, has, lanes, kind)
         if hash(memory) in self._is_register:
             self.registers.write(memory, known(first), lanes, made)
             return
         if kind is BOOL:
-            raise UnknownError
+            raise UntranslatableError
         self.put(made, self._at(memory, first))
         self._loads.clear()
 
-    # Places
+    # Indices
 
     def place(self, indices: Sequence[Expr], memory: Buffer) -> tuple[str, int]:
-        """The number of an element in memory: in the first lane, and how much farther in others."""
+        """The linear index of an element: in the first lane, and the stride from lane to lane."""
         if len(indices) == 1:
             return self._line(indices[0])
         base, stride = "0", 0
@@ -304,21 +306,23 @@ class Expressions(Procedure):
     def _scalar(self, indices: Sequence[Expr], memory: Buffer) -> str:
         first, stride = self.place(indices, memory)
         if stride:
-            raise UnknownError
+            raise UntranslatableError
         return first
 
     def _integer(self, e: Expr) -> str:
-        """An integer that is the same in every lane, in 64 bits."""
+        """A lane-invariant integer, in 64 bits."""
         first, stride = self._line(e)
         if stride:
-            raise UnknownError
+            raise UntranslatableError
         return first
 
     def _is_lane(self, e: Any) -> bool:
         return self._lane == hash(e)
 
     def _line(self, e: Expr) -> tuple[str, int]:
-        """An integer in 64 bits: in the first lane, and how much more in each other."""
+        """An integer in 64 bits that is affine in the lane: its value in the first lane, and the
+        stride.
+        """
         kind = type(e)
         if kind is tirx.IntImm:
             return str(int(e.value)), 0
@@ -329,8 +333,8 @@ class Expressions(Procedure):
         if kind is TensorLoad and hash(e.source) in self._is_register:
             return self._counted(e), 0
         if kind not in _OF_PLACES:
-            # What is read from memory, LLVM's passes take out of the loops that do not change it.
-            raise UnknownError
+            # LLVM's passes hoist loop-invariant loads; this translation does not.
+            raise UntranslatableError
         (a, more), (b, more_b) = self._line(e.a), self._line(e.b)
         if kind is tirx.Add:
             return self.sum(a, b), more + more_b
@@ -340,26 +344,26 @@ class Expressions(Procedure):
             step = more * known(b) if more else more_b * known(a) if more_b else 0
             return self.product(a, b), step
         if more or more_b:
-            raise UnknownError
+            raise UntranslatableError
         if kind in (tirx.Min, tirx.Max):
             low, high = (a, b) if kind is tirx.Min else (b, a)
             return self.between(a, b, low, high), 0
         return self.divided(a, b, kind is tirx.Mod), 0
 
     def _counted(self, e: Any) -> str:
-        """A number that a register holds."""
+        """An integer that is loaded from a register buffer."""
         held, lanes = self._load(e)
         assert isinstance(held, Value)
         if lanes > 1 or held.kind.is_float:
-            raise UnknownError
+            raise UntranslatableError
         self.lanes = 1
         return convert(held, INT64).text
 
     def _number(self, variable: Any) -> str:
-        """What a loop counts."""
+        """The value of a loop variable."""
         found = self._integers.get(hash(variable))
         if found is None:
-            raise UnknownError
+            raise UntranslatableError
         return found
 
     def between(self, a: str, b: str, less: str, other: str) -> str:
@@ -369,28 +373,28 @@ class Expressions(Procedure):
         return self.chosen(self.holds("slt", a, b), "i64", less, other)
 
     def divided(self, a: str, b: str, rest: bool) -> str:
-        """The quotient, towards zero, or the rest."""
+        """The quotient, truncated towards zero, or the remainder."""
         if a[0] != "%" and b[0] != "%" and int(a) >= 0 and int(b) > 0:
             return str(int(a) % int(b) if rest else int(a) // int(b))
         return self._made(f"{'srem' if rest else 'sdiv'} i64 {a}, {b}")
 
 
 def known(number: str) -> int:
-    """A literal's number. Raises `UnknownError` for what is computed."""
+    """The value of a literal. Raises `UntranslatableError` for a computed number."""
     if number[0] == "%":
-        raise UnknownError
+        raise UntranslatableError
     return int(number)
 
 
 def kind_of(e: Expr) -> Kind:
-    """What an expression is. Raises `UnknownError` for what no register holds."""
+    """The kind of an expression. Raises `UntranslatableError` for types that no register holds."""
     return kind_named(e.ty)
 
 
 def kind_named(dtype: Any) -> Kind:
     kind = MOVED.get(str(dtype))
     if kind is None:
-        raise UnknownError
+        raise UntranslatableError
     return kind
 
 
@@ -399,7 +403,7 @@ def _is_number(e: Expr, number: int) -> bool:
 
 
 def _is_place(e: Expr) -> bool:
-    """Whether an integer is made of loop variables and constants alone."""
+    """Whether an integer depends on loop variables and constants only."""
     kind = type(e)
     if kind in _OF_PLACES:
         return _is_place(e.a) and _is_place(e.b)

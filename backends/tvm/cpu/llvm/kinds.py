@@ -1,4 +1,4 @@
-"""The element types that registers hold: TVM's names, LLVM's, and how floats are laid out."""
+"""The element types that registers hold: their TVM names, LLVM types and float layouts."""
 
 from __future__ import annotations
 
@@ -71,4 +71,4 @@ KINDS = {
 }
 
 MOVED = KINDS | {"float16": Kind("float16", "half", 16, 10)}
-"""What registers hold to compute with, and what they only move."""
+"""Kinds that registers hold for arithmetic, and kinds that are only loaded and stored."""

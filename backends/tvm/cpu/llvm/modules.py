@@ -1,7 +1,7 @@
-"""LLVM modules, as texts, of kernels that are text and of those who call kernels.
+"""Groups LLVM functions into modules that are compiled in parallel.
 
-texts = kernel_texts(kernels, written, target, 2)   # what `tir_to_llvm.written_kernels` wrote
-text = module_of(functions, target, True)           # any functions
+texts = kernel_texts(kernels, translated, target, 2)    # after `tir_to_llvm.translate_kernels`
+text = module_of(functions, target, True)               # any functions
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from typing import Any
 
 from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of
-from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import DECLARED, Written
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import DECLARED, TranslatedKernels
 from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.routine_call import Direct
 from tracejit.backends.tvm.program.program import Kernel
 
-# Characters from which on procedures are worth another module, which costs 2 ms itself.
+# The least number of characters that is worth another module, which costs 2 ms itself.
 _LEAST = 20_000
 
 
 def kernel_texts(
     kernels: Sequence[Kernel],
-    written: Written,
+    written: TranslatedKernels,
     target: CpuTarget,
     most: int,
     callers: Sequence[str] = (),
     declared: Sequence[str] = (),
 ) -> list[str]:
-    """Modules of what is ``written`` and not shared with other programs, and of calls of routines.
+    """Modules of the translated kernels, except procedures shared by programs, and of routine
+    calls.
 
-    Code that has to be fast is in up to ``most`` modules of about the same lengths; the first one
-    has the ``callers`` of kernels as well, which call what is ``declared`` besides.
+    Hot code is divided into up to ``most`` modules of about equal length; the first one contains
+    the ``callers`` of kernels as well, which also call the ``declared`` functions.
     """
     functions = [*written.glue.values(), *callers]
     named = [*declared]
@@ -58,7 +59,7 @@ def kernel_texts(
 
 
 def module_of(texts: Sequence[str], target: CpuTarget, is_hot: bool) -> str:
-    """A module of functions, whose code has to be fast or not."""
+    """A module of functions, optimised for speed if ``is_hot``."""
     described: Any = target.tvm_quick if is_hot else target.tvm_unoptimised
     description = str(described).replace('"', "\\22")
     return "\n".join(
@@ -73,7 +74,7 @@ def module_of(texts: Sequence[str], target: CpuTarget, is_hot: bool) -> str:
 
 
 def _pieces(texts: Sequence[str], most: int) -> list[list[str]]:
-    """Texts in up to so many pieces of about the same lengths, short ones first."""
+    """Texts divided into at most ``most`` groups of about equal length, short texts first."""
     count = min(most, sum(map(len, texts)) // _LEAST + 1, len(texts))
     pieces: list[list[str]] = [[] for _ in range(count)]
     for text in sorted(texts, key=len, reverse=True):
@@ -82,13 +83,13 @@ def _pieces(texts: Sequence[str], most: int) -> list[list[str]]:
 
 
 def _unoptimised(function: str) -> str:
-    """A function that is built quickly, among others that are made fast."""
+    """A function with attributes that skip optimisation, in a module of optimised ones."""
     head, brace, body = function.partition(") {\n")
     return f"{head}) noinline optnone {{\n{body}" if brace else function
 
 
 def _direct(kernel: Kernel, direct: Direct) -> str:
-    """A kernel that calls a routine, and the numbers that this is told, a constant."""
+    """The kernel that calls a routine with its numbers, which are a constant array."""
     words = ", ".join(f"i64 {number}" for number in direct.numbers)
     numbers = f"@{kernel.name}_numbers"
     count = len(kernel.parameters)
@@ -107,5 +108,5 @@ def _direct(kernel: Kernel, direct: Direct) -> str:
 
 
 def _declarations(functions: Iterable[str]) -> list[str]:
-    """What functions are to those who call them, and TVM's own."""
+    """Declarations of the functions, and of TVM's runtime functions."""
     return [DECLARED, *map(declaration, functions)]

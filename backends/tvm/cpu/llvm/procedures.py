@@ -1,4 +1,4 @@
-"""LLVM functions that loop over memory: what vector kernels are made of whose code must be small.
+"""Builds LLVM functions with loops over memory, for vector kernels whose code must be small.
 
     procedure = Procedure("twice", ["x"], ["count"], lanes=8)
     def block(i):
@@ -7,8 +7,8 @@
     procedure.loop("%count", block)
     statement = procedure.called(body, [memory.data, count])
 
-TVM's passes see one call, and LLVM sees values and no memory for them. It inlines the procedure at
-every call, so one that is called in several places is code as many times.
+TVM's passes see one call; LLVM sees SSA values and no stack memory. LLVM inlines the procedure at
+every call, so each call site costs the procedure's code once more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32, Kind
 from tracejit.backends.tvm.ir.tir import Evaluate, Expr, Stmt, importing, tirx
 
 GROUP = "tracejit-group"
-"""The attribute of an LLVM function that tells its group."""
+"""The LLVM attribute that names a procedure's group."""
 _GROUP = re.compile(f'"{GROUP}"="([^"]*)"')
 
 
@@ -34,8 +34,8 @@ class Procedure(Function):
     """``int32 name(ptr …, i64 …)`` under construction, which returns 0.
 
     Its parameters are called by their names, after a percent sign. Integers are the texts of i64
-    values, addresses those of pointers; vectors are `Value`. One that has a ``group`` is the same
-    in all programs that have it, and so are the others of the group, which come with it.
+    values, addresses the texts of pointers; vectors are `Value`. Programs share the code of a
+    procedure with a ``group``: all procedures of a group are compiled together, once.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Procedure(Function):
         return name
 
     def bits(self, instruction: str) -> str:
-        """Append an instruction that makes a value of any type; its text."""
+        """Append an instruction with a result of any type; returns the result's text."""
         return self._made(instruction)
 
     def make_room(self, allocation: str) -> None:
-        """An instruction that allocates memory, before all others."""
+        """Append an instruction that allocates stack memory, at the function's entry."""
         self._rooms.append(f"  {allocation}")
 
     def sum(self, a: str, b: str) -> str:
@@ -82,13 +82,13 @@ class Procedure(Function):
         return b if a == "1" else a if b == "1" else self._made(f"mul nsw i64 {a}, {b}")
 
     def quotient(self, a: str, b: str) -> tuple[str, str]:
-        """The quotient of numbers that are not negative, and the rest."""
+        """The quotient and the remainder of non-negative numbers."""
         if _known(a) and _known(b):
             return str(int(a) // int(b)), str(int(a) % int(b))
         return self._made(f"udiv i64 {a}, {b}"), self._made(f"urem i64 {a}, {b}")
 
     def parity(self, a: str) -> str:
-        """0 or 1, as a number is even or odd."""
+        """``a % 2``."""
         return str(int(a) % 2) if _known(a) else self._made(f"and i64 {a}, 1")
 
     def lesser(self, a: str, b: str) -> str:
@@ -113,7 +113,7 @@ class Procedure(Function):
         return self._made(f"load i64, ptr {address}, align 8")
 
     def get(self, kind: Kind, address: str) -> Value:
-        """A vector in memory."""
+        """Load a vector."""
         return self.emit(kind, f"load {self.type(kind)}, ptr {address}, align {kind.bits // 8}")
 
     def put(self, value: Value, address: str) -> None:
@@ -121,7 +121,7 @@ class Procedure(Function):
         self._lines.append(f"  store {value.typed}, ptr {address}, align {kind.bits // 8}")
 
     def everywhere(self, kind: Kind, address: str) -> Value:
-        """A number in memory, in all lanes."""
+        """Load a number and broadcast it to all lanes."""
         number = f"load {kind.llvm}, ptr {address}, align {kind.bits // 8}"
         if self.lanes == 1:
             return self.emit(kind, number)
@@ -131,7 +131,7 @@ class Procedure(Function):
         return self.emit(kind, f"shufflevector {vector} {single}, {vector} poison, {lanes}")
 
     def pair(self, kind: Kind, address: str) -> Value:
-        """Two numbers in memory, by turns in all lanes."""
+        """Load two numbers and repeat them alternately in the lanes."""
         align = kind.bits // 8
         if kind is not FLOAT32 or self.lanes == 2:
             two = f"<2 x {kind.llvm}>"
@@ -139,7 +139,7 @@ class Procedure(Function):
             mask = ", ".join(f"i32 {lane % 2}" for lane in range(self.lanes))
             lanes = f"<{self.lanes} x i32> <{mask}>"
             return self.emit(kind, f"shufflevector {two} {pair}, {two} poison, {lanes}")
-        # Half as many lanes are half the work for LLVM.
+        # LLVM compiles half as many lanes in half the time.
         half = self.lanes // 2
         whole = f"<{half} x double>"
         pair = self._made(f"load double, ptr {address}, align {align}")
@@ -149,20 +149,20 @@ class Procedure(Function):
         return self.emit(kind, f"bitcast {whole} {splat} to {self.type(kind)}")
 
     def by_turns(self, kind: Kind, first: float, second: float) -> Value:
-        """Two constants, by turns in all lanes."""
+        """Two constants, alternating in the lanes."""
         one, other = (f"{kind.llvm} {literal(kind, x)}" for x in (first, second))
         lanes = ", ".join([one, other] * (self.lanes // 2))
         return Value(self, kind, f"<{lanes}>")
 
     def shuffled(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
-        """Lanes of ``a``, numbered from 0, and of ``b``, numbered on."""
+        """A shuffle: lanes of ``a`` are numbered from 0, those of ``b`` after them."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.emit(
             a.kind, f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{mask}>"
         )
 
     def halves(self, vector: Value) -> list[Value]:
-        """Both halves of a vector; from now on vectors have half as many lanes."""
+        """Both halves of a vector; from then on vectors have half as many lanes."""
         width = self.lanes // 2
         typed, nothing = vector.typed, f"{self.type(vector.kind)} poison"
         self.lanes = width
@@ -176,7 +176,7 @@ class Procedure(Function):
         return made
 
     def loop(self, count: str, body: Callable[[str], None]) -> None:
-        """``body`` of 0 … count - 1, at least once: ``count`` is positive."""
+        """``body(i)`` for i in 0 … count - 1; ``count`` must be positive."""
         if count == "1":
             body("0")
             return
@@ -193,7 +193,7 @@ class Procedure(Function):
         self.start(done)
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
-        """``body`` if the i1 ``condition`` holds; it makes no value that is used later."""
+        """``body`` if the i1 ``condition`` holds; later code may not use values from it."""
         then, done = self.fresh("then", "done")
         self._lines.append(f"  br i1 {condition}, label %{then}, label %{done}")
         self.start(then)
@@ -202,7 +202,9 @@ class Procedure(Function):
         self.start(done)
 
     def branches(self, condition: str, body: Callable[[], None], other: Callable[[], None]) -> None:
-        """``body`` if the i1 ``condition`` holds, else ``other``, as `when` does."""
+        """``body`` if the i1 ``condition`` holds, else ``other``; later code may not use their
+        values.
+        """
         then, otherwise, done = self.fresh("then", "else", "done")
         self.act(f"br i1 {condition}, label %{then}, label %{otherwise}")
         for label, run in ((then, body), (otherwise, other)):
@@ -219,14 +221,14 @@ class Procedure(Function):
         self._invoked[other.name] = other
 
     def texts(self) -> dict[str, str]:
-        """The texts of the procedure and of those that it calls, by their names."""
+        """The texts of the procedure and of its callees, by name."""
         made = {
             name: text for each in self._invoked.values() for name, text in each.texts().items()
         }
         return {**made, self.name: self.whole()}
 
     def whole(self) -> str:
-        """The text of the procedure."""
+        """The text of the procedure and its callees."""
         group = f'"{GROUP}"="{self._group}" ' if self._group else ""
         return "\n".join(
             [
@@ -240,13 +242,13 @@ class Procedure(Function):
         )
 
     def called(self, arguments: Sequence[Expr]) -> Stmt:
-        """A call, pointers before integers, with the text of the procedure."""
+        """A TIR call, pointers before integers, that carries the procedure's text."""
         call = Evaluate(tirx.call_extern("int32", self.name, *arguments))
         return importing(module_text([*self.texts().values()]), call)
 
 
 def procedures_of(text: str) -> dict[str, str]:
-    """The procedures of a text by their names, each with its own constants."""
+    """The procedures of a text by name, each with its own constants."""
     made: dict[str, str] = {}
     for piece in text.split("\n}")[:-1]:
         before, _, after = piece.rpartition("define ")
@@ -257,11 +259,11 @@ def procedures_of(text: str) -> dict[str, str]:
 
 
 def declaration(procedure: str) -> str:
-    """What a procedure is to those who call it."""
+    """The LLVM declaration of a procedure."""
     return "declare " + procedure.rpartition("define ")[2].partition(" {")[0]
 
 
 def group_of(procedure: str) -> str | None:
-    """What a procedure is shared with, if it is."""
+    """The procedure's group, None if programs do not share it."""
     found = _GROUP.search(procedure)
     return None if found is None else found[1]

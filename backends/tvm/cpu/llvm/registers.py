@@ -1,11 +1,11 @@
-"""Short buffers of a kernel as values: which they are, and what each holds at the moment.
+"""Scalar replacement of short buffers: their contents as SSA values while a kernel is translated.
 
-    found = in_registers(body)                  # buffers whose places are all known beforehand
+    found = in_registers(body)                  # buffers whose indices are all known statically
     registers = Registers(function)
-    registers.write(memory, 0, total)           # vectors, from a place on
+    registers.write(memory, 0, total)           # a vector, to the elements from an index on
     half = registers.read(memory, 8, 8)
 
-A vector may be read in other parts than it was written in, which lanes are then put together of.
+A vector may be read in other slices than it was written in; shuffles put the lanes together.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _MOST = 128
-"""Numbers of a buffer; of more LLVM would make memory again."""
+"""The most elements of a buffer in registers; LLVM would spill more of them to memory."""
 _STRAIGHT = 4
-"""Statements, and functions, of a body that is short."""
+"""The most statements, and calls of functions, of a short body."""
 _DATA, _ADDRESS = (Op.get(f"tirx.{name}") for name in ("buffer_data", "address_of"))
 
 
 @dataclass(frozen=True)
-class Part:
-    """``count`` lanes of a vector, from lane ``first`` on; the vector has ``width``."""
+class VectorSlice:
+    """``count`` lanes of a vector of ``width`` lanes, from lane ``first`` on."""
 
     value: Value
     width: int
@@ -51,21 +51,23 @@ class Part:
     def is_whole(self) -> bool:
         return self.count == self.width
 
-    def within(self, begin: int, end: int) -> Part:
-        """The lanes from one on, up to another, if they are among these."""
-        return Part(self.value, self.width, self.first + begin, end - begin)
+    def within(self, begin: int, end: int) -> VectorSlice:
+        """The lanes of this slice that are in range(begin, end)."""
+        return VectorSlice(self.value, self.width, self.first + begin, end - begin)
 
 
-State = dict[int, dict[int, Part]]
-"""What buffers hold, by their hashes and the places where their parts begin."""
+State = dict[int, dict[int, VectorSlice]]
+"""The contents of buffers: their hash, the index where each slice begins, and the slice."""
 
 
-class UnknownError(Exception):
-    """Something that only TVM can compile."""
+class UntranslatableError(Exception):
+    """The TIR construct has no translation here; TVM compiles the kernel."""
 
 
 def in_registers(body: Stmt) -> set[int]:
-    """The hashes of buffers that a body allocates whose places depend on nothing that runs."""
+    """The hashes of buffers that a body allocates and indexes only by constants and unrolled
+    loops.
+    """
     found: set[int] = set()
     known: set[int] = set()
     accesses: list[tuple[int, Expr]] = []
@@ -76,7 +78,7 @@ def in_registers(body: Stmt) -> set[int]:
         if kind == int(PARALLEL):
             elsewhere.update(_foreign(node.body))
         elif kind != int(SERIAL) or isinstance(node.extent, tirx.IntImm):
-            # Of short ones the writer decides.
+            # Short loops: the translation decides whether to unroll them.
             if kind != int(SERIAL) or int(node.extent) == 1:
                 known.add(hash(node.loop_var))
 
@@ -108,7 +110,7 @@ def in_registers(body: Stmt) -> set[int]:
 
 
 def _is_known(index: Expr, variables: set[int]) -> bool:
-    """Whether a place is a sum, or a product, of these variables and constants."""
+    """Whether an index is a sum or a product of these variables and constants."""
     kind = type(index)
     if kind in (tirx.Add, tirx.Sub, tirx.Mul):
         return _is_known(index.a, variables) and _is_known(index.b, variables)
@@ -116,7 +118,7 @@ def _is_known(index: Expr, variables: set[int]) -> bool:
 
 
 def is_added_to(store: Any) -> bool:
-    """Whether a store keeps something of what the buffer held."""
+    """Whether a store reads the buffer that it writes to, as an accumulation does."""
     found: list[bool] = []
     memory = hash(store.buffer)
     structural_walk(
@@ -133,7 +135,7 @@ def stored_in(body: Stmt) -> list[Buffer]:
 
 
 def is_straight(body: Stmt) -> bool:
-    """Whether a body is a few statements without a loop that is left one."""
+    """Whether a body is a few statements that contain no loop once short ones are unrolled."""
     loops: list[bool] = []
     stores: list[Any] = []
     structural_walk(
@@ -148,14 +150,14 @@ def is_straight(body: Stmt) -> bool:
 
 
 def is_arithmetic(body: Stmt) -> bool:
-    """Whether a short body has nothing that is more than an instruction."""
+    """Whether a short body has only operations that are single instructions."""
     calls: list[Any] = []
     structural_walk(body, [(Call, calls.append)])
     return not calls and is_straight(body)
 
 
 def _foreign(body: Stmt) -> set[int]:
-    """What a body uses that was allocated outside of it."""
+    """The hashes of variables and buffers that a body uses and does not define."""
     own: set[int] = set()
     used: set[int] = set()
     structural_walk(
@@ -170,23 +172,23 @@ def _foreign(body: Stmt) -> set[int]:
 
 
 class Registers:
-    """What each buffer holds at the point that ``function`` is written to."""
+    """The contents of register buffers at the current point of ``function``."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
         self.state: State = {}
 
     def parts(self, memory: Buffer) -> list[tuple[int, int]]:
-        """Where each part of a buffer begins, and how long it is."""
+        """The first index and the length of each slice that a buffer holds."""
         return [(start, part.count) for start, part in self.state.get(hash(memory), {}).items()]
 
     def forget(self, memory: Buffer) -> None:
-        """It holds nothing yet."""
+        """Forget the contents of a buffer."""
         self.state.pop(hash(memory), None)
 
     def write(self, memory: Buffer, start: int, count: int, value: Value) -> None:
-        """Put a vector, or a number, into a buffer."""
-        made: dict[int, Part] = {}
+        """Write a vector, or a scalar, to a buffer."""
+        made: dict[int, VectorSlice] = {}
         for begin, part in self.state.get(hash(memory), {}).items():
             end = begin + part.count
             if begin < start:
@@ -194,11 +196,13 @@ class Registers:
             if end > start + count:
                 first = max(begin, start + count)
                 made[first] = part.within(first - begin, part.count)
-        made[start] = Part(value, count, 0, count)
+        made[start] = VectorSlice(value, count, 0, count)
         self.state = {**self.state, hash(memory): made}
 
     def read(self, memory: Buffer, start: int, count: int) -> Value:
-        """What a buffer holds from a place on. Raises `UnknownError` for what nobody put there."""
+        """Read ``count`` elements from index ``start`` on. Raises `UntranslatableError` if any was
+        not written.
+        """
         found = []
         for begin, part in sorted(
             self.state.get(hash(memory), {}).items(), key=lambda item: item[0]
@@ -207,10 +211,10 @@ class Registers:
             if first < last:
                 found.append(part.within(first - begin, last - begin))
         if sum(part.count for part in found) != count:
-            raise UnknownError
+            raise UntranslatableError
         return self._value(found[0]) if len(found) == 1 else self._together(found, count)
 
-    def _value(self, part: Part) -> Value:
+    def _value(self, part: VectorSlice) -> Value:
         if part.is_whole:
             return part.value
         function, kind = self._function, part.value.kind
@@ -222,13 +226,13 @@ class Registers:
         lanes = f"<{part.count} x i32> <{mask}>"
         return function.emit(kind, f"shufflevector {part.value.typed}, {nothing}, {lanes}")
 
-    def _together(self, parts: Sequence[Part], count: int) -> Value:
-        """Neighbours of one length, or single numbers, as one vector."""
+    def _together(self, parts: Sequence[VectorSlice], count: int) -> Value:
+        """Concatenate adjacent slices of equal length, or scalars, to one vector."""
         function = self._function
         values = [self._value(part) for part in parts]
         widths = {part.count for part in parts}
         if len(widths) > 1:
-            raise UnknownError
+            raise UntranslatableError
         (width,) = widths
         kind = values[0].kind
         if width == 1:
@@ -240,7 +244,7 @@ class Registers:
             return whole
         while len(values) > 1:
             if len(values) % 2:
-                raise UnknownError
+                raise UntranslatableError
             function.lanes = width
             mask = ", ".join(f"i32 {lane}" for lane in range(2 * width))
             lanes = f"<{2 * width} x i32> <{mask}>"

@@ -1,10 +1,10 @@
-"""Routines of programs, each compiled once in a process.
+"""Compiles runtime routines (code shared by programs) to object files, once in a process.
 
-    for part in parts(routines, target):
-        data = part.known() or part.compiled(folder)    # an object file's bytes
+    for unit in routine_units(routines, target):
+        data = unit.cached() or unit.compile(folder)    # an object file's bytes
 
-What depends on a program alone, such as sizes and strides, a routine is told in numbers. A kernel
-that is a call of a routine costs no compilation but that of the first program that calls it.
+A routine takes what differs between programs, such as sizes and strides, as numbers. So a kernel
+that only calls a routine is compiled by the first program of the process that calls the routine.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.routine_call import Routine
 
 _LOCK = threading.Lock()
-_known: dict[Part, bytes] = {}
+_cache: dict[LlvmUnit, bytes] = {}
 
 
 @dataclass(frozen=True)
-class Part:
-    """LLVM's text, to be compiled for a target, fast code or not."""
+class LlvmUnit:
+    """LLVM text and the target to compile it for, at full optimisation if ``is_hot``."""
 
     text: str
     target: CpuTarget
     is_hot: bool
 
-    def known(self) -> bytes | None:
-        """The object file, if it has been compiled in this process."""
+    def cached(self) -> bytes | None:
+        """The object file, if this process has compiled it already."""
         with _LOCK:
-            return _known.get(self)
+            return _cache.get(self)
 
-    def compiled(self, folder: Path) -> bytes:
-        """The object file, which passes through ``folder``."""
+    def compile(self, folder: Path) -> bytes:
+        """Compile to an object file, by way of a file in ``folder``."""
         file = folder / f"routine{id(self)}.o"
         text = module_of([self.text], self.target, self.is_hot)
         made = compile_text(text, file.with_suffix(".ll"))
         made.write_to_file(str(file), "o")
         data = file.read_bytes()
         with _LOCK:
-            _known[self] = data
+            _cache[self] = data
         return data
 
 
-def parts(routines: Iterable[Routine], target: CpuTarget) -> list[Part]:
-    """What these routines are compiled of, and the check of arguments that every program calls."""
-    made = [Part(checking(), target, True)]
+def routine_units(routines: Iterable[Routine], target: CpuTarget) -> list[LlvmUnit]:
+    """The units of these routines, and of the check of arguments that every program calls."""
+    made = [LlvmUnit(checking(), target, True)]
     for routine in routines:
-        made += [Part(routine.kernels, target, True), Part(routine.driver, target, False)]
+        made += [LlvmUnit(routine.kernels, target, True), LlvmUnit(routine.driver, target, False)]
     return [*dict.fromkeys(made)]

@@ -1,10 +1,9 @@
-"""Procedures that are the same in all programs that have them: compiled once in a process.
+"""Procedures that are equal in all programs that use them: compiled once in a process.
 
-    kernels, procedures = without_shared(kernels)   # the texts of those that they call
-    parts = shared_parts(procedures, target)        # those of a group together, as
-    `runtime_routines` are
+    kernels, procedures = without_shared(kernels)   # the texts of the shared procedures
+    units = shared_units(procedures, target)        # one for each group, see `runtime_routines`
 
-A procedure's ``group`` says that it is one of these, and which others always come with it.
+A procedure with a ``group`` is shared; all procedures of a group are compiled together.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tvm.tirx import AttrStmt
 from tvm_ffi import structural_map
 
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of, procedures_of
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit
 from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.tir import IMPORT, importing
 from tracejit.backends.tvm.program.program import Kernel
@@ -27,7 +26,7 @@ _CALLED = re.compile(r"call \w+ @(\w+)\(")
 
 
 def without_shared(kernels: Sequence[Kernel]) -> tuple[list[Kernel], dict[str, str]]:
-    """Kernels that only declare the shared procedures among those they bring, and their texts."""
+    """Kernels that only declare the shared procedures that they call, and the texts of these."""
     shared: dict[str, str] = {}
 
     def declared(node: Any) -> Any:
@@ -46,8 +45,8 @@ def without_shared(kernels: Sequence[Kernel]) -> tuple[list[Kernel], dict[str, s
     return (made if shared else list(kernels)), shared
 
 
-def shared_parts(procedures: Mapping[str, str], target: CpuTarget) -> list[Part]:
-    """Shared procedures as modules, one of each group; they may call each other."""
+def shared_units(procedures: Mapping[str, str], target: CpuTarget) -> list[LlvmUnit]:
+    """Compilation units of the shared procedures, one for each group; groups may call others."""
     groups: dict[str | None, dict[str, str]] = {}
     for name in sorted(procedures):
         text = procedures[name]
@@ -57,5 +56,5 @@ def shared_parts(procedures: Mapping[str, str], target: CpuTarget) -> list[Part]
         called = {name for text in group.values() for name in _CALLED.findall(text)}
         others = [name for name in sorted(called & procedures.keys()) if name not in group]
         declared = [declaration(procedures[name]) for name in others]
-        made.append(Part("\n".join([*declared, *group.values(), ""]), target, True))
+        made.append(LlvmUnit("\n".join([*declared, *group.values(), ""]), target, True))
     return made

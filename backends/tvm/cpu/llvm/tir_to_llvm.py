@@ -1,10 +1,10 @@
-"""Kernels as LLVM's own text, which TVM's passes and LLVM's have nothing to do with.
+"""Translates TIR kernels to LLVM text directly, without TVM's and most of LLVM's passes.
 
-    written = written_kernels(kernels, quick)       # the others are TVM's to compile
+    translated = translate_kernels(kernels, quick)      # TVM compiles the others
 
-What is whole vectors, or calls procedures that are, is written as LLVM would make it of anything
-else: numbers are values from the beginning, and loops are few. All that is left to do is to make
-machine code of it. So an addition is built in a third of the time.
+A kernel is translated if it consists of calls of procedures, or of whole-vector operations in few
+loops: values are in SSA form from the start, so only instruction selection is left. An addition is
+built in a third of the time that TVM takes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.expressions import Expressions, Head, known
 from tracejit.backends.tvm.cpu.llvm.procedures import procedures_of
 from tracejit.backends.tvm.cpu.llvm.registers import (
-    Part,
     State,
-    UnknownError,
+    UntranslatableError,
+    VectorSlice,
     in_registers,
     is_added_to,
     is_arithmetic,
@@ -53,24 +53,24 @@ from tracejit.backends.tvm.program.program import Kernel
 
 LAUNCH = "TVMBackendParallelLaunch"
 DECLARED = f"declare i32 @{LAUNCH}(ptr, ptr, i32)"
-"""What texts may call that none of them defines: it has TVM's threads do something."""
+"""Declarations of the runtime functions that start TVM's threads."""
 
 _WORD, _LINE = 8, 64
 _FEW = 4
-"""Steps of a loop, of a few statements each, that are written one by one."""
+"""The most statements of a loop that is unrolled."""
 _CHAIN = 8
-"""Steps that may wait for each other."""
+"""The most iterations of a loop whose iterations may depend on the one before."""
 _TASKS = 8
-"""Where TVM's parallel group has the number of its tasks."""
+"""The offset of the number of tasks in TVM's parallel group."""
 _CALL = Op.get("tirx.call_extern")
 
 
 @dataclass(frozen=True)
-class Written:
-    """The texts of functions by their names: ``glue`` need not be fast, ``code`` is.
+class TranslatedKernels:
+    """LLVM functions by name: ``glue`` that need not be fast, and hot ``code``.
 
-    They are those of ``kernels``, of the threads of these, and of the procedures that they call, of
-    which two of one name are one and the same.
+    They are the functions of ``kernels``, of their threads, and of the procedures that they call;
+    two procedures of one name are equal.
     """
 
     kernels: frozenset[str]
@@ -78,10 +78,10 @@ class Written:
     code: Mapping[str, str]
 
 
-def written_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> Written:
-    """All of those that can be written.
+def translate_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> TranslatedKernels:
+    """Translate all kernels that can be translated.
 
-    They do nothing but call procedures, but for those whose names are among the ``quick`` ones.
+    Kernels may only call procedures, except those named in ``quick``, which may compute as well.
     """
     glue: dict[str, str] = {}
     code: dict[str, str] = {}
@@ -95,22 +95,22 @@ def written_kernels(kernels: Sequence[Kernel], quick: Collection[str] = ()) -> W
         parameters = [f"ptr noalias {name}" for name in pointers.values()]
         shared = _Shared(in_registers(kernel.body), own, called, kernel.name in quick)
         body = _Body(Head(kernel.name, parameters, pointers), shared)
-        with suppress(UnknownError):
+        with suppress(UntranslatableError):
             body.state(kernel.body)
             own[kernel.name] = body.whole()
             (code if shared.computes else glue).update(own)
             code |= called
             names.append(kernel.name)
-    return Written(frozenset(names), glue, code)
+    return TranslatedKernels(frozenset(names), glue, code)
 
 
 @dataclass
 class _Shared:
-    """What a kernel's functions have in common.
+    """The state that the functions of one kernel share.
 
-    ``registers`` are its buffers that are values, ``rooms`` those that are not, of ``stack_bytes``
-    in all; ``threads`` are the functions that its threads run, ``procedures`` what it calls. It
-    ``computes`` if it does more than to call them, which it may if it is ``quick``.
+    ``registers`` are buffers that are SSA values, ``rooms`` those on the stack, of ``stack_bytes``
+    in all; ``threads`` are the functions that its threads run, ``procedures`` its callees.
+    ``computes`` is set when it does more than call procedures, which only a ``quick`` kernel may.
     """
 
     registers: set[int]
@@ -123,7 +123,7 @@ class _Shared:
 
 
 class _Body(Expressions):
-    """A function under construction, and the texts of the variables that it knows."""
+    """Translates statements: a function under construction, and the variables in scope."""
 
     def __init__(self, head: Head, shared: _Shared) -> None:
         super().__init__(head, shared.registers)
@@ -133,17 +133,17 @@ class _Body(Expressions):
         return super().whole().removesuffix("}") + "failed:\n  ret i32 -1\n}"
 
     def state(self, statement: Stmt) -> None:
-        """Write a statement. Raises `UnknownError`."""
+        """Translate a statement. Raises `UntranslatableError`."""
         if isinstance(statement, SeqStmt):
             for each in statement:
                 self.state(each)
         elif isinstance(statement, BufferStore):
             self._shared.computes |= not self._is_note(statement.buffer)
             if self._shared.computes and not self._shared.quick:
-                raise UnknownError
+                raise UntranslatableError
             if hash(statement.buffer) in self._shared.rooms and is_added_to(statement):
-                # LLVM's passes hold it in registers.
-                raise UnknownError
+                # LLVM's passes promote it to registers.
+                raise UntranslatableError
             self.store(statement.buffer, statement.indices, statement.value)
         elif isinstance(statement, For):
             self._repeat(statement)
@@ -157,10 +157,10 @@ class _Body(Expressions):
         elif isinstance(statement, Evaluate):
             self._evaluate(statement.value)
         else:
-            raise UnknownError
+            raise UntranslatableError
 
     def _is_note(self, memory: Buffer) -> bool:
-        """Whether a store tells a procedure a number."""
+        """Whether a store passes a number to a procedure."""
         is_own = hash(memory) in self._shared.rooms
         return is_own and str(memory.dtype) == "int64" and self._lane is None
 
@@ -170,14 +170,14 @@ class _Body(Expressions):
             return
         self._shared.stack_bytes += nbytes(memory)
         if self._shared.stack_bytes > STACK_LIMIT:
-            raise UnknownError
+            raise UntranslatableError
         (room,) = self.fresh("%room")
         self._rooms.append(f"  {room} = alloca [{nbytes(memory)} x i8], align {_LINE}")
         self._pointers[hash(memory)] = room
         self._shared.rooms.add(hash(memory))
 
     def _import(self, text: str) -> None:
-        """A text with some procedures."""
+        """Import the procedures of a text."""
         self._shared.procedures.update(procedures_of(text))
 
     def _evaluate(self, value: Expr) -> None:
@@ -185,7 +185,7 @@ class _Body(Expressions):
             return
         is_call = isinstance(value, Call) and value.op.same_as(_CALL)
         if not is_call or str(value.args[0].value) not in self._shared.procedures:
-            raise UnknownError
+            raise UntranslatableError
         self._made(f"call i32 @{value.args[0].value}({self._given(value)})")
         self._loads.clear()
 
@@ -193,12 +193,12 @@ class _Body(Expressions):
 
     def _repeat(self, loop: Any) -> None:
         if not isinstance(loop.min, tirx.IntImm) or int(loop.min):
-            raise UnknownError
+            raise UntranslatableError
         kind, extent = int(loop.kind), self._integer(loop.extent)
         if kind in (int(VECTORIZED), int(UNROLLED)) or _is_short(loop):
             self._unroll(loop, kind, known(extent))
         elif self._lane is not None:
-            raise UnknownError
+            raise UntranslatableError
         elif kind == int(PARALLEL):
             self._share(loop, extent)
         elif kind == int(SERIAL):
@@ -208,13 +208,13 @@ class _Body(Expressions):
             else:
                 self._run(loop, extent)
         else:
-            raise UnknownError
+            raise UntranslatableError
 
     def _unroll(self, loop: Any, kind: int, extent: int) -> None:
-        """Loops of which nothing is left."""
+        """Unroll a loop completely."""
         if kind == int(VECTORIZED) and extent > 1:
             if self._lane is not None:
-                raise UnknownError
+                raise UntranslatableError
             self._lane, self._width = hash(loop.loop_var), extent
             self.state(loop.body)
             self._lane, self._width = None, 1
@@ -223,12 +223,12 @@ class _Body(Expressions):
             self.step(loop, str(number))
 
     def step(self, loop: Any, number: str) -> None:
-        """Write the body of a loop. Raises `UnknownError`."""
+        """Translate the body of a loop for one iteration. Raises `UntranslatableError`."""
         self._integers[hash(loop.loop_var)] = number
         self.state(loop.body)
 
     def _run(self, loop: Any, extent: str, first: str = "0") -> None:
-        """A loop of at least one step; what a step leaves in registers the next one finds there."""
+        """A loop of at least one iteration; register buffers are loop-carried values."""
         before = self.block
         registers = self.registers
         stored = [memory for memory in stored_in(loop.body) if hash(memory) in registers.state]
@@ -236,14 +236,14 @@ class _Body(Expressions):
         initial = [registers.read(*each) for each in carried]
         waits = len(carried) == 1 and (extent[0] == "%" or int(extent) > _CHAIN)
         if waits and carried[0][2] * initial[0].kind.bits <= 8 * _LINE:
-            # Each step waits for the one before; LLVM's passes run several such loops together.
-            raise UnknownError
+            # Iterations depend on the one before; LLVM's passes interleave several such loops.
+            raise UntranslatableError
         if any(value.kind.bits == 8 for value in initial):
-            # LLVM's passes make conditions of bytes.
-            raise UnknownError
+            # LLVM's passes convert i8 flags to conditions.
+            raise UntranslatableError
         at_once = 1
         if waits and extent[0] != "%" and int(extent) % _FEW == 0 and is_arithmetic(loop.body):
-            # Its end is foreseen more often.
+            # A loop that counts down is better for branch prediction.
             at_once, extent = _FEW, str(int(extent) // _FEW)
 
         def step(number: str) -> None:
@@ -267,7 +267,7 @@ class _Body(Expressions):
 
     def _choose(self, statement: Any) -> None:
         if self._lane is not None:
-            raise UnknownError
+            raise UntranslatableError
         condition = self.vector(statement.condition, 1)
         other = statement.else_case
         self._either(
@@ -279,7 +279,7 @@ class _Body(Expressions):
     def _either(
         self, condition: str, then: Callable[[], None], otherwise: Callable[[], None]
     ) -> None:
-        """One of two if the i1 ``condition`` holds, else the other."""
+        """An if-else on the i1 ``condition``."""
         labels = self.fresh("then", "else")
         (done,) = self.fresh("done")
         self._lines.append(f"  br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
@@ -298,29 +298,35 @@ class _Body(Expressions):
             self.registers.state[memory] = self._merged(one, state[memory], two, other[memory])
 
     def _merged(
-        self, one: str, parts: Mapping[int, Part], two: str, others: Mapping[int, Part]
-    ) -> dict[int, Part]:
-        """What a buffer holds after one of two blocks."""
+        self,
+        one: str,
+        parts: Mapping[int, VectorSlice],
+        two: str,
+        others: Mapping[int, VectorSlice],
+    ) -> dict[int, VectorSlice]:
+        """The contents of a buffer after a branch: phi nodes of both blocks' contents."""
         if parts.keys() != others.keys():
-            raise UnknownError
-        made: dict[int, Part] = {}
+            raise UntranslatableError
+        made: dict[int, VectorSlice] = {}
         for start, part in parts.items():
             other = others[start]
             if part == other:
                 made[start] = part
                 continue
             if not part.is_whole or not other.is_whole or part.count != other.count:
-                raise UnknownError
+                raise UntranslatableError
             self.lanes, kind = part.count, part.value.kind
             incoming = f"[ {part.value.text}, %{one} ], [ {other.value.text}, %{two} ]"
             value = self.emit(kind, f"phi {self.type(kind)} {incoming}")
-            made[start] = Part(value, part.width, 0, part.count)
+            made[start] = VectorSlice(value, part.width, 0, part.count)
         return made
 
     # Threads
 
     def _share(self, loop: Any, extent: str) -> None:
-        """A loop whose steps threads share: a function that is told what is known, word by word."""
+        """A parallel loop: a function for the threads, which receives the live values as an array
+        of words.
+        """
         (told,) = self.fresh("%told")
         words = [(pointer, "ptr") for pointer in self._pointers.values()]
         words += [(integer, "i64") for integer in (*self._integers.values(), extent)]
@@ -343,7 +349,7 @@ class _Body(Expressions):
 
 
 def _is_short(loop: Any) -> bool:
-    """Whether steps one after the other are built sooner than a loop."""
+    """Whether unrolling takes less time to build than a loop."""
     if int(loop.kind) != int(SERIAL) or not isinstance(loop.extent, tirx.IntImm):
         return False
     steps = int(loop.extent)
@@ -351,7 +357,7 @@ def _is_short(loop: Any) -> bool:
 
 
 class _Worker(_Body):
-    """What one of TVM's threads does of a loop: as many of its steps as any other, in a row."""
+    """The function that one of TVM's threads runs: a contiguous share of the iterations."""
 
     def __init__(
         self,
@@ -371,7 +377,7 @@ class _Worker(_Body):
         return self._made(f"load {kind}, ptr {self.address('%told', str(offset))}")
 
     def work(self, loop: Any) -> None:
-        """Write the steps. Raises `UnknownError`."""
+        """Translate the iterations. Raises `UntranslatableError`."""
         task = self._made("zext i32 %task to i64")
         tasks = self._made(f"load i32, ptr {self.address('%group', str(_TASKS))}")
         tasks = self._made(f"zext i32 {tasks} to i64")

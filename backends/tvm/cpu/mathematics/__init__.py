@@ -3,10 +3,10 @@
     exp(x, "float32")                   # an expression; put it into a vectorised loop
     module = link(module)               # once, after loops are vectorised
 
-The dtype is that of the arguments, as registers hold them: narrower floats are f32 there. Each
-function's docstring states its error in units in the last place, for f32 and f64 alike; NaN,
-infinities, signed zeros and subnormal numbers come out as in C. The module `complex` holds the
-functions of complex numbers.
+The dtype is that of the arguments in registers, where narrower floats are f32. Each function's
+docstring states its error in units in the last place, for f32 and f64 alike; NaN, infinities,
+signed zeros and subnormal numbers come out as in C. The module `complex` holds the functions of
+complex numbers.
 """
 
 from __future__ import annotations

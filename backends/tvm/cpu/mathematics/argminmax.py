@@ -1,8 +1,8 @@
-"""Where the greatest or the least of many numbers is: vectors of numbers and of their places.
+"""Argmax and argmin across the lanes of vectors: the winning number and its index.
 
-Of equal numbers the first counts, NaN comes before all others, and zeros of either sign are equal.
-Unlike other functions these look at all lanes, and say the same in each of them. Places are kept in
-registers of the numbers' kind.
+Among equal numbers the first wins, NaN comes before all others, and zeros of either sign are
+equal. Unlike other functions these combine lanes, and return the answer in every lane. Indices are
+kept in registers of the numbers' kind.
 """
 
 from __future__ import annotations
@@ -16,43 +16,42 @@ from tracejit.backends.tvm.cpu.mathematics.operations import operation, unary
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import reinterpret, select, to_bits
 
 
-def place(*numbers_and_places: Value, is_least: bool) -> Value:
-    """The place of the greatest number, or of the least; half of the arguments are places."""
-    numbers, _, found = _found(numbers_and_places, is_least)
+def winning_index(*numbers_and_indices: Value, is_least: bool) -> Value:
+    """The index of the maximum, or of the minimum; the second half of the arguments are indices."""
+    numbers, _, found = _winner(numbers_and_indices, is_least)
     return reinterpret(found, numbers[0].kind)
 
 
-def number(*numbers_and_places: Value, is_least: bool) -> Value:
-    """The number at `place`."""
-    numbers, places, found = _found(numbers_and_places, is_least)
+def winning_number(*numbers_and_indices: Value, is_least: bool) -> Value:
+    """The maximum or minimum whose index is `winning_index`."""
+    numbers, indices, found = _winner(numbers_and_indices, is_least)
     lowest = -(1 << (numbers[0].kind.bits - 1))
     chosen = [
         select(where.equals(found), to_bits(x), lowest)
-        for x, where in zip(numbers, places, strict=True)
+        for x, where in zip(numbers, indices, strict=True)
     ]
     return reinterpret(_across("smax", chosen), numbers[0].kind)
 
 
 def least(x: Value) -> Value:
-    """The least of all lanes, of unsigned integers."""
+    """The minimum over all lanes of unsigned integers."""
     return _across("umin", [x])
 
 
-def _found(arguments: Sequence[Value], is_least: bool) -> tuple[list[Value], list[Value], Value]:
-    """Numbers, their places as integers, and in every lane the place that is looked for."""
+def _winner(arguments: Sequence[Value], is_least: bool) -> tuple[list[Value], list[Value], Value]:
+    """The numbers, their indices as integers, and the winning index in every lane."""
     count = len(arguments) // 2
-    numbers, places = list(arguments[:count]), [to_bits(x) for x in arguments[count:]]
+    numbers, indices = list(arguments[:count]), [to_bits(x) for x in arguments[count:]]
     ranks = [_rank(x, is_least) for x in numbers]
     best = _across("smax", ranks)
     highest = (1 << (best.kind.bits - 1)) - 1
-    candidates = [
-        select(rank.equals(best), where, highest) for rank, where in zip(ranks, places, strict=True)
-    ]
-    return numbers, places, _across("smin", candidates)
+    pairs = zip(ranks, indices, strict=True)
+    candidates = [select(rank.equals(best), where, highest) for rank, where in pairs]
+    return numbers, indices, _across("smin", candidates)
 
 
 def _rank(x: Value, is_least: bool) -> Value:
-    """Signed integers that rise as numbers get better."""
+    """Signed integers that are greater for better numbers."""
     if not x.kind.is_float:
         return ~x if is_least else x
     bits = to_bits(0.0 - x if is_least else x + 0.0)  # without negative zeros
@@ -62,7 +61,7 @@ def _rank(x: Value, is_least: bool) -> Value:
 
 
 def _across(intrinsic: str, vectors: Sequence[Value]) -> Value:
-    """The greatest or least of all lanes of all vectors, in every lane."""
+    """The maximum or minimum over all lanes of all vectors, in every lane."""
     value = functools.reduce(_lanewise(intrinsic), vectors)
     function, kind = value.function, value.kind
     if function.lanes == 1:
@@ -87,15 +86,17 @@ def _everywhere(scalar: Value, kind: Kind) -> Value:
 BEST = {
     (name, count): tuple(
         operation(
-            f"{name}_{part.__name__}_of_{count}",
-            functools.partial(part, is_least=name == "argmin"),
+            f"{name}_{answer}_of_{count}",
+            functools.partial(function, is_least=name == "argmin"),
             arity=2 * count,
         )
-        for part in (number, place)
+        for answer, function in (("number", winning_number), ("place", winning_index))
     )
     for name in ("argmax", "argmin")
     for count in (1, 4)
 }
-"""The number and the place that argmax or argmin finds in so many vectors of each."""
+"""``BEST[name, count]`` are the operations `winning_number` and `winning_index` of argmax or
+argmin, over ``count`` vectors of numbers and as many of indices.
+"""
 
 least_of_lanes = unary("least_of_lanes", least)

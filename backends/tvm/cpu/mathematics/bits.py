@@ -1,4 +1,4 @@
-"""population_count and clz, of integers of every width; and numbers that hold the compiler back."""
+"""Bit counts of integers (population_count, clz), and identities that LLVM cannot see through."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 
 
 def population_count(x: Value) -> Value:
-    """How many bits are set."""
+    """The number of set bits."""
     function = x.function
     return function.call(x.kind, f"ctpop.{function.suffix(x.kind)}", x)
 
 
 def clz(x: Value) -> Value:
-    """How many zeros lead the highest bit set; all of them for 0."""
+    """The number of leading zero bits; the width of the type for 0."""
     function = x.function
     return function.call(x.kind, f"ctlz.{function.suffix(x.kind)}", x, "i1 false")
 
 
 def opaque(x: Value) -> Value:
-    """The number itself, which the compiler takes for any other."""
+    """``x`` behind an empty inline assembly: LLVM knows nothing about the result."""
     kind = x.function.type(x.kind)
     return x.function.emit(x.kind, f'call {kind} asm "", "=r,0"({x.typed})')
 
 
 def kept(x: Value) -> Value:
-    """The number itself, which the compiler takes for any other, in code that it may not repeat.
+    """``x`` as an opaque value in code that LLVM may not duplicate.
 
-    A loop that asks for its own index is not unrolled, and LLVM's analyses of addresses, which take
-    most of its time, find nothing to do.
+    A loop whose index goes through it is not unrolled, and LLVM's analyses of addresses, which
+    take most of its time, find nothing to do.
     """
     kind = x.function.type(x.kind)
     return x.function.emit(x.kind, f'call {kind} asm "", "=r,0"({x.typed}) noduplicate')
 
 
 def once(x: Value) -> Value:
-    """The number itself, in code that the compiler may not repeat.
-
-    A loop that asks for its own index is not unrolled.
+    """``x`` in code that LLVM may not duplicate: a loop whose index goes through it is not
+    unrolled.
     """
     effects = "nounwind willreturn noduplicate memory(inaccessiblemem: readwrite)"
     x.function.act(f'call void asm sideeffect "", ""() {effects}')
@@ -44,5 +43,5 @@ def once(x: Value) -> Value:
 
 
 def offset(x: Value, y: Value) -> Value:
-    """``x + y``, which TVM leaves as it is."""
+    """``x + y``, which TVM's simplifier leaves as it is."""
     return x + y

@@ -1,10 +1,10 @@
 """Functions of complex numbers, which are `Complex` pairs of TIR expressions.
 
-    complex.exp(z, "float32")           # the dtype is that of the parts
+    complex.exp(z, "float32")           # the dtype of the real and imaginary parts
 
-Errors are within 4 ulp of the magnitude of the result; those of pow and atan2 of f64 grow with
-the logarithms they are made of. Functions that f32 would do badly are computed in f64. Infinities,
-zeros and NaN are NumPy's.
+Errors are within 4 ulp of the magnitude of the result; those of pow and atan2 of f64 grow with the
+logarithms inside them. Functions that lose precision in f32 are computed in f64. Infinities, zeros
+and NaN are NumPy's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exponentials, logarithms, powers and trigonometric functions of complex numbers.
 
-Infinities and NaN give what C's annex G gives, where it says what.
+Infinities and NaN follow C's annex G where it defines them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def exp(z: Pair) -> Pair:
     re = near * trigonometric.cos(y) * far
     im = near * trigonometric.sin(y) * far
     im = select(y.equals(0.0), y, im)
-    # Where the angle means nothing: 0 at -inf, an infinity at inf.
+    # The angle of an infinite exponential is arbitrary: the result is 0 at -inf, an infinity at
+    # inf.
     is_angle = absolute(y) < math.inf
     re = select(x.equals(math.inf) & ~is_angle, math.inf, re)
     vanishes = x.equals(-math.inf) & ~is_angle

@@ -1,7 +1,7 @@
-"""exp, exp2, expm1 and what is one exponential: logistic, tanh, sinh, cosh.
+"""exp, exp2, expm1, and the functions of a single exponential: logistic, tanh, sinh, cosh.
 
-Everything starts from ``x = n ln 2 + r`` with an integer n and |r| <= ln(2)/2; e**x is then
-2**n (1 + expm1(r)).
+Each begins with ``x = n ln 2 + r`` for an integer n and |r| <= ln(2)/2; e**x is then 2**n (1 +
+expm1(r)).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Exponent:
     def one_plus_exp(self) -> Value:
         """1 + e**x where 2**n is a normal number."""
         scale = self.power()
-        # What is added first must not be lost: 1 + 2**n is exact only while n is small.
+        # The order of the sum matters: 1 + 2**n is exact only while n is small.
         is_large = scale > 2.0**self.kind.fraction
         first, second = select(is_large, 1.0, scale + 1.0), select(is_large, scale, 0.0)
         return fma(scale, self.expm1_r, first) + second

@@ -22,8 +22,8 @@ _TYPES = {"float32": ElementType.F32, "float64": ElementType.F64}
 def erf_inv(x: Value) -> Value:
     """The inverse of erf: infinite at -1 and 1, NaN beyond.
 
-    Within 4 ulp up to 0.99; nearer to the ends with the error that rounding x**2 makes, as in XLA.
-    The pieces for the tails run where some lane is in them.
+    Within 4 ulp up to 0.99; nearer to the ends the error of rounding x**2 dominates, as in XLA.
+    The polynomials of the tails run only where some lane needs them.
     """
     near, *tails = PIECES[_TYPES[x.kind.name]]
     w = -log1p(-(x * x))

@@ -1,4 +1,4 @@
-"""asinh, acosh and atanh, as logarithms of sums that are kept as two floats."""
+"""asinh, acosh and atanh, as logarithms of sums in double-float precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes of two vectors side by side: what transposition in registers is made of.
+"""Shuffles of two vectors: the steps of a transposition in registers.
 
 ZIPS[1]        (low, high): a0 b0 a1 b1 … of the first halves, and of the second halves
 ZIPS[4]        the same with groups of four lanes
@@ -15,18 +15,18 @@ from tracejit.backends.tvm.cpu.mathematics.operations import binary
 from tracejit.backends.tvm.ir.tir import Expr
 
 Joined = Callable[[Expr, Expr, str], Expr]
-"""``joined(a, b, dtype)``: one vector of two."""
+"""``joined(a, b, dtype)``: the concatenation of two vectors."""
 
 
 def _chosen(a: Value, b: Value, lanes: Sequence[int]) -> Value:
-    """Lanes of ``a``, numbered from 0, and of ``b``, numbered on."""
+    """A shuffle: lanes of ``a`` are numbered from 0, those of ``b`` after them."""
     width = a.function.lanes
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     return a.function.emit(a.kind, f"shufflevector {a.typed}, {b.typed}, <{width} x i32> <{mask}>")
 
 
 def _zip(group: int, second: bool) -> Joined:
-    """Half of the lanes of two vectors in turn, ``group`` at a time."""
+    """One half of two interleaved vectors, ``group`` lanes at a time."""
 
     def formula(a: Value, b: Value) -> Value:
         width = a.function.lanes

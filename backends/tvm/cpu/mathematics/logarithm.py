@@ -1,6 +1,6 @@
-"""log, log1p, log2 and log10, and the logarithm of a sum of two floats that others build on.
+"""log, log1p, log2 and log10, and the logarithm of a double-float that other functions use.
 
-Everything starts from ``u = 2**e m`` with m between sqrt(1/2) and sqrt(2), and f = m - 1.
+Each begins with ``u = 2**e m`` for m between sqrt(1/2) and sqrt(2), and f = m - 1.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def power_of_minus(exponent: Value, like: Value) -> Value:
 
 
 def log_of_parts(e: Value, f: Value, f_low: Operand = 0.0) -> Value:
-    """``e ln 2 + log1p(f + f_low)``, for the f that `split` leads to and what f lacks."""
+    """``e ln 2 + log1p(f + f_low)``: ``f`` as `split` gives it, ``f_low`` its rounding error."""
     kind = f.kind
     high, low = LN2[kind.name]
     tail = LOG1P_TAIL[kind.name]
@@ -123,7 +123,7 @@ def log_of(u: Value, low: Value | None = None, doublings: Operand = 0.0) -> Valu
 
 
 def _fused(a: Value, b: Value, c: Value) -> tuple[Value, Value]:
-    """``a b + c`` and, roughly, what its rounding loses."""
+    """``a b + c`` and, approximately, its rounding error."""
     total = fma(a, b, c)
     return total, fma(a, b, c - total)
 
@@ -132,7 +132,7 @@ def is_unusual(x: Value) -> Value:
     """Whether x is anything but a positive normal number."""
     kind = x.kind
     lowest = 1 << kind.fraction
-    # One signed comparison does for a range when the range starts at the smallest integer.
+    # One signed comparison tests a range that starts at the smallest integer.
     start = -1 << (kind.bits - 1)
     return (to_bits(x) + (start - lowest)) >= start + kind.infinity - lowest
 
@@ -153,7 +153,7 @@ def log10(x: Value) -> Value:
 
 
 def _everywhere(x: Value, of_parts: Callable[[Value, Value], Value]) -> Value:
-    """A logarithm of any number, from that of e and f."""
+    """A logarithm of any number, given the logarithm as a function of e and f."""
 
     def usual(x: Value, doublings: float = 0.0) -> Value:
         exponent, m = split(x)
@@ -171,7 +171,7 @@ def _everywhere(x: Value, of_parts: Callable[[Value, Value], Value]) -> Value:
 
 
 def _of_parts(base: int, e: Value, f: Value) -> Value:
-    """The logarithm of ``2**e (1 + f)``, of which nothing but the last sum is rounded much."""
+    """The logarithm of ``2**e (1 + f)``; only the last sum rounds noticeably."""
     kind = f.kind
     tail = LOG1P_TAIL[kind.name]
     (factor, factor_low), (two, two_low) = _BASES[kind.name, base]

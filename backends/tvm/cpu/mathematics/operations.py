@@ -1,4 +1,4 @@
-"""How a formula over LLVM values becomes something to call on TIR expressions.
+"""Operations: formulas over LLVM values that TIR expressions can call.
 
 Each function of vector mathematics is one TVM op that applies to its arguments lane by lane, so
 that TVM's passes see a small expression and vectorise it. `link` then replaces the calls by calls
@@ -36,9 +36,9 @@ _PURE = 1  # tvm::tirx::CallEffectKind::kPure
 
 @dataclass(frozen=True)
 class Operation:
-    """A function that is applied lane by lane: a formula, and the TVM op that stands for it.
+    """A function that is applied lane by lane: its formula, and the TVM op that calls it.
 
-    ``fast`` is the formula for those who asked for speed before accuracy.
+    ``fast`` is the formula under the target option ``fast-math``.
     """
 
     name: str
@@ -64,7 +64,7 @@ _OPERATIONS: dict[str, Operation] = {}
 
 
 def register(made: Operation) -> Operation:
-    """Makes an operation known to TVM and to `link`; raises ValueError for a name that is taken."""
+    """Register an operation with TVM and `link`. Raises ValueError for a name that is taken."""
     if made.name in _OPERATIONS:
         raise ValueError(f"operation {made.name} is registered twice")
     _ir.RegisterOp(_PREFIX + made.name, made.formula.__doc__ or "")
@@ -85,7 +85,7 @@ def operation(
     kinds: Mapping[str, Kind] = KINDS,
     fast: Formula | None = None,
 ) -> Callable[..., Expr]:
-    """A function of TIR expressions and their TVM element type that stands for ``formula``.
+    """A function of TIR expressions and their TVM element type that applies ``formula``.
 
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
     element type ``returns``. The function raises ValueError for a dtype not among ``kinds``.
@@ -180,27 +180,25 @@ def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
 
 
 def is_operation(call: Any) -> bool:
-    """Whether a TVM call stands for an operation."""
+    """Whether a TVM call calls an operation of this module."""
     return isinstance(call.op, Op) and str(call.op.name).startswith(_PREFIX)
 
 
 def is_division(call: Any) -> bool:
-    """Whether an operation is a quotient or a remainder."""
+    """Whether an operation is an integer quotient or remainder."""
     return call.op.name in (f"{_PREFIX}div", f"{_PREFIX}rem")
 
 
 def formula_of(call: Any) -> Formula:
-    """What an operation computes of values."""
+    """The formula of the operation that is called."""
     return _OPERATIONS[call.op.name.removeprefix(_PREFIX)].formula
 
 
 def link(module: Any, fast: bool = False) -> Any:
     """Replace the operations in an IRModule by LLVM functions, and import those.
 
-    With ``fast`` they are the quick ones, where there are any.
-
-    To be run after loops are vectorised and before code generation; a module that uses no
-    operation comes back as it is.
+    With ``fast``, operations that have a fast-math formula use it. To be run after loops are
+    vectorised and before code generation; a module that uses no operation comes back as it is.
     """
     texts: dict[str, str] = {}
 

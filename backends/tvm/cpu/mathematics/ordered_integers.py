@@ -1,8 +1,9 @@
-"""Floats as integers in the order of maxima and minima, kept in the floats' own registers.
+"""Order-preserving integers (ranks) of floats, for fast maximum and minimum reductions.
 
-The maximum of two floats takes six instructions where neither NaN nor the sign of zero may get
-lost; that of two ranks is one. An element costs three to rank, so that a reduction of many saves a
-third. Ranks of maxima rise with the float, those of minima fall, and NaN has the highest:
+The maximum of two floats takes six instructions if NaN and the sign of zero are to be right; the
+maximum of two ranks is one. Ranking an element costs three, so that a reduction over many saves a
+third. Ranks of maxima rise with the float, those of minima fall, and NaN has the highest. Ranks
+stay in the floats' registers:
 
     bits of x             -NaN         -inf … -0 | +0 … +inf    +NaN
     rank for maxima       wraps to     lowest  …  rising         highest
@@ -17,12 +18,12 @@ from tracejit.backends.tvm.cpu.mathematics.vocabulary import reinterpret, select
 
 
 def rank_for_maximum(x: Value) -> Value:
-    """The rank of ``x``, as the bits of a float: lowest that of -inf, highest those of NaN."""
+    """The rank of ``x``, as the bits of a float: lowest for -inf, highest for NaN."""
     return reinterpret(_ordered(to_bits(x)) - _below_infinity(x.kind), x.kind)
 
 
 def rank_for_minimum(x: Value) -> Value:
-    """The same with +inf as the lowest."""
+    """The rank of ``x`` for minima: lowest for +inf, highest for NaN."""
     return reinterpret(_mirror(x.kind) - _ordered(to_bits(x)), x.kind)
 
 
@@ -43,13 +44,13 @@ def higher_rank(x: Value, y: Value) -> Value:
 
 
 def _ordered(bits: Value) -> Value:
-    """The bits of a float as an integer that rises with it, or such an integer's bits again."""
+    """An integer that rises with the float of these bits; the function is its own inverse."""
     greatest = (1 << (bits.kind.bits - 1)) - 1
     return bits ^ ((bits >> (bits.kind.bits - 1)) & greatest)
 
 
 def _below_infinity(kind: Kind) -> int:
-    """How many NaN of negative sign there are: taken away, they wrap around to the top."""
+    """The number of negative NaNs: subtracting it wraps them around to the top."""
     return (1 << kind.fraction) - 1
 
 

@@ -1,4 +1,4 @@
-"""pow, of floats by a logarithm of more than their precision, of integers by squaring."""
+"""pow: of floats by a logarithm in double-float precision, of integers by squaring."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def pow_(x: Value, y: Value) -> Value:
 
 
 def fast_pow(x: Value, y: Value) -> Value:
-    """x**y, the product of y and the logarithm rounded: within 2 + 3 |y log(x)| ulp.
+    """``exp(y log(x))`` with one rounding of the product: within 2 + 3 |y log(x)| ulp.
 
-    C's results at zeros, infinities, NaN and for negative x all the same.
+    Zeros, infinities, NaN and negative x give C's results all the same.
     """
     if not x.kind.is_float:
         return pow_(x, y)

@@ -1,4 +1,4 @@
-"""div and rem."""
+"""Division and remainder of floats and integers, as XLA defines them."""
 
 from __future__ import annotations
 

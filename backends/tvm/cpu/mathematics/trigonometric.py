@@ -101,7 +101,9 @@ TWO_OVER_PI_BITS = 1216
 
 @dataclass(frozen=True)
 class Angle:
-    """``n pi/2 + r``: n as an integer (only its low bits are right), r, and what r lacks."""
+    """``n pi/2 + r``: n as an integer (only its low bits are right), r, and its rounding error
+    ``low``.
+    """
 
     n: Value
     r: Value

@@ -1,6 +1,6 @@
-"""What formulas are written in, besides the operators of `Value`.
+"""The functions that formulas over `Value` use besides operators: select, fma, conversions, loops.
 
-Each function appends instructions to the LLVM function that its arguments belong to.
+Each appends instructions to the LLVM function that its arguments belong to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def fma(a: Value, b: Operand, c: Operand) -> Value:
 
 
 def muladd(a: Value, b: Operand, c: Operand) -> Value:
-    """``a * b + c``, rounded once where the processor does so at once, else twice."""
+    """``a * b + c``: fused where the processor has the instruction, else rounded twice."""
     return _call("fmuladd", a, b, c)
 
 
@@ -43,7 +43,7 @@ def sqrt(x: Value) -> Value:
 
 
 def absolute(x: Value) -> Value:
-    """A float without its sign bit."""
+    """A float with its sign bit cleared."""
     return _call("fabs", x)
 
 
@@ -134,12 +134,12 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def product(a: Value, b: Operand) -> Value:
-    """``a * b``, rounded before it is added to anything."""
+    """``a * b``, rounded: LLVM may not fuse it into a following sum."""
     return _call("arithmetic.fence", a * b)
 
 
 def exact_product(a: Value, b: Operand) -> tuple[Value, Value]:
-    """``a * b`` as the sum of two floats, barring underflow."""
+    """``a * b`` as the unevaluated sum of two floats, barring underflow."""
     rounded = product(a, b)
     return rounded, fma(a, b, -rounded)
 
@@ -189,8 +189,8 @@ def unlikely_in_pieces(
 ) -> list[Value]:
     """``slow(*given)`` in the lanes where ``condition`` holds, ``fast`` elsewhere.
 
-    As `unlikely`, but ``slow``, which may use no other vectors, is written for a few lanes and runs
-    for one piece of the vector after the other: long code that seldom runs costs less to compile.
+    Like `unlikely`, for long code that seldom runs: ``slow`` is compiled for a few lanes, and runs
+    over the vector piece by piece. It may use no vectors other than ``given``.
     """
     function = condition.function
     lanes = function.lanes

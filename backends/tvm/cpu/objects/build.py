@@ -19,9 +19,9 @@ from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import group_of
-from tracejit.backends.tvm.cpu.llvm.runtime_routines import Part, parts
-from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_parts, without_shared
-from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written, written_kernels
+from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit, routine_units
+from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_units, without_shared
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels, translate_kernels
 from tracejit.backends.tvm.cpu.objects.entry import program_texts
 from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.objects.in_process import (
@@ -139,7 +139,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
     held = {kernel.name: contents(kernel.body) for kernel in kernels}
     refused: set[str] = set()
 
-    def compiled(kernel: Kernel) -> Any:
+    def compile_kernel(kernel: Kernel) -> Any:
         try:
             (job,) = _kernel_jobs([kernel], held, target, c_function)
             return job()
@@ -148,7 +148,7 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
 
     with tempfile.TemporaryDirectory(dir=library.parent) as name:
         sources = _sources(kernels, held, target)
-        jobs = [partial(compiled, kernel) for kernel in sources.others]
+        jobs = [partial(compile_kernel, kernel) for kernel in sources.others]
         texts = kernel_texts(kernels, sources.written, target, target.threads)
         objects = _objects(sources, jobs, texts, target, Path(name), None)
         made = linked(objects) if objects else b""
@@ -161,15 +161,15 @@ def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -
 
 @dataclass(frozen=True)
 class _Sources:
-    """What kernels are compiled of.
+    """The sources of an object file per kernel.
 
-    That is text that is ``written``, the ``others`` by TVM, and ``parts``, which are compiled once
-    in a process.
+    ``written`` kernels are LLVM text, TVM compiles the ``others``, and ``routine_units`` are
+    compiled once in a process.
     """
 
-    written: Written
+    written: TranslatedKernels
     others: list[Kernel]
-    parts: list[Part]
+    routine_units: list[LlvmUnit]
 
 
 def _sources(
@@ -177,12 +177,14 @@ def _sources(
 ) -> _Sources:
     own = [kernel for kernel in kernels if kernel.direct is None]
     quick = [k.name for k in own if _is_written(k, held[k.name], target)]
-    written = written_kernels(own, quick)
+    written = translate_kernels(own, quick)
     others = [kernel for kernel in own if kernel.name not in written.kernels]
     others, shared = without_shared(others)
     shared |= {n: t for n, t in written.code.items() if group_of(t) is not None}
     routines = [kernel.direct.routine for kernel in kernels if kernel.direct is not None]
-    return _Sources(written, others, [*parts(routines, target), *shared_parts(shared, target)])
+    return _Sources(
+        written, others, [*routine_units(routines, target), *shared_units(shared, target)]
+    )
 
 
 def _objects(
@@ -193,16 +195,18 @@ def _objects(
     folder: Path,
     progress: Progress | None,
 ) -> list[Path]:
-    """Object files in ``folder`` of texts, parts, and TVM's modules that ``jobs`` make, or None."""
+    """Object files in ``folder``: of texts, of routine units, and of the modules that ``jobs``
+    return.
+    """
     # The entry alone, and the check of arguments, are no work for a thread of their own.
     work = len(jobs) + bool(sources.written.code) * len(texts)
     every = [*jobs]
     every += [partial(compile_text, text, folder / f"{n}.ll") for n, text in enumerate(texts)]
     files = [folder / f"{index}.o" for index in range(len(every))]
     writers = [partial(_write, job, file) for job, file in zip(every, files, strict=True)]
-    for number, part in enumerate(sources.parts):
+    for number, part in enumerate(sources.routine_units):
         files.append(folder / f"{len(files)}.o")
-        data = part.known()
+        data = part.cached()
         if data is None:
             writers.append(partial(_write_part, part, files[-1]))
             work += number > 0
@@ -262,8 +266,8 @@ def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
     return _is_quick(kernel, inside) and target.converts_halves and not target.fast_math
 
 
-def _write_part(part: Part, file: Path) -> None:
-    file.write_bytes(part.compiled(file.parent))
+def _write_part(part: LlvmUnit, file: Path) -> None:
+    file.write_bytes(part.compile(file.parent))
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:

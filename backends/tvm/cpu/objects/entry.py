@@ -24,7 +24,7 @@ from tracejit.backends.abi import (
 from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import Written
+from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels
 from tracejit.backends.tvm.cpu.target import CpuTarget
 from tracejit.backends.tvm.ir.tir import (
     Evaluate,
@@ -55,7 +55,9 @@ _CHECKING = f"declare i32 @{_CHECK}(ptr, ptr, i64, i64, i64, i64)"
 _ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
 
 
-def program_texts(program: Program, target: CpuTarget, written: Written, most: int) -> list[str]:
+def program_texts(
+    program: Program, target: CpuTarget, written: TranslatedKernels, most: int
+) -> list[str]:
     """Modules with ``int32 tracejit_main(ptr tuple)`` of a checked program of C functions.
 
     They are those of its kernels, the entry in the first.

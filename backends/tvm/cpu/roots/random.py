@@ -10,7 +10,7 @@ from tracejit.backends.tvm.codegen.host_calls import library_call
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, rooted
 from tracejit.backends.tvm.cpu import mathematics
-from tracejit.backends.tvm.cpu.schedule.rng_bits import Generate, Layout, generating
+from tracejit.backends.tvm.cpu.schedule.rng_bits import CounterLayout, Generate, generating
 from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.dtypes import memory_dtype
 from tracejit.backends.tvm.ir.internal_ops import THREEFRY
@@ -51,13 +51,13 @@ def rng_bit_generator(frame: Frame, instruction: Instruction, results: Results) 
     return seq(*statements)
 
 
-def _layout(algorithm: str, shape: Shape) -> Layout:
+def _layout(algorithm: str, shape: Shape) -> CounterLayout:
     if shape.element_type.bits == 64:
-        return Layout(1 if algorithm == THREE_FRY else 2, shape.size, 1)
+        return CounterLayout(1 if algorithm == THREE_FRY else 2, shape.size, 1)
     if algorithm == THREE_FRY:
         halves = Halves.of(shape.dimensions)
-        return Layout(2, halves.size, halves.inner)
-    return Layout(4, shape.size, 1)
+        return CounterLayout(2, halves.size, halves.inner)
+    return CounterLayout(4, shape.size, 1)
 
 
 def _word(emitter: Emitter, state: Instruction, position: int) -> Expr:

@@ -10,7 +10,7 @@ from tracejit.backends.tvm.analysis.sort_keys import counts_places
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, rooted
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
-from tracejit.backends.tvm.cpu.schedule.reduce.combining import Reduced
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
 from tracejit.backends.tvm.cpu.schedule.reduce.reduction import reduction
 from tracejit.backends.tvm.cpu.schedule.sort.choose import Sorting, sorting
 from tracejit.backends.tvm.ir.affine import Index
@@ -33,14 +33,14 @@ def anchors_of(instruction: Instruction, results: Results) -> tuple[Instruction,
     return (instruction,)
 
 
-def reduced(instruction: Instruction) -> Reduced:
+def reduced(instruction: Instruction) -> ReduceSpec:
     """As the instruction says, or simpler: places of extremes are counted in 32 bits."""
     count = len(instruction.operands) // 2
     operands, initial = instruction.operands[:count], instruction.operands[count:]
     combine = instruction.attributes["to_apply"]
     name = extreme(combine)
     if name is None or not counted(instruction):
-        return Reduced(operands, initial, combine)
+        return ReduceSpec(operands, initial, combine)
     shape = operands[0].array_shape
     element_type = operands[1].array_shape.element_type
     (dimension,) = instruction.attributes["dimensions"]
@@ -50,7 +50,7 @@ def reduced(instruction: Instruction) -> Reduced:
         initial = (initial[0], constant(0, element_type))
         combine = arg_computation(name, shape.element_type, element_type)
     step = in_order(name, shape.element_type, element_type)
-    return Reduced(operands, initial, combine, step)
+    return ReduceSpec(operands, initial, combine, step)
 
 
 @rooted.attach(REDUCE)

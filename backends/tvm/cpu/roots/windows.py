@@ -13,9 +13,9 @@ from tracejit.backends.tvm.codegen.root_rules import Results, rooted
 from tracejit.backends.tvm.cpu.roots.reduction import anchors_of
 from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
-from tracejit.backends.tvm.cpu.schedule.reduce.combining import Reduced
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
 from tracejit.backends.tvm.cpu.schedule.reduce.reduction import reduction
-from tracejit.backends.tvm.cpu.schedule.scan.cumulative import Running, running
+from tracejit.backends.tvm.cpu.schedule.scan.cumulative import CumulativeReduction, cumulative
 from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, Opaque, row_major_strides
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
@@ -47,8 +47,10 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
     if axis is not None and count == 1:
         operand, initial = instruction.operands
         backwards = window[axis].padding_high > 0
-        work = Running(operand, initial, to_apply, axis, backwards, instruction, tuple(results))
-        return running(frame, work)
+        work = CumulativeReduction(
+            operand, initial, to_apply, axis, backwards, instruction, tuple(results)
+        )
+        return cumulative(frame, work)
 
     def locate(at: Sequence[Index], over: Sequence[Index]) -> list[Index]:
         places: list[Index] = []
@@ -59,7 +61,7 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
         return places
 
     reducer = Reducer(
-        parts=(Reduced(instruction.operands[:count], instruction.operands[count:], to_apply),),
+        parts=(ReduceSpec(instruction.operands[:count], instruction.operands[count:], to_apply),),
         kept=results[0][0].array_shape.dimensions,
         reduced=tuple(w.size for w in window),
         locate=locate,

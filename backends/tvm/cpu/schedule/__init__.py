@@ -1,1 +1,1 @@
-"""Schedules: the loops of each kind of kernel, apart from what is computed in them."""
+"""Schedules: the loop nest of each kind of kernel, independent of the computation inside."""

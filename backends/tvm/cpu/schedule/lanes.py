@@ -1,4 +1,4 @@
-"""Elements side by side: what is done for one of them, as a vector of all."""
+"""Vectorised statements over adjacent elements: the body for one element, run for every lane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def as_index(value: Expr, dtype: str) -> Expr:
 def side_by_side(
     lanes: int, stand: Callable[[Expr], Emitter], body: Callable[[Emitter, Expr], list[Stmt]]
 ) -> list[Stmt]:
-    """``body`` for each of ``lanes`` elements; ``stand`` goes to one and gives its scope."""
+    """``body`` for each of ``lanes`` elements; ``stand`` moves to a lane and returns
+    its emitter.
+    """
     allocations: list[Stmt] = []
 
     def each(lane: Expr) -> Stmt:
@@ -25,6 +27,6 @@ def side_by_side(
         allocations.extend(emitter.allocations)
         return seq(*emitter.statements, *statements)
 
-    # A vector of one lane is no vector.
+    # A single lane is not vectorised.
     statement = each(i32(0)) if lanes == 1 else loop(lanes, each, VECTORIZED)
     return [*allocations, statement]

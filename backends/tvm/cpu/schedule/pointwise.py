@@ -1,4 +1,4 @@
-"""Kernels without a reduction: every element of the results is computed on its own.
+"""Kernels without a reduction: every element of the results is computed independently.
 
 The innermost axis runs in vectors. When it does not divide evenly the last vector overlaps the one
 before and computes some elements twice, which costs less code than a scalar tail.
@@ -16,34 +16,34 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space, merge, nest, settle
 from tracejit.backends.tvm.cpu.kernels.tile import pieces
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
-from tracejit.backends.tvm.cpu.schedule.transpose.register_blocks import turned_in_text
-from tracejit.backends.tvm.cpu.schedule.transpose.tiled import Turned, in_tiles, turned
+from tracejit.backends.tvm.cpu.schedule.transpose.register_blocks import transpose_kernel
+from tracejit.backends.tvm.cpu.schedule.transpose.tiled import StridedLoads, in_tiles, strided_loads
 from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, linear, row_major_strides
 from tracejit.backends.tvm.ir.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.backends.tvm.tune.knobs import either
 from tracejit.graph import Instruction
 
-# Whether what is read across memory goes through registers, tile by tile.
+# Whether loads with a large stride along vectors go through register transposes, tile by tile.
 TURNING = either(True, "in tiles", "number by number")
 
-# Whether outer loops follow what is read, where all of it has another order than the results.
+# Whether the loop order follows the operands' memory order if it differs from the results'.
 LOADED = either(True, "of operands", "of results")
 
-# The last axis may be so long, and its elements cost so much together, for a vector to have
-# elements of the axis before, which is at least `LONG`.
+# The longest last axis, and the least cost of its elements together, for vectors to run along the
+# axis before it, which is at least `LONG`.
 MOST_GROUPED = 4
 GROUPED_COST = 128
 LONG = 64
 
-# Bytes along the last axis from which most lines are written at once, wherever they lie.
+# Bytes along the last axis from which most lines are written at once, in any loop order.
 WRITTEN_WHOLE = 256
 
 Address = Callable[[Sequence[Index]], Affine]
-"""Where in the output the element with the given indices goes."""
+"""Maps an element's indices to its offset in the output."""
 
 
 def identity(dimensions: Sequence[int]) -> Address:
-    """The element's own row-major place in an array of ``dimensions``."""
+    """The row-major offset in an array of ``dimensions``."""
     return lambda indices: linear(indices, dimensions)[0]
 
 
@@ -62,7 +62,7 @@ def strided(dimensions: Sequence[int], factors: Sequence[int], offsets: Sequence
 
 
 class Store:
-    """One result of a nest: what is computed, into which buffer, and where there."""
+    """One result of a nest: the value, its buffer, and the address function."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Store:
         self.compute = compute
 
     def ask(self, scope: Accesses | Emitter, indices: Sequence[Index]) -> object:
-        """The element: computed for a kernel's own result, loaded when it has memory already."""
+        """The element: computed if the kernel defines it, loaded if it is in memory already."""
         ask = scope.result if self.compute else scope.value
         return ask(self.value, indices)
 
@@ -130,7 +130,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         for s in stores:
             value = s.ask(emitter, space.indices)
             if not dimensions and not s.compute:
-                # A store before it may be to where this is read.
+                # An earlier store may write to the memory that this one reads.
                 value = emitter.bind(value, s.value)
             address = emitter.expression(s.address(space.indices))
             if s.offset is not None:
@@ -144,7 +144,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         lanes: int,
         tiles: Mapping[Instruction, tuple[Buffer, Expr]] | None = None,
     ) -> tuple[list[Stmt], list[Stmt]]:
-        """Allocations; then all that computes and stores an element, or the few of a group."""
+        """Allocations; then the statements that compute and store an element, or a short group."""
         allocations: list[Stmt] = []
         statements: list[Stmt] = []
         results: list[list[Stmt]] = [[] for _ in stores]
@@ -158,7 +158,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
                 result += more
         return allocations, [*statements, *(each for result in results for each in result)]
 
-    tile = turned(accesses.loads, axes, work // max(cost, 1))
+    tile = strided_loads(accesses.loads, axes, work // max(cost, 1))
     if tile is not None and not frame.choices.of("transposition", TURNING):
         tile = None
 
@@ -171,7 +171,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         if source is not None:
             made = stores[0].target, stores[0].address(space.indices)
             workers = frame.machine.threads if parallel > 1 else 1
-            copy = turned_in_text(frame, tile, axes, (source, addresses[0]), made, workers)
+            copy = transpose_kernel(frame, tile, axes, (source, addresses[0]), made, workers)
             if copy is not None:
                 return copy
     if tile is not None:
@@ -220,7 +220,8 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     rest: list[Stmt] = []
     blocks = -(-inner.extent // lanes)
     if frame.apart and inner.extent % lanes:
-        # The last elements in narrower vectors: an overlapping one would compute some twice.
+        # The remainder in narrower vectors: an overlapping vector would compute some elements
+        # twice.
         blocks = inner.extent // lanes
 
         def ends() -> list[Stmt]:
@@ -252,10 +253,10 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
 
 
 def _as_loaded(axes: list[Axis], loads: Sequence[Load], places: Sequence[Affine]) -> list[Axis]:
-    """The axes in the order in which operands lie in memory, if they have one order in common.
+    """The axes in the memory order of the operands, if all have the same one.
 
-    Processors ask ahead for what is read line after line, and what is written can wait. Lines that
-    are written in parts must not: they would be gone before the second part.
+    Hardware prefetches what is read line after line, and stores can wait. Lines that are written
+    in parts keep their order: they would be evicted before the second part.
     """
     *others, inner = axes
     orders = set()
@@ -279,9 +280,9 @@ def _copied(
     space: Space,
     dtype: str,
 ) -> Buffer | None:
-    """The memory whose numbers are stored, if nothing is done to them.
+    """The source buffer of a store that only copies; None for any other.
 
-    Not for a store of another kind, whose value is not what it asks for.
+    Not for stores of subclasses, whose value differs from their instruction.
     """
     if type(store) is not Store or not store.compute or store.offset is not None:
         return None
@@ -298,7 +299,7 @@ def _is_group(
     stores: Sequence[Store],
     cost: int,
 ) -> bool:
-    """Whether the last axis is so short that vectors run along the one before, such as points."""
+    """Whether the last axis is so short, as for points, that vectors run along the one before."""
     if len(axes) < 2 or axes[-1].extent > MOST_GROUPED or cost * axes[-1].extent > GROUPED_COST:
         return False
     *_, outer, inner = axes
@@ -314,12 +315,14 @@ def _is_group(
 
 def _strips(
     frame: Frame,
-    tile: Turned,
+    tile: StridedLoads,
     axes: Sequence[Axis],
     positions: dict[LoopVariable, Expr],
     body: Callable[[], list[Stmt]],
 ) -> list[Stmt]:
-    """What whole tiles leave over, element by element: the last lines, and the ends of others."""
+    """The remainder after whole tiles, element by element: the last lines, and the
+    ends of others.
+    """
     across, along = tile.covered(frame)
 
     def between(axis: Axis, begin: int, end: int) -> Count:

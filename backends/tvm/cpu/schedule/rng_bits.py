@@ -1,7 +1,7 @@
-"""RngBitGenerator: counters in vectors, in parallel; each makes some words, which lie apart.
+"""RngBitGenerator: vectors of counters, in parallel; each counter gives several words.
 
-A `Layout` says where the words of a counter go. Where that is one stride for all counters the
-vector stores them, elsewhere (ThreeFry's halves of odd sizes) a scalar loop does.
+A `CounterLayout` maps the words of a counter to the result. If that is a single stride for all
+counters the vector stores them; otherwise (ThreeFry's halves of odd sizes) a scalar loop does.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tracejit.shapes import ElementType
 Generate = Callable[[Emitter, Expr], Sequence[Expr]]
 """The register values of the words of one counter, given as its offset (u64) from the first."""
 
-# What one counter costs, in additions.
+# The cost of one counter, in additions.
 COST = 100
 
 
 @dataclass(frozen=True)
-class Layout:
+class CounterLayout:
     """Word ``w`` of counter (outer * ``half`` + i) * ``inner`` + rest goes to
     (outer * ``size`` + ``words`` * i + w) * ``inner`` + rest, if ``words`` * i + w < ``size``.
     """
@@ -53,11 +53,11 @@ class Layout:
 
     @property
     def whole(self) -> bool:
-        """Whether every word of every counter has a place."""
+        """Whether every word of every counter has an index in the result."""
         return self.size % self.words == 0
 
     def place(self, counter: Expr, word: int, dtype: str) -> tuple[Expr, Expr]:
-        """Where a word goes, and whether it has a place at all."""
+        """The index of a word, and whether it is inside the result."""
 
         def number(value: int) -> Expr:
             return const(value, dtype)
@@ -74,9 +74,9 @@ class Layout:
 
 
 def generating(
-    frame: Frame, count: int, generate: Generate, layout: Layout, target: Buffer
+    frame: Frame, count: int, generate: Generate, layout: CounterLayout, target: Buffer
 ) -> Stmt:
-    """Stores the words of ``count`` counters; ``generate`` makes what ``target`` holds."""
+    """Store the words of ``count`` counters; ``generate`` makes values of ``target``'s type."""
     frame.schedule = "random bits"
     dtype = frame.index_dtype
     in_vectors = layout.whole and layout.inner == 1
@@ -117,7 +117,7 @@ def generating(
                 made.append(IfThenElse(exists, store(target, address, each[lane]), None))
             return made
 
-        # A vector of one lane is no vector.
+        # A single lane is not vectorised.
         one = lanes == 1
         statements = [vector(i32(0)) if one else loop(lanes, vector, VECTORIZED)]
         if not in_vectors:

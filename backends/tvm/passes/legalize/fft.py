@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.fft_plan import Column, Transform, columns, split, told
+from tracejit.backends.tvm.analysis.fft_plan import Column, Transform, columns, split, tables
 from tracejit.backends.tvm.cpu.schedule.fft.real_halves import halves_factors
 from tracejit.backends.tvm.ir.internal_ops import FOURIER, FOURIER_HALVES
 from tracejit.backends.tvm.passes.legalize.bluestein import (
@@ -181,7 +181,7 @@ def _transform(
     shape: Shape,
 ) -> Instruction:
     part = shape.element_type.real
-    plan, table = told(Transform(count, strips, tuple(ways), inverse, part.dtype.itemsize))
+    plan, table = tables(Transform(count, strips, tuple(ways), inverse, part.dtype.itemsize))
     return make(
         FOURIER,
         operand,

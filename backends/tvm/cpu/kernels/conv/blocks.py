@@ -1,4 +1,4 @@
-"""Where the pieces of a convolution lie: units of work, register tiles, parts of sums."""
+"""Index arithmetic of a convolution's pieces: units of work, register tiles, ranges of sums."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Place:
+class TilePosition:
     """A register tile of a unit.
 
     In each dimension the tile's own results begin at ``nominal``; it computes from ``start`` on,
@@ -50,7 +50,7 @@ class Place:
     column_tile: Expr
 
     @staticmethod
-    def of(plan: DirectPlan, unit: Unit, rows: Sequence[Expr], column: Expr) -> Place:
+    def of(plan: DirectPlan, unit: Unit, rows: Sequence[Expr], column: Expr) -> TilePosition:
         """The tile that has these numbers along rows and along the column."""
         nominal, start = [], []
         for d, at, tile in zip(plan.dimensions, unit.nominal, [*rows, column], strict=True):
@@ -61,12 +61,12 @@ class Place:
             moved = d.extent % d.tile and not padded
             start.append(tirx.min(begin, i32(d.extent - d.tile)) if moved else begin)
         tiles = [d.tiles for d in plan.rows]
-        return Place(tuple(nominal), tuple(start), horner(rows, tiles), column)
+        return TilePosition(tuple(nominal), tuple(start), horner(rows, tiles), column)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Part of a sum: in features and taps of the first axis, from where on, and how many."""
+class SumRange:
+    """A range of a sum: features, and taps of the first axis, each as a first index and a count."""
 
     feature: Expr
     features: Expr
@@ -74,15 +74,17 @@ class Part:
     taps: Expr
 
     @staticmethod
-    def number(plan: DirectPlan, features: int, taps: int, number: Expr) -> Part:
-        """One of the plan's parts of sums over so many features and first-axis taps."""
+    def number(plan: DirectPlan, features: int, taps: int, number: Expr) -> SumRange:
+        """Range ``number`` of the plan's ranges over ``features`` features and ``taps`` first-axis
+        taps.
+        """
         feature = number // plan.parts[1] * plan.depth
         tap = number % plan.parts[1] * plan.window
-        return Part(
+        return SumRange(
             feature, _rest(features, feature, plan.depth), tap, _rest(taps, tap, plan.window)
         )
 
 
 def _rest(total: int, first: Expr, most: int) -> Expr:
-    """How many there are from ``first`` on, at most ``most``."""
+    """The number of items from ``first`` on, at most ``most``."""
     return tirx.min(i32(most), total - first) if total % most else i32(most)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tracejit.backends.tvm.codegen.work import Work, nothing, one_after_another
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Value
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
-from tracejit.backends.tvm.cpu.kernels.conv.direct import Direct
+from tracejit.backends.tvm.cpu.kernels.conv.direct import DirectConvolution
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import direct_plan
 from tracejit.backends.tvm.cpu.kernels.conv.phases import Phases, phases
 from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
@@ -96,7 +96,7 @@ def convolution(
     of them; they may be called for any index that exists, more than once, and not beyond. Each
     result is stored once; its value has ``accumulate_dtype``, which operands are converted to.
     Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given,
-    ``choices`` decides what can be done in more than one way.
+    ``choices`` decides between alternative implementations.
     """
     groups = shape.feature_group_count * shape.batch_group_count
     if groups > 1 and not shape.in_sizes:
@@ -137,7 +137,8 @@ def convolution(
     if groups > 1 or not all(axis.is_pointwise for axis in axes):
         return one_after_another([_direct(each, machine, choices) for each in phases(problem)])
 
-    # A matrix product of images' pixels with features; of all images' where those lie together.
+    # Pointwise: a matrix product of pixels with features, for each image, or for all images if
+    # their pixels are contiguous.
     pixels = math.prod(shape.out_sizes)
     together = problem.left_access.walks(1) or pixels == 1
     images, rows = (1, batch * pixels) if together else (batch, pixels)
@@ -177,7 +178,7 @@ def _direct(phases: Phases, machine: Machine, choices: Knobs) -> Work:
 
     def one(number: Expr) -> Stmt:
         problem = phases.at(number)
-        made.append(_zeros(problem) if plan is None else Direct(problem, plan).work())
+        made.append(_zeros(problem) if plan is None else DirectConvolution(problem, plan).work())
         return made[-1].statement
 
     statement = one(i32(0)) if phases.count == 1 else loop(phases.count, one)

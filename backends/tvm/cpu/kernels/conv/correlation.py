@@ -1,4 +1,4 @@
-"""A convolution as a problem: its axes, its operands, and how they lie in memory.
+"""A convolution as a problem: its axes, its operands, and their memory access patterns.
 
     result(n, o, x) = sum over c, t of left(n, c, x * stride + t * dilation - low) * right(o, c, t)
 
@@ -38,7 +38,7 @@ class Axis:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether every result is made of the one input at its own index."""
+        """Whether every result depends only on the input at its own index."""
         return (
             self.window == 1
             and self.stride == 1
@@ -79,7 +79,7 @@ class Correlation:
         accumulate_dtype: str,
         index_dtype: str,
     ) -> Correlation:
-        """The problem that accessors of values state."""
+        """The problem for accessors of values."""
         rank = 2 + len(axes)
         left_access, sample = reading(lhs, rank, index_dtype)
         right_access, _ = reading(rhs, rank, index_dtype)

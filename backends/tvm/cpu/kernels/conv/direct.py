@@ -1,8 +1,8 @@
-"""Convolution by register tiles, straight from zero-padded slabs of the left operand.
+"""Convolution by register tiles, directly over zero-padded slabs of the left operand.
 
 A unit of work is a block of results of one group. Its slab is filled, then its register tiles sum
-over in features and taps in one loop: a table tells, for each product, how far from a tile's own
-place in the slab its operand lies.
+over in features and taps in one loop: for each product, a table holds the offset of its operand
+from the tile's base in the slab.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.codegen.work import Work
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
-from tracejit.backends.tvm.cpu.kernels.conv.blocks import Part, Place, Unit
+from tracejit.backends.tvm.cpu.kernels.conv.blocks import SumRange, TilePosition, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import Across, DirectPlan, Role
 from tracejit.backends.tvm.cpu.kernels.conv.slab import Slab
@@ -26,16 +26,15 @@ from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, lo
 
 @dataclass(frozen=True)
 class _Sum:
-    """What is summed at a time: ``part`` of the contraction, the first or last of those that end
-    in partial sums number ``slot``."""
+    """One range of a sum: the first or last of those that add up to partial sums in ``slot``."""
 
-    part: Part
+    part: SumRange
     slot: Expr
     is_first: Expr
     is_last: Expr
 
 
-class Direct:
+class DirectConvolution:
     """The statement for a whole convolution."""
 
     def __init__(self, problem: Correlation, plan: DirectPlan) -> None:
@@ -86,13 +85,13 @@ class Direct:
         return seq(self._tile.allocate(), self._slab.prepare(w), body)
 
     def _unit(self, unit: Unit, slot: Expr, s: Expr, c0: Expr, columns: Expr) -> Stmt:
-        """A unit's results, through range ``s`` of the parts of its sums."""
+        """A unit's results, through range ``s`` of the split sum."""
         problem, plan = self._problem, self._plan
         first, count = share(s, self._parts, plan.ranges)
 
         def part(number: Expr, is_first: Expr, is_last: Expr) -> Stmt:
             taps = problem.axes[0].window
-            there = Part.number(plan, problem.in_features, taps, number)
+            there = SumRange.number(plan, problem.in_features, taps, number)
             what = _Sum(there, slot, is_first, is_last)
             packed = loop(columns, lambda c: self._weights.pack(unit, c0 + c, there))
             return seq(
@@ -105,8 +104,12 @@ class Direct:
             return part(s, i32(1), i32(1))
         return loop(count, lambda i: part(first + i, i == 0, i == count - 1))
 
-    def _tiles(self, unit: Unit, c0: Expr, columns: Expr, body: Callable[[Place], Stmt]) -> Stmt:
-        """``body`` of a unit's tiles: column tiles outside, but inside across pixels."""
+    def _tiles(
+        self, unit: Unit, c0: Expr, columns: Expr, body: Callable[[TilePosition], Stmt]
+    ) -> Stmt:
+        """``body`` of a unit's tiles: column tiles outside, but inside if vectors run across
+        pixels.
+        """
         plan = self._plan
         last = len(plan.rows)
 
@@ -123,14 +126,14 @@ class Direct:
             return along(len(tiles), lambda t: rows(inner, *tiles, t))
 
         def at(tiles: tuple[Expr, ...], column: Expr) -> Stmt:
-            return body(Place.of(plan, unit, tiles, column))
+            return body(TilePosition.of(plan, unit, tiles, column))
 
         if plan.across is Across.PIXELS:
             return rows(lambda *tiles: along(last, lambda c: at(tiles, c)))
         return loop(columns, lambda c: rows(lambda *tiles: at(tiles, c0 + c)))
 
-    def _sum(self, unit: Unit, place: Place, what: _Sum) -> Stmt:
-        """One register tile: a part of its sums, and what becomes of them."""
+    def _sum(self, unit: Unit, place: TilePosition, what: _Sum) -> Stmt:
+        """One register tile: accumulates a range of its sums, then spills or stores them."""
         plan, tile, arithmetic = self._plan, self._tile, self._problem.arithmetic
         spot = [what.slot, place.row_tile, place.column_tile]
         keep = tile.rows_of_panel(
@@ -157,8 +160,8 @@ class Direct:
             end,
         )
 
-    def _add(self, unit: Unit, place: Place, part: Part, q: Expr) -> Stmt:
-        """Product ``q`` of a part, for all sums of a tile."""
+    def _add(self, unit: Unit, place: TilePosition, part: SumRange, q: Expr) -> Stmt:
+        """Add product ``q`` of a range to all sums of a tile."""
         plan, tile = self._plan, self._tile
 
         def weight(number: Expr, x: Expr) -> Parts:
@@ -184,7 +187,7 @@ class Direct:
         )
 
     def _index(self, dimension: int, a: Expr) -> Expr:
-        """The index, within a tile, that the tile's row ``a`` has in one dimension of rows."""
+        """The index, within a tile and in one dimension, of the tile's row ``a``."""
         rows = self._plan.rows
         return a // math.prod(row.tile for row in rows[dimension + 1 :]) % rows[dimension].tile
 
@@ -194,7 +197,7 @@ class Direct:
         unit = Unit.number(plan, w, i32(0))
         first, count = share(w, plan.rows[0].tiles, plan.workers)
 
-        def total(place: Place) -> Stmt:
+        def total(place: TilePosition) -> Stmt:
             def summed(a: Expr, x: Expr) -> Stmt:
                 value = arithmetic.zero
                 for s in range(plan.ranges):
@@ -210,6 +213,6 @@ class Direct:
         def nest(*tiles: Expr) -> Stmt:
             if len(tiles) < len(plan.rows):
                 return loop(plan.rows[len(tiles)].tiles, lambda t: nest(*tiles, t))
-            return loop(plan.column.tiles, lambda c: total(Place.of(plan, unit, tiles, c)))
+            return loop(plan.column.tiles, lambda c: total(TilePosition.of(plan, unit, tiles, c)))
 
         return seq(tile.allocate(), loop(count, lambda t: nest(first + t)))

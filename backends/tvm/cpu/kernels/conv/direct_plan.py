@@ -1,4 +1,4 @@
-"""How a convolution is cut up: what vectors run along, register tiles, blocks, shares of threads.
+"""Plans a direct convolution: vector axis, register tiles, cache blocks, shares of threads.
 
 As in `cpu.kernels.tiling`, results never depend on the number of threads, and costs are rough
 cycles.
@@ -22,9 +22,9 @@ _MOST_ROWS = 16
 """Rows of a register tile: more would not fit, or take long to compile."""
 
 _FEW_PRODUCTS = 512
-"""Products to a number that amortise loading and storing its sum."""
+"""Products per result that amortise loading and storing its sum."""
 
-_TURNING = 3
+_TRANSPOSING = 3
 """Cycles to copy a number between memories of different order."""
 
 _MOST_RANGES = 8
@@ -49,7 +49,7 @@ class Across(enum.Enum):
 
 
 class Role(enum.Enum):
-    """What a dimension of the results is."""
+    """The role of a dimension of the results."""
 
     IMAGE = enum.auto()
     FEATURE = enum.auto()
@@ -82,7 +82,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class DirectPlan:
-    """How one convolution is cut up.
+    """The plan of one convolution.
 
     rows, column    the dimensions of the results; vectors run along ``column``
     groups          groups that are computed one after the other
@@ -109,7 +109,7 @@ class DirectPlan:
         return (*self.rows, self.column)
 
     def of_role(self, role: Role, axis: int = 0) -> int:
-        """The position among the dimensions."""
+        """The position of the dimension with this role."""
         return next(i for i, d in enumerate(self.dimensions) if d.role is role and d.axis == axis)
 
     @property
@@ -127,7 +127,7 @@ class DirectPlan:
 
 
 def positions(window: int, dilation: int, stride: int, results: int) -> int:
-    """How many positions of an axis ``results`` neighbouring results look at."""
+    """The number of positions of an axis that ``results`` adjacent results read."""
     return (results - 1) * stride + (window - 1) * dilation + 1
 
 
@@ -152,7 +152,7 @@ _Priced = tuple[float, int, int, _RegisterTile]
 
 
 def direct_plan(problem: Correlation, machine: Machine, choices: Knobs = MODEL) -> DirectPlan:
-    """The cheapest way to cut up a convolution that has results, features and taps."""
+    """The cheapest plan for a convolution that has results, features and taps."""
     priced = [
         (_cycles(problem, tile), -tile.box[-1], order, tile)
         for order, tile in enumerate(_register_tiles(problem, machine))
@@ -181,7 +181,7 @@ def _unlike(priced: Sequence[_Priced]) -> Iterator[tuple[str, _Priced]]:
 
 
 def _slabs(pick: int) -> Iterator[tuple[str, int]]:
-    """Bytes of the operand that a unit of work reads, once it is cut small."""
+    """Candidates for the bytes of a unit's slab."""
     for nbytes in (pick, pick // 2, pick * 2, pick // 4, pick * 4):
         yield f"{nbytes >> 10} KiB", nbytes
 
@@ -208,7 +208,7 @@ def _register_tiles(problem: Correlation, machine: Machine) -> Iterator[_Registe
             count = math.prod(box)
             if count > _MOST_ROWS:
                 continue
-            # Across pixels each feature meets the vectors of all other rows.
+            # Across pixels, each feature is multiplied with the vectors of all other rows.
             shared = count // box[1] if across is Across.PIXELS and box[1] > 1 else 1
             for vectors in range(1, min(8, ceil_div(columns, lanes)) + 1):
                 if (count + shared) * vectors * parts < machine.registers:
@@ -228,7 +228,7 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
         last = problem.axes[-1]
         gather = 1 if last.stride == 1 or in_planes(last, choice.lanes) else choice.lanes
         loads = features + count / features * choice.vectors * gather * _lines(problem, choice)
-    # Loads that there is time for are not quite free.
+    # Loads that overlap with multiply-adds are not quite free.
     step = max(sums / 2, (loads + 1) / 2, 4) + 0.5 + loads / 64
     tiles = math.prod(ceil_div(e, t) for e, t in zip(rows, choice.box, strict=True))
     tiles *= ceil_div(columns, choice.columns)
@@ -241,17 +241,16 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
 
 
 def _lines(problem: Correlation, choice: _RegisterTile) -> float:
-    """What it costs to load a vector that begins anywhere: the more, the more often it lies in two
-    cache lines."""
+    """The cost of unaligned vector loads: proportional to how often they cross a cache line."""
     return 1 + 1.5 * (choice.lanes - 1) * problem.arithmetic.itemsize / _LINE_BYTES
 
 
 def _filling(problem: Correlation, choice: _RegisterTile) -> float:
-    """Cycles to fill the slabs: one number at a time where they lie otherwise than the operand."""
+    """Cycles to fill the slabs: one number at a time if the operand has another order."""
     numbers = problem.batch * problem.groups * problem.in_features * problem.arithmetic.parts
     numbers *= math.prod(axis.input for axis in problem.axes)
-    turned = choice.across is Across.GROUPS and not problem.left_access.walks(1)
-    return numbers * (_TURNING if turned else 2 / choice.lanes)
+    transposed = choice.across is Across.GROUPS and not problem.left_access.walks(1)
+    return numbers * (_TRANSPOSING if transposed else 2 / choice.lanes)
 
 
 def _storing(problem: Correlation, choice: _RegisterTile) -> float:
@@ -264,7 +263,7 @@ def _storing(problem: Correlation, choice: _RegisterTile) -> float:
 
 
 def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
-    """Blocks whose slabs have at most ``limit`` bytes: the model's half of a second-level cache."""
+    """The plan with slabs of at most ``limit`` bytes: by default half of a second-level cache."""
     rows, columns = _extents(problem, choice.across)
     is_pixels, is_groups = choice.across is Across.PIXELS, choice.across is Across.GROUPS
     axes = problem.axes
@@ -282,11 +281,11 @@ def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
     images, results = problem.batch, first.result
     depth, window = problem.in_features, first.window
     if problem.in_features * problem.taps > problem.batch * problem.results:
-        # Such as a gradient of weights: few results, of long sums. The sums are cut.
+        # Few results of long sums, such as a gradient of weights: the sums are split.
         depth = min(depth, ceil_div(_FEW_PRODUCTS, problem.taps))
         window = min(window, ceil_div(4 * _FEW_PRODUCTS * window, depth * problem.taps))
         inner = depth * problem.taps // first.window
-        # The products of part of a window follow each other for one feature only.
+        # The products of a part of the window are contiguous for one feature only.
         while (
             depth == 1
             and size(images, depth, results, window) > limit
@@ -334,10 +333,10 @@ def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
 
 
 def _shared(plan: DirectPlan, threads: int) -> DirectPlan:
-    """The plan for so many threads: a first axis too few for them is cut finer."""
+    """The plan for ``threads`` threads: a first axis with too few units is cut finer."""
     if plan.ranges > 1:
         return replace(plan, shares=(1, 1, min(plan.ranges, threads)))
-    # Across pixels a unit's columns are its inner loop, and not shared.
+    # Across pixels the columns are the inner loop, and not shared.
     column_tiles = 1 if plan.across is Across.PIXELS else plan.column.tiles
     at = plan.of_role(Role.AXIS)
     dimensions = list(plan.dimensions)
@@ -361,7 +360,7 @@ def _multiple(count: int, of: int) -> int:
 
 
 def horner(indices: Sequence[int], extents: Sequence[int]) -> int:
-    """The row-major place of ``indices`` in an array of ``extents``."""
+    """The row-major offset of ``indices`` in an array of ``extents``."""
     place = 0
     for index, extent in zip(indices, extents, strict=True):
         place = place * extent + index

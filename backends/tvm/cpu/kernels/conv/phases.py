@@ -1,7 +1,7 @@
-"""A convolution over a dilated base as convolutions over the base itself.
+"""Rewrites a convolution over a dilated base as several convolutions over the base itself.
 
-Between the inputs of a dilated axis there is nothing to multiply. Results whose places are equal
-modulo a period meet their inputs with the same taps of the window; each such phase is a
+Between the inputs of a dilated axis there is nothing to multiply. Results whose positions are
+equal modulo a period meet their inputs with the same taps of the window; each such phase is a
 convolution of its own, with those taps alone. Phases of equal sizes are one kernel, in a loop.
 """
 
@@ -18,7 +18,7 @@ from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, tirx
 
 _MOST_PHASES = 8
-"""More phases would take long to compile; then zeros are multiplied instead."""
+"""The most phases: more take long to compile; then zeros are multiplied instead."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def phases(problem: Correlation) -> list[Phases]:
 
 
 def _alike(found: Iterable[_Phase]) -> list[list[_Phase]]:
-    """Phases of an axis put together with those that differ in where they begin alone."""
+    """Groups the phases of an axis that are equal up to their offsets."""
     groups: dict[Axis, list[_Phase]] = {}
     for phase in found:
         groups.setdefault(replace(phase.axis, low=0), []).append(phase)

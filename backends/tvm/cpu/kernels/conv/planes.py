@@ -1,7 +1,7 @@
-"""An axis that windows step along, put down so that neighbouring results find their operands side
-by side: position p lies at p // stride of plane p % stride.
+"""Deinterleaves an axis with strided windows, so that adjacent results have contiguous operands.
 
-Rows come in whole; two vectors or more, read one after the other, make as many, one for each plane.
+Position p lies at p // stride of plane p % stride. Rows are read in whole vectors; ``stride`` of
+them are shuffled into one vector for each plane.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32, seq, tirx
 
 _MOST_PLANES = 4
-"""Vectors that are taken apart together; more do not stay in registers."""
+"""The most vectors that are deinterleaved together; more do not stay in registers."""
 
 
 def in_planes(axis: Axis, lanes: int) -> bool:
-    """Whether an axis that vectors run along is put down in planes."""
+    """Whether an axis that vectors run along is stored in planes."""
     return 1 < axis.stride <= _MOST_PLANES and axis.base_dilation == 1 and lanes > 1
 
 
@@ -35,11 +35,11 @@ class Planes:
 
     @property
     def size(self) -> int:
-        """How many numbers all planes take."""
+        """The number of elements of all planes."""
         return self._count * self._length
 
     def place(self, position: int | Expr) -> int | Expr:
-        """Where a position lies."""
+        """The index of a position in the planes."""
         return position % self._count * self._length + position // self._count
 
     def clear(self, worker: Expr) -> Stmt:
@@ -71,5 +71,5 @@ class Planes:
         return rolled(self._length // lanes, vectors)
 
     def _vector(self, first: Expr) -> Expr:
-        """The indices of a vector's numbers."""
+        """The indices of the elements of one vector."""
         return tirx.Ramp(first, 1, self._lanes)

@@ -1,8 +1,8 @@
-"""Zero-padded copies of parts of the left operand, in which no window leaves memory.
+"""Slabs: zero-padded copies of the left operand's blocks, in which no window leaves memory.
 
 A slab holds the images, in features and positions on axes that a unit of work needs (and, across
-groups, the out features, each with its own group's in features). Its dimensions lie in the order
-in which they lie in the operand, so that copying runs along memory.
+groups, the out features, each with its own group's in features). Its dimensions have the order
+that they have in the operand, so that copies are contiguous.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
-from tracejit.backends.tvm.cpu.kernels.conv.blocks import Part, Place, Unit
+from tracejit.backends.tvm.cpu.kernels.conv.blocks import SumRange, TilePosition, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Axis, Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import (
     Across,
@@ -38,13 +38,14 @@ from tracejit.backends.tvm.ir.tir import (
 _IMAGE, _FEATURE, _AXES = 0, 1, 2
 
 _TABLE_LANES = 8
-"""How many addresses are computed at once."""
+"""The number of addresses that are computed together."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dimension of a slab comes from: index i of the operand, for ``count`` i from
-    ``first`` on, goes to position i * ``step`` + ``offset``."""
+    """The source of a slab's dimension: index i of the operand, for ``count`` i from ``first`` on,
+    goes to position i * ``step`` + ``offset``.
+    """
 
     first: Expr
     count: int | Expr
@@ -53,7 +54,7 @@ class Source:
 
 
 class Slab:
-    """A slab for each worker, and the table of where a tile's products find their operands."""
+    """A slab for each worker, and the table of operand offsets of a tile's products."""
 
     def __init__(self, problem: Correlation, plan: DirectPlan) -> None:
         self._problem = problem
@@ -80,10 +81,10 @@ class Slab:
             self._steps[dimension] = step
             is_planes = self._planes is not None and dimension == len(self._extents) - 1
             step *= self._planes.size if is_planes and self._planes else self._extents[dimension]
-            # Neighbours this far apart would compete for the same lines of the first-level cache.
+            # Neighbours this far apart would conflict in the sets of the first-level cache.
             if step * problem.arithmetic.itemsize % 4096 == 0:
                 step += plan.lanes
-        # The last vector may be read beyond the last number, which is not used.
+        # Padding: the last vector may read beyond the last number; those lanes are not used.
         self._size = step + plan.column.tile * axes[-1].stride
         self._slab: Buffer = problem.arithmetic.scratch("slab", (plan.workers, self._size))
         self._products = -(-plan.depth * math.prod(self._windows) // _TABLE_LANES) * _TABLE_LANES
@@ -101,7 +102,7 @@ class Slab:
         if self._plan.across is Across.GROUPS:
             return [_IMAGE, _FEATURE, *axes, _AXES + len(axes)]
         if self._plan.across is Across.PIXELS:
-            # Vectors run along the last axis, whatever lies innermost in the operand.
+            # Vectors run along the last axis, even if another one is innermost in the operand.
             return [_IMAGE, _FEATURE, *axes]
         access = self._problem.left_access
         if None in access.strides or not access.strides:
@@ -115,7 +116,7 @@ class Slab:
         )
 
     def _distance(self, dimension: Dimension) -> int:
-        """How far apart neighbouring results of a dimension find the same product's operand."""
+        """The distance in the slab between the operands of adjacent results, for one product."""
         if dimension.role is Role.IMAGE:
             return self._steps[_IMAGE]
         if dimension.role is Role.AXIS:
@@ -126,7 +127,7 @@ class Slab:
         return self._steps[-1] if self._plan.across is Across.GROUPS else 0
 
     def fill_table(self) -> Stmt:
-        """The table: how far from a tile's first operand each of its products' operands lies."""
+        """Fill the table: the offset of each product's operand from the tile's first operand."""
         last = len(self._windows) - 1
 
         def nest(depth: int, q: Expr, address: Expr) -> Stmt:
@@ -149,8 +150,8 @@ class Slab:
             loop(self._products - used, lambda q: store(self._table, used + q, i32(0))),
         )
 
-    def point(self, unit: Unit, place: Place) -> Stmt:
-        """Where in the slab the operands of one tile's products lie."""
+    def point(self, unit: Unit, place: TilePosition) -> Stmt:
+        """The address in the slab of the operands of one tile."""
         base: Expr = i32(0)
         for d, at, origin in zip(self._plan.dimensions, place.start, unit.start, strict=True):
             base = base + (at - origin) * self._distance(d)
@@ -162,7 +163,7 @@ class Slab:
 
     def load(self, worker: Expr, q: Expr, rows: Sequence[Expr], column: Expr) -> Parts:
         """The operand of product ``q`` for the row with these indices and for a column."""
-        # In 64 bits, so that what is constant becomes part of an instruction.
+        # In 64 bits, so that constants are folded into the addressing mode.
         address = tirx.Cast("int64", self._places[worker, q])
         for d, index in zip(self._plan.dimensions, [*rows, column], strict=True):
             address = address + index * self._distance(d)
@@ -170,17 +171,17 @@ class Slab:
 
     @property
     def _is_covered(self) -> bool:
-        """Whether every position that a window looks at holds an input."""
+        """Whether every position that a window reads holds an input."""
         return all(_is_covered(axis) for axis in self._problem.axes)
 
     @property
     def _moves(self) -> bool:
-        """Whether inputs come to lie on other positions for some units or parts than for others."""
+        """Whether inputs lie on other positions for some units or ranges than for others."""
         blocked = any(d.role is Role.AXIS and d.blocks > 1 for d in self._plan.dimensions)
         return blocked or self._plan.parts[1] > 1
 
     def prepare(self, worker: Expr) -> list[Stmt]:
-        """What a worker does once."""
+        """Statements that a worker runs once."""
         return [] if self._is_covered or self._moves else [self._clear(worker)]
 
     def _clear(self, worker: Expr) -> Stmt:
@@ -192,8 +193,8 @@ class Slab:
         )
         return seq(whole, [] if self._planes is None else [self._planes.clear(worker)])
 
-    def fill(self, unit: Unit, part: Part) -> Stmt:
-        """Copy what a part of a unit's sums needs."""
+    def fill(self, unit: Unit, part: SumRange) -> Stmt:
+        """Copy the operands of a range of a unit's sums."""
         problem, plan = self._problem, self._plan
         sources = [
             _neighbours(unit.start[plan.of_role(Role.IMAGE)], self._extents[_IMAGE]),
@@ -237,8 +238,8 @@ class Slab:
 
             if depth < len(self._order) - 1:
                 is_known = isinstance(source.count, int) and source.count
-                # Of loops of unknown length around others LLVM would write every step down, and
-                # search for addresses in each.
+                # LLVM would unroll outer loops of unknown length, and search for addresses in each
+                # iteration.
                 return (rolled if is_known else not_repeated)(source.count, body)
             if self._planes is None:
                 return _run(source.count, self._plan.lanes, body)
@@ -263,8 +264,9 @@ def _neighbours(first: Expr, count: int | Expr) -> Source:
 
 
 def _inside(axis: Axis, origin: int | Expr, extent: int) -> Source:
-    """The inputs on ``extent`` positions from ``origin`` on, counted from the first window's
-    first tap."""
+    """The inputs on ``extent`` positions from ``origin`` on, counted from the first tap of the
+    first window.
+    """
     spread = axis.base_dilation
     offset = axis.low - origin
     begin, end = (spread - 1 - offset) // spread, (extent - 1 - offset) // spread + 1
@@ -283,7 +285,9 @@ def _is_covered(axis: Axis) -> bool:
 
 
 def _run(extent: int | Expr, lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """``body(i)`` for i in range(extent), in vectors where there is one; some i come twice."""
+    """``body(i)`` for i in range(extent), vectorised if at least one vector fits; some i are
+    repeated.
+    """
 
     def vectors() -> Stmt:
         most = extent - lanes

@@ -1,4 +1,4 @@
-"""The right operand of a convolution, packed in the order in which its sums meet it.
+"""Packs the right operand of a convolution in the order in which the sums read it.
 
 ``packed[slot, tile, product, x]``: x runs over the lanes of a tile across features or groups, and
 over a tile's rows of features across pixels. Products count features, then taps. Either all
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Parts
-from tracejit.backends.tvm.cpu.kernels.conv.blocks import Part, Unit
+from tracejit.backends.tvm.cpu.kernels.conv.blocks import SumRange, Unit
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import Across, DirectPlan, Role
 from tracejit.backends.tvm.cpu.kernels.gemm.packing import pack
@@ -37,8 +37,8 @@ class Weights:
             "weights", (slots, self._tiles, products, self._width)
         )
 
-    def load(self, unit: Unit, tile: Expr, part: Part, q: Expr, x: Expr) -> Parts:
-        """The weight of product ``q`` of a part of the sum."""
+    def load(self, unit: Unit, tile: Expr, part: SumRange, q: Expr, x: Expr) -> Parts:
+        """The weight of product ``q`` of a range of the sum."""
         arithmetic = self._problem.arithmetic
         if self.is_per_unit:
             return arithmetic.load(self.scratch, unit.worker, tile, q, x)
@@ -46,14 +46,14 @@ class Weights:
         return arithmetic.load(self.scratch, unit.group, tile, first + q, x)
 
     def pack_all(self) -> Stmt:
-        """Everything, shared by all workers."""
+        """Pack all weights, shared by all workers."""
         problem, workers = self._problem, self._plan.workers
         total = self._plan.groups * self._tiles * problem.in_features
 
         def unit(at: Expr) -> Stmt:
             feature, at = at % problem.in_features, at // problem.in_features
             tile, group = at % self._tiles, at // self._tiles
-            part = Part(feature, i32(1), i32(0), i32(problem.axes[0].window))
+            part = SumRange(feature, i32(1), i32(0), i32(problem.axes[0].window))
             first = feature * problem.taps
             return self._pack(group, group, tile, part, first)
 
@@ -63,11 +63,11 @@ class Weights:
 
         return on_workers(workers, worker)
 
-    def pack(self, unit: Unit, tile: Expr, part: Part) -> Stmt:
-        """What one part of the sum needs for one tile."""
+    def pack(self, unit: Unit, tile: Expr, part: SumRange) -> Stmt:
+        """Pack the weights of one range of the sum for one tile."""
         return self._pack(unit.worker, unit.group, tile, part, i32(0))
 
-    def _pack(self, slot: Expr, group: Expr, tile: Expr, part: Part, first: Expr) -> Stmt:
+    def _pack(self, slot: Expr, group: Expr, tile: Expr, part: SumRange, first: Expr) -> Stmt:
         problem, arithmetic, width = self._problem, self._problem.arithmetic, self._width
         is_pixels = self._plan.across is Across.PIXELS
         start = tile * width

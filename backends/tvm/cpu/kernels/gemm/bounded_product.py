@@ -1,9 +1,9 @@
-"""Products of a matrix with a vector of which only a run of the terms counts.
+"""Matrix-vector products over a contiguous range of the terms that is known only at run time.
 
     bounded(problem, first, end, machine)     sums over first <= q < end
 
-The bounds are known at run time only. Where the matrix lies in memory along the sums, vectors run
-along them, a few rows at a time; where it lies across, rows are multiplied and added in registers.
+If the matrix is contiguous along the sums, vectors run along them, a few rows at a time; otherwise
+vectors run across, and rows are multiplied and added in registers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracejit.backends.tvm.cpu.kernels.tile import Tile, pieces
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop, seq, tirx
 
-# Vectors of a row that are summed at a step, over all of the rows that are taken at once.
+# Vectors of a row that are summed in a step, over all rows that are processed together.
 _VECTORS = 8
 _ROWS = 4
 
@@ -125,7 +125,7 @@ class _Across:
         self._lanes = machine.lanes(arithmetic.dtype, problem.m)
         most = max(machine.registers * 3 // 8 // arithmetic.parts, 1)
         in_all = max(problem.m // self._lanes, 1)
-        # As few blocks as can be, about equally wide.
+        # As few blocks as possible, of about equal width.
         self._vectors = -(-in_all // -(-in_all // most))
         self._blocks = problem.m // (self._vectors * self._lanes)
         self._workers = max(min(threads, self._blocks), 1)

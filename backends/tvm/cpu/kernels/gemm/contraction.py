@@ -1,4 +1,4 @@
-"""A matrix product as a problem: its sizes, its operands, and how they lie in memory."""
+"""A matrix product as a problem: its sizes, its operands, and their memory access patterns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LONGEST_GROUP = (1 << 31) - (1 << 20)
 class Contraction:
     """``store(b, i, j, sum of left(b, i, q) * right(b, q, j) over q < k)``, i < m and j < n.
 
-    The accessors exchange parts (see `cpu.kernels.arithmetic`); ``left_access`` and the others tell
-    how they reach memory, by the positions of their indices.
+    The accessors exchange parts (see `cpu.kernels.arithmetic`); ``left_access`` and the others
+    hold their memory access patterns, by the positions of their indices.
     """
 
     m: int
@@ -46,7 +46,7 @@ class Contraction:
         accumulate_dtype: str,
         index_dtype: str,
     ) -> Contraction:
-        """The problem that a caller's accessors state."""
+        """The problem for a caller's accessors."""
         left_access, sample = reading(lhs, 3, index_dtype)
         right_access, _ = reading(rhs, 3, index_dtype)
         arithmetic = Arithmetic.like(sample, accumulate_dtype)

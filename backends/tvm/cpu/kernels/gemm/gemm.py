@@ -1,4 +1,4 @@
-"""Matrix products of anything that can be indexed: the schedule for each shape and layout."""
+"""Matrix products of anything that can be indexed: picks the schedule for the shape and layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, ranked
 _NAMES = {Tiled: "tiled product", Dot: "dot products", Axpy: "sums of rows"}
 
 _LEAST_STEPS = 4
-"""Of dot products, for which sums of rows would copy an operand: they take as long for fewer."""
+"""Factor on the cost of dot products in place of row sums that would copy an operand."""
 
 Schedule = Callable[[Contraction, Machine, int, int, int, Knobs], "Tiled | Dot | Axpy"]
 
@@ -55,7 +55,7 @@ def gemm(
     for any indices inside batch x m x k and batch x k x n, more than once, and not beyond. Each
     result is stored once; its value has ``accumulate_dtype``, which operands are converted to.
     Integers wrap around. ``index_dtype`` is the type of the indices that accessors are given,
-    ``choices`` decides what can be done in more than one way.
+    ``choices`` decides between alternative implementations.
     """
     if batch == 0 or m == 0 or n == 0:
         return nothing()
@@ -82,7 +82,7 @@ def gemm(
 
 
 class Sharing(enum.Enum):
-    """What threads share."""
+    """What the threads divide among themselves."""
 
     BATCH = "share the batch"
     MATRIX = "share each matrix"
@@ -99,16 +99,18 @@ def _of_arrays(
     choices: Knobs,
     index_dtype: str,
 ) -> Work | None:
-    """A product of arrays as they lie in memory, without code that TVM compiles; or None."""
+    """A product of plain arrays by precompiled or LLVM text code; None where TVM has to compile
+    it.
+    """
     workers = 1 if sharing is Sharing.NOTHING else machine.threads
     made: Stmt | None = None
     if batch == 1 or sharing is not Sharing.MATRIX:
         made = _in_text(problem, found, schedule, machine, batch, workers, choices)
         if made is None and schedule is _axpy and problem.k >= _LEAST_STEPS:
             other = problem.transposed()
-            turned = plain(other, index_dtype)
-            if turned is not None:
-                made = _in_text(other, turned, _dot, machine, batch, workers, choices)
+            transposed = plain(other, index_dtype)
+            if transposed is not None:
+                made = _in_text(other, transposed, _dot, machine, batch, workers, choices)
     work = None if made is None else Work(made)
     if work is None and schedule is _tiled:
         sharers = min(workers, batch) if sharing is Sharing.BATCH else 0
@@ -129,7 +131,7 @@ def _in_text(
     workers: int,
     choices: Knobs,
 ) -> Stmt | None:
-    """A product that is LLVM's text, if it may be."""
+    """A product as LLVM text, if one of these kernels covers it."""
     if schedule is _dot:
         return dots(problem, found, machine, batch, workers)
     small = small_product(problem, found, machine, batch, workers, choices)
@@ -139,7 +141,7 @@ def _in_text(
 
 
 def _sharings(cycles: float, batch: int, machine: Machine) -> Iterator[tuple[str, Sharing]]:
-    """Ways to share matrices of so many cycles each, the best first."""
+    """Ways to divide matrices of ``cycles`` cycles each among threads, the best first."""
     alone = worth_sharing(cycles, machine)
     pick = Sharing.MATRIX if alone else Sharing.NOTHING
     if batch > 1 and worth_sharing(cycles, machine, batch):

@@ -1,4 +1,4 @@
-"""Matrix products with few columns or few rows, bound by reading one operand once.
+"""Matrix products with few columns or few rows, bound by the bandwidth of one operand.
 
 `Dot` runs vectors along the contraction: a few rows at a time against all columns. `Axpy` adds
 multiples of the right operand's rows to the result's, several at a time.
@@ -18,7 +18,7 @@ _ROWS_AT_ONCE = 8
 """Rows of the right operand that `Axpy` adds in one pass over the result."""
 
 _RESULT_BYTES = 16 << 10
-"""How much of the result `Axpy` keeps at a time: half of a first-level cache."""
+"""Bytes of the result that `Axpy` keeps at a time: half of a first-level cache."""
 
 
 class Dot:
@@ -51,7 +51,7 @@ class Dot:
         return tuple(buffer for is_needed, buffer in needed if is_needed)
 
     def statement(self, b: Expr, copy: Expr) -> Stmt:
-        """The product of matrices number ``b``."""
+        """The product of the matrices ``b`` of the batch."""
         return seq(
             [self._copy_right(b, copy)] if self._copies_right else [],
             on_workers(self._workers, lambda w: self._worker(b, copy, w)),
@@ -129,7 +129,7 @@ class Dot:
         )
 
     def _rest(self) -> list[tuple[int, int]]:
-        """What the vectors leave of the contraction, in ever narrower pieces."""
+        """The remainder of the contraction after whole vectors, in ever narrower pieces."""
         done = self._groups * self._step
         return [
             (done + start, width) for start, width in pieces(self._problem.k - done, self._lanes)
@@ -168,7 +168,7 @@ class Axpy:
         return tuple(buffer for is_needed, buffer in needed if is_needed)
 
     def statement(self, b: Expr, copy: Expr) -> Stmt:
-        """The product of matrices number ``b``."""
+        """The product of the matrices ``b`` of the batch."""
         return seq(
             [self._copy_left(b, copy)] if self._copies_left else [],
             on_workers(self._workers, lambda w: self._worker(b, copy, w)),

@@ -1,7 +1,7 @@
-"""Copies of operands in the order in which register tiles read them.
+"""Packs operands into panels, in the order in which register tiles read them.
 
-A packed panel holds ``width`` numbers for each step of the contraction, next to one another.
-Reading through the accessor happens here, once for each number.
+A packed panel holds ``width`` numbers for each step of the contraction, next to one another. Each
+number is read through the accessor once.
 """
 
 from __future__ import annotations

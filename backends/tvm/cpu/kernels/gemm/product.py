@@ -1,8 +1,8 @@
-"""Products of matrices as they lie in memory, by a routine that other products share.
+"""Matrix products of plain arrays, by a precompiled routine with strides as arguments.
 
-What `tiled` would write for one product, the routine does for all: it takes longer to compile than
-to run. Where operands are computed while they are read, or results while they are stored, `tiled`
-has to do it.
+The code that `tiled` would emit takes longer to compile than to run, so all such products share
+one routine. If operands are computed while they are read, or results while they are stored,
+`tiled` emits a kernel of its own.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _LEAST_CYCLES = 800
-"""Of a tile: for less, finding out where it lies takes too long."""
+"""The least multiply-adds of a tile: for less, the address computations of the routine dominate."""
 
 _LEAST_OF_BATCH = 1 << 17
-"""Products of each matrix of a batch, as well."""
+"""The least multiply-adds of each matrix of a batch."""
 
 _PACKED_STEPS = 256
 """Steps of the contraction that are packed as one piece of work."""
 
 _RUN_TILES = 8
-"""Column tiles that are packed side by side where that makes for long runs of memory."""
+"""Column tiles that are packed together where that makes for long runs of memory."""
 
 _KINDS = ("float32", "float64")
 
 
 class Plain(NamedTuple):
-    """A product of arrays in memory: where each matrix begins, and the steps of its indices.
+    """A product of arrays in memory: base pointers and strides.
 
-    They are counted in bytes: of the operands those of the batch and of both indices, of the result
-    those of the batch and of the rows; its columns are neighbours.
+    Strides are in bytes: of the operands for the batch and both indices, of the result for the
+    batch and the rows; its columns are contiguous.
     """
 
     left: Buffer
@@ -73,7 +73,7 @@ class Plain(NamedTuple):
 
 
 def plain(problem: Contraction, index_dtype: str) -> Plain | None:
-    """The arrays of a problem that reads and stores them as they are; None for any other."""
+    """The arrays of a problem that reads and stores them unchanged; None for any other."""
     dtype = problem.arithmetic.dtype
     if dtype not in _KINDS or problem.arithmetic.pair is not None:
         return None
@@ -112,9 +112,9 @@ def is_for_routine(problem: Contraction, machine: Machine, batch: int) -> bool:
 def product(
     problem: Contraction, found: Plain, plan: TiledPlan, batch: int, sharers: int
 ) -> Work | None:
-    """The product by the plan; ``sharers`` threads share the batch, where that is not 0.
+    """The product by the plan; ``sharers`` threads share the batch, unless that is 0.
 
-    None if the routine would not be as quick as code for this product alone.
+    None if the routine would be slower than a kernel for this product alone.
     """
     tile, arithmetic = plan.tile, problem.arithmetic
     if plan.ranges > 1 or min(plan.depth, problem.k) * tile.cycles < _LEAST_CYCLES:
@@ -162,7 +162,7 @@ def _groups(plan: TiledPlan) -> int:
 def _numbers(
     problem: Contraction, found: Plain, plan: TiledPlan, batch: int, sharers: int
 ) -> list[int]:
-    """The routine's fields."""
+    """The values of the routine's `FIELDS`."""
     tile, size, k = plan.tile, problem.arithmetic.itemsize, problem.k
     row_bytes = tile.columns * size
     left_bytes = plan.depth * tile.rows * size
@@ -210,7 +210,7 @@ def _statement(
     batch: int,
     sharers: int,
 ) -> Stmt:
-    """The routine's work, where its parts alone are linked."""
+    """The routine's outer loops as TIR, over the linked functions ``pack`` and ``work``."""
     told = buffer("numbers", (len(FIELDS),), "int64")
     filled = [store(told, i32(n), i64(number)) for n, number in enumerate(numbers)]
     data = [memory.data for memory in memories]

@@ -1,27 +1,26 @@
-"""Numbers that a product's routine moves in memory: rows, transposed rows, and edges of tiles.
+"""Copies within a product's routine: rows, transposed rows, and edges of tiles.
 
-Where numbers lie side by side `edge` copies rows of them, and `runs` copies whole column tiles,
-each into a panel of its own. `copy` makes one panel of any matrix, filled up with zeros: it turns
-rows into columns by squares.
+For contiguous rows, `edge` copies a few of them, and `runs` copies whole column tiles, each into a
+panel of its own. `copy` makes one zero-padded panel of any matrix; it transposes by squares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import Part, Variant, i64s
+from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import ProductFunction, Variant, i64s
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 
 _SQUARE = 4
 
 
 def edge(variant: Variant) -> str:
-    """Copy ``valid`` numbers of each of some rows, as those of a tile that is not whole.
+    """Copy ``valid`` numbers of each of some rows, for a tile at the edge.
 
     The last vector is moved to end with the last number. Several routines may have the function.
     """
     integers = ["from_row", "to_row", "rows", "valid"]
-    p = Part(variant.edge, ["from", "to"], integers, 1)
+    p = ProductFunction(variant.edge, ["from", "to"], integers, 1)
     lanes = max(variant.tile.lanes // 2, 1)
     fits = p.holds("sge", "%valid", str(lanes))
 
@@ -47,9 +46,9 @@ def edge(variant: Variant) -> str:
 
 
 def runs(variant: Variant) -> str:
-    """Rows of ``tiles`` tiles side by side, each into a panel of its own."""
+    """Copy rows of ``tiles`` adjacent tiles, each into a panel of its own."""
     integers = ["from_q", "panel", "steps", "tiles"]
-    p = Part(f"{variant.name}_runs", ["from", "to"], integers, 1)
+    p = ProductFunction(f"{variant.name}_runs", ["from", "to"], integers, 1)
     step, lanes = str(variant.row_bytes), variant.tile.lanes
 
     def row(q: str) -> None:
@@ -72,7 +71,7 @@ def runs(variant: Variant) -> str:
 def copy(variant: Variant) -> str:
     """``to[q, x] = from[q, x]`` for x < valid, and zero up to ``width``."""
     integers = ["from_x", "from_q", "width", "valid", "steps"]
-    p = Part(f"{variant.name}_copy", ["from", "to"], integers, 1)
+    p = ProductFunction(f"{variant.name}_copy", ["from", "to"], integers, 1)
     size = str(variant.size)
     step = p.product("%width", size)
     zeros = p.difference("%width", "%valid")
@@ -98,8 +97,9 @@ def copy(variant: Variant) -> str:
     return p.whole()
 
 
-def _transpose(variant: Variant, p: Part, step: str, beside: str) -> None:
-    """Squares of numbers that lie ``beside`` each other along q; one by one if there is none.
+def _transpose(variant: Variant, p: ProductFunction, step: str, beside: str) -> None:
+    """Transpose by squares of numbers that are ``beside`` each other along q; one by one if q is
+    short.
 
     The last squares are moved to end with the last numbers.
     """
@@ -136,8 +136,8 @@ def _transpose(variant: Variant, p: Part, step: str, beside: str) -> None:
     )
 
 
-def _square(variant: Variant, p: Part, source: str, target: str, step: str) -> None:
-    """A square of numbers with rows for columns: halves change places, then their halves."""
+def _square(variant: Variant, p: ProductFunction, source: str, target: str, step: str) -> None:
+    """Transpose a square: exchange off-diagonal halves, then recurse into the halves."""
     kind = f"<{_SQUARE} x {variant.kind.llvm}>"
     rows = []
     for x in range(_SQUARE):
@@ -167,7 +167,7 @@ def _square(variant: Variant, p: Part, source: str, target: str, step: str) -> N
 
 
 def _moved(variant: Variant, p: Procedure, source: str, target: str, lanes: int = 1) -> None:
-    """Copy neighbours in memory."""
+    """Copy contiguous numbers."""
     kind = variant.kind.llvm if lanes == 1 else f"<{lanes} x {variant.kind.llvm}>"
     value = p.bits(f"load {kind}, ptr {source}, align {variant.size}")
     p.act(f"store {kind} {value}, ptr {target}, align {variant.size}")

@@ -1,11 +1,11 @@
-"""The routine of a register tile: products of matrices of any sizes and strides, as LLVM's text.
+"""The precompiled routine of a register tile: products of any sizes and strides, as LLVM text.
 
-It does what `tiled` writes for one product: packs columns of the right operand into panels, shares
-row and column tiles among threads, and takes blocks of rows past all columns. What `tiled` knows
-while it writes, the routine reads in `FIELDS`. It is as many instructions as a single kernel, and
-serves all programs of a process.
+It does the same as a kernel of `tiled`: packs columns of the right operand into panels, shares row
+and column tiles among threads, and takes blocks of rows past all columns. Sizes and strides are
+read from `FIELDS` at run time, so one compiled routine serves all programs of a process.
 
-Here are the functions that divide the work among threads; `product_work` is what one worker does.
+Here are the functions that divide the work among threads; `product_work` is the work of one
+thread.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tracejit.backends.tvm.cpu.kernels.gemm.product_copies import copy, edge, ru
 from tracejit.backends.tvm.cpu.kernels.gemm.product_tile import column
 from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import (
     POINTERS,
-    Part,
-    Placed,
+    ProductFunction,
     Variant,
+    WorkFunction,
     i64s,
 )
 from tracejit.backends.tvm.cpu.kernels.gemm.product_work import pack, work
@@ -28,12 +28,14 @@ from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.ir.routine_call import Routine
 
 _LAUNCHED = ("b", "matrices", "g", "kind", "workers")
-_PACK, _WORK, _SHARE = "0", "1", "2"  # What threads do.
+_PACK, _WORK, _SHARE = "0", "1", "2"  # The kinds of work of a thread.
 
 
 @functools.cache
 def product_routine(variant: Variant) -> Routine:
-    """The function of all `POINTERS`: its kernels multiply, its driver does all the rest."""
+    """The routine, a function of all `POINTERS`: its kernels multiply, its driver does everything
+    else.
+    """
     types = ", ".join(["ptr"] * 3 + ["i64"] * 14)
     driver = [
         "declare i32 @TVMBackendParallelLaunch(ptr, ptr, i32)",
@@ -48,12 +50,12 @@ def product_routine(variant: Variant) -> Routine:
 
 @functools.cache
 def product_parts(variant: Variant) -> str:
-    """The text of ``pack`` and ``work`` alone, functions of all `POINTERS` and a `PLACE`."""
+    """The text of ``pack`` and ``work`` alone, functions of all `POINTERS` and a `WORK_ITEM`."""
     return "\n".join([column(variant), *_control(variant)])
 
 
 def _control(variant: Variant) -> list[str]:
-    """What moves numbers, and says which; it calls no threads."""
+    """The functions that copy and that control one thread's work; none starts threads."""
     own_edge = [edge(variant)] if variant.edges or variant.copies else []
     if not variant.copies:
         return [*own_edge, work(variant)]
@@ -61,8 +63,8 @@ def _control(variant: Variant) -> list[str]:
 
 
 def _all(variant: Variant) -> str:
-    """The routine itself."""
-    p = Placed(variant.name, variant.tile)
+    """The routine's entry function."""
+    p = WorkFunction(variant.name, variant.tile)
     del p._parameters[len(POINTERS) :]
     p.make_room(f"%closure = alloca [{len(POINTERS) + len(_LAUNCHED)} x i64]")
     for number, name in enumerate(POINTERS):
@@ -100,13 +102,13 @@ def _all(variant: Variant) -> str:
 
 def _phases(
     variant: Variant,
-    p: Placed,
+    p: WorkFunction,
     first: str,
     count: str,
     pack_group: Callable[[str, str], None],
     work_on: Callable[[str, str, str], None],
 ) -> None:
-    """Some matrices: all at once without copies, else one by one, in groups of columns."""
+    """Some matrices: all together if nothing is packed, else one by one, in groups of columns."""
     f = p.fields
 
     def each(number: str) -> None:
@@ -127,7 +129,7 @@ def _phases(
 
 def _share(variant: Variant) -> str:
     """A worker's share of the batch."""
-    p = Placed(f"{variant.name}_share", variant.tile)
+    p = WorkFunction(f"{variant.name}_share", variant.tile)
     batch, sharers = p.fields["batch"], p.fields["sharers"]
     first, count = p.share("%w", batch, p.parts(batch, sharers))
     pointers = [f"ptr %{pointer}" for pointer in POINTERS]
@@ -147,8 +149,8 @@ def _share(variant: Variant) -> str:
 
 
 def _threads(variant: Variant) -> str:
-    """What each of some threads does: every so manieth part of the work."""
-    p = Part(f"{variant.name}_threads", ["pool", "closure"], [], 1)
+    """The function of a thread: tasks are assigned to threads round-robin."""
+    p = ProductFunction(f"{variant.name}_threads", ["pool", "closure"], [], 1)
     p._parameters.insert(0, "i32 %thread")
     own = p.bits("sext i32 %thread to i64")
     threads = p.bits(f"load i32, ptr {p.address('%pool', '8')}, align 8")
@@ -173,8 +175,8 @@ def _threads(variant: Variant) -> str:
 
 
 def _launch(variant: Variant) -> str:
-    """One kind of work by all workers."""
-    p = Part(f"{variant.name}_launch", ["closure"], _LAUNCHED, 1)
+    """Start one kind of work on all threads."""
+    p = ProductFunction(f"{variant.name}_launch", ["closure"], _LAUNCHED, 1)
     for number, name in enumerate(_LAUNCHED, len(POINTERS)):
         p.act(f"store i64 %{name}, ptr {p.address('%closure', str(8 * number))}")
     threads = f"ptr @{variant.name}_threads"

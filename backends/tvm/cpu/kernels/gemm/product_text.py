@@ -1,6 +1,7 @@
-"""What products of known sizes and strides have in common, as LLVM's text: `InText`.
+"""`LlvmProduct`: the common part of products of known sizes and strides, as LLVM text.
 
-TVM sees a call, and LLVM's passes find nothing to do: sums are values, sizes and strides constants.
+TVM sees a call, and LLVM's passes find nothing to do: sums are SSA values, sizes and strides
+constants.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.ir.tir import Expr, Stmt
 
 Step = Callable[[list[str], list[Value]], list[Value]]
-"""``step(addresses, sums)``: the sums with something added to them."""
+"""``step(addresses, sums)``: the sums after one more step."""
 
 
-class InText(Procedure):
+class LlvmProduct(Procedure):
     """``int32 name(ptr left, ptr right, ptr result, i64 first, i64 count)`` under construction.
 
     It computes ``count`` pieces from number ``first`` on: matrices of a batch, or pieces of one
-    matrix, of which there are ``pieces``. Its name begins like ``name``, and has the ``choices``.
+    matrix, which has ``pieces``. Its name begins with ``name``, and contains the ``choices``.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class InText(Procedure):
         raise NotImplementedError
 
     def shared(self, workers: int) -> Stmt:
-        """All of the product, by at most so many workers."""
+        """The whole product, by at most ``workers`` threads."""
         total = self._batch if self._batch > 1 else self._pieces
         workers = min(workers, total)
         self.when(self.holds("sgt", "%count", "0"), self._all)
@@ -78,7 +79,7 @@ class InText(Procedure):
         self.loop("%count", matrix)
 
     def _beginnings(self, b: str) -> list[str]:
-        """Where matrix ``b`` lies of both operands and of the result."""
+        """The addresses of matrix ``b`` in both operands and in the result."""
         found = self.found
         steps = (found.left_steps, found.right_steps, found.result_steps)
         offsets = [self.sum(self.product(b, str(each[1])), str(each[0])) for each in steps]
@@ -92,9 +93,9 @@ class InText(Procedure):
     def steps(
         self, count: str, first: Sequence[tuple[str, int]], sums: Sequence[Value], step: Step
     ) -> list[Value]:
-        """``step`` as often as ``count`` says, a positive number, from some sums on.
+        """A loop of ``count`` > 0 iterations of ``step``, beginning with ``sums``.
 
-        ``first`` are the addresses of the first step, and how many bytes each moves by.
+        ``first`` are the addresses of the first iteration, and the bytes by which each advances.
         """
         if count == "1":
             return step([address for address, _ in first], list(sums))
@@ -109,7 +110,7 @@ class InText(Procedure):
         rest = self.difference(left, "1")
         heads = [(left, "i64", count, rest)]
         for address, (begin, distance) in zip(addresses, first, strict=True):
-            # Opaque, so that LLVM searches for no better addresses.
+            # Opaque, so that LLVM does not search for better addresses.
             moved = self.address(address, str(distance))
             heads.append(
                 (address, "ptr", begin, self.bits(f'call ptr asm "", "=r,0"(ptr {moved})'))

@@ -1,23 +1,23 @@
-"""Register tiles of a product, one below the other: the only code of its routine that computes.
+"""The inner loop of a product's routine: multiplies a column of register tiles.
 
-A tile's sums stay in registers through a block of steps, and are stored as they are. Where a tile
-is not whole, they go to a panel in memory, and only those that are the result's go on from there.
+A tile's sums stay in registers through a block of steps, and are stored directly. For a tile at
+the edge they go to a panel in memory, and only those inside the result go on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import Part, Variant, i64s
+from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import ProductFunction, Variant, i64s
 
 
 def column(variant: Variant) -> str:
-    """Tiles one below the other; those that are not whole by way of a panel."""
+    """A column of tiles; those at the edge are stored by way of a panel."""
     integers = ["left_tile", "left_first", "left_row", "left_step", "right_step", "steps"]
     integers += ["block", "result_row", "top", "tiles", "last_row", "parts_rows"]
     integers += ["valid", "skipped"]
     lanes, height, panel_row = variant.tile.lanes, str(variant.tile.rows), str(variant.row_bytes)
-    p = Part(variant.column, ["left", "right", "result"], integers, lanes)
+    p = ProductFunction(variant.column, ["left", "right", "result"], integers, lanes)
     if variant.edges:
         p.make_room(f"%panel = alloca [{variant.tile.rows * variant.row_bytes} x i8], align 64")
     is_wide = p.holds("eq", "%valid", str(variant.tile.columns))
@@ -34,7 +34,7 @@ def column(variant: Variant) -> str:
         above = p.difference(i, start)
         apart = p.product(above, "%parts_rows")
         is_part = p.holds("ne", p.either(is_wide, apart, "1"), "0")
-        # What of the panel is the result's, and where.
+        # The rows and columns of the panel that are inside the result, and their address.
         kept = p.sum(p.product(above, panel_row), "%skipped")
         inner = p.address("%panel", kept)
         outer = p.address(out, p.sum(p.product(above, "%result_row"), "%skipped"))
@@ -55,8 +55,10 @@ def column(variant: Variant) -> str:
     return p.whole()
 
 
-def _multiply(variant: Variant, p: Part, left: str, result: str, result_row: str) -> None:
-    """``result = left * right`` for one tile, to which it adds after the first block.
+def _multiply(
+    variant: Variant, p: ProductFunction, left: str, result: str, result_row: str
+) -> None:
+    """``result = left * right`` for one tile, ``+=`` after the first block.
 
     Every third row of the left operand has an address of its own, from which two more rows are
     reached; the compiler is not to look for others.
@@ -109,8 +111,8 @@ def _multiply(variant: Variant, p: Part, left: str, result: str, result_row: str
         p.act(f"store {kind_text} {total}, ptr {place}, align {size}")
 
 
-def _places(variant: Variant, p: Part, result: str, row: str) -> Iterator[str]:
-    """The addresses of a tile's vectors, each row's after that of the row before."""
+def _places(variant: Variant, p: ProductFunction, result: str, row: str) -> Iterator[str]:
+    """The addresses of a tile's vectors, row by row."""
     for a in range(variant.tile.rows):
         for u in range(variant.tile.vectors):
             yield p.address(result, str(u * variant.tile.lanes * variant.size))

@@ -1,8 +1,8 @@
-"""What the functions of a product's routine have in common: what each is told, and how it says it.
+"""Common definitions for the functions of a product's routine.
 
-`FIELDS` are what the routine reads of a product, `POINTERS` and `PLACE` the parameters of those of
-its functions that share work, and a `Variant` the tile for which all are written. A `Part` is such
-a function as LLVM's text, in the words that products are computed in: parts, shares, branches.
+`FIELDS` are the numbers that describe a product, `POINTERS` and `WORK_ITEM` the parameters of the
+functions that divide work, and a `Variant` the element type and tile that all are written for. A
+`ProductFunction` is such a function under construction, with helpers for shares and branches.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from tracejit.backends.tvm.cpu.llvm.kinds import KINDS, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 
 POINTERS = ("left", "right", "result", "packed_right", "packed_left", "numbers")
-"""The last one is that of the fields. The memory of copies may be null where there are none."""
+"""The last pointer is that of the fields. Pointers of packed copies may be null if there are none.
+"""
 
 FIELDS = (
     *("n", "k", "batch"),
-    # Bytes from the beginning to the first number, and to the next one of each index.
+    # Bytes from the base to the first number, and strides of each index.
     *("left_0", "left_b", "left_i", "left_q"),
     *("right_0", "right_b", "right_q", "right_j"),
     *("result_0", "result_b", "result_i"),
@@ -29,29 +30,30 @@ FIELDS = (
     # Threads that share columns, all that share a matrix, those that share the batch, or 0; the
     # most row and column tiles of one, and blocks of rows.
     *("by_columns", "workers", "sharers", "most_rows", "most_columns", "row_blocks"),
-    # Where the last tile begins that is whole, which another one may be moved to.
+    # The first index of the last whole tile, which an incomplete tile is moved up to.
     *("last_row", "last_column"),
-    # Whether a tile that was moved stores no number of the one before: where it adds to what is
-    # there. Else it stores the same numbers again, of rows, and of columns that are not padded.
+    # Whether a tile that was moved up skips the numbers of the one before, because it adds to
+    # memory. Else it stores the same numbers again, for rows, and for columns that are not padded.
     *("parts_rows", "parts_columns"),
-    # Bytes from one tile to the next as tiles read them: of the left operand from one number of a
-    # tile, and from one row of the matrix, and from one step to the next.
+    # Strides in bytes as tiles read them: of the left operand within a tile, from row to row of
+    # the matrix, and from step to step.
     *("left_tile", "left_row", "left_first", "left_step", "right_tile", "right_step"),
-    # Bytes of a worker's copies, and of a panel; steps that are packed at once, and how often;
-    # column tiles that are packed side by side, and those that have all their columns.
+    # Bytes of a thread's copies, and of a panel; steps that are packed together, and how often;
+    # column tiles that are packed together, and those that have all their columns.
     *("left_bytes", "right_bytes", "panel", "chunk", "chunks", "beside", "full"),
 )
-"""What the routine is told of a product, 64-bit integers in this order."""
+"""The numbers that describe a product to the routine, 64-bit integers in this order."""
 
-PLACE = ("b", "matrices", "g", "copy", "w")
-"""Of a part of the work: the first matrix, how many, the group of columns, whose copies, and the
-worker. Only matrices without copies of the right operand come several at a time."""
+WORK_ITEM = ("b", "matrices", "g", "copy", "w")
+"""A unit of work: the first matrix, the number of matrices, the group of columns, the index of the
+packed copy, and the thread. Only without copies of the right operand are there several matrices.
+"""
 
 
 class Variant(NamedTuple):
-    """What a routine is for: matrices of ``dtype``, by tiles of a size.
+    """The parameters of a routine at compile time: element type and tile size.
 
-    With ``edges`` some tiles are not whole, with ``copies`` it packs operands.
+    With ``edges`` some tiles are incomplete, with ``copies`` it packs operands.
     """
 
     dtype: str
@@ -80,12 +82,12 @@ class Variant(NamedTuple):
 
     @property
     def edge(self) -> str:
-        """The name of the function that copies rows, which routines of one column share."""
+        """The name of the function that copies rows, which routines of equal columns share."""
         return f"{self.column}_edge"
 
     @property
     def name(self) -> str:
-        """The routine's name, with which those of its other functions begin."""
+        """The routine's name, a prefix of the names of its other functions."""
         edges, copies = "_edges" * self.edges, "_copies" * self.copies
         return f"tracejit_product_{self._tile_name}{edges}{copies}"
 
@@ -95,14 +97,14 @@ class Variant(NamedTuple):
         return f"{self.kind.name}_{tile.rows}x{tile.vectors}x{tile.lanes}"
 
 
-class Part(Procedure):
-    """A function of the routine."""
+class ProductFunction(Procedure):
+    """A function of the routine under construction."""
 
     def run(self, name: str, *typed: str) -> None:
         self.bits(f"call i32 @{name}({', '.join(typed)})")
 
     def repeated(self, count: str, body: Callable[[str], None]) -> None:
-        """``body`` of 0 … count - 1; none if it is not positive."""
+        """``body(i)`` for i in range(count); none if ``count`` is not positive."""
         self.when(self.holds("sgt", count, "0"), lambda: self.loop(count, body))
 
     def either(self, condition: str, a: str, b: str) -> str:
@@ -118,22 +120,24 @@ class Part(Procedure):
         return self.either(self.holds("sgt", a, "0"), a, "0")
 
     def ratio(self, a: str, b: str) -> str:
-        """The quotient of numbers that are not negative."""
+        """The quotient of non-negative numbers."""
         return self.bits(f"udiv i64 {a}, {b}")
 
     def parts(self, total: str, most: str) -> str:
-        """How many parts there are of ``most`` each."""
+        """``ceil(total / most)``."""
         return self.ratio(self.sum(total, self.difference(most, "1")), most)
 
     def share(self, index: str, total: str, most: str) -> tuple[str, str]:
-        """First item and number of items of share ``index``, each of ``most`` at most."""
+        """The first item and the number of items of share ``index``; each share has at most
+        ``most``.
+        """
         first = self.product(index, most)
         count = self.lesser(most, self.difference(total, first))
         return first, self.positive(count)
 
 
 class _Fields:
-    """The fields by their names: the text of a value that was just read."""
+    """The fields by name; each access loads the field anew."""
 
     def __init__(self, procedure: Procedure) -> None:
         self._procedure = procedure
@@ -142,22 +146,22 @@ class _Fields:
         return self._procedure.number("%numbers", FIELDS.index(field))
 
 
-class Placed(Part):
-    """A function of all pointers and a place, which reads a field where it needs it.
+class WorkFunction(ProductFunction):
+    """A function of all pointers and a `WORK_ITEM`, which loads each field where it is used.
 
-    Without optimisation what is read once for all is put on the stack, to be read from there.
+    Without optimisation, fields loaded at entry would be spilled to the stack and reloaded.
     """
 
     def __init__(self, name: str, tile: TileSize) -> None:
-        super().__init__(name, POINTERS, PLACE, tile.lanes)
+        super().__init__(name, POINTERS, WORK_ITEM, tile.lanes)
         self.fields = _Fields(self)
 
     def matrix(self, name: str, b: str) -> str:
-        """Where matrix number ``b`` of an operand or of the result begins."""
+        """The address of matrix ``b`` of an operand or of the result."""
         first, step = self.fields[f"{name}_0"], self.fields[f"{name}_b"]
         return self.address(f"%{name}", self.sum(first, self.product(b, step)))
 
 
 def i64s(*numbers: str) -> list[str]:
-    """Integers with their type, as a call has them."""
+    """Integers with their type, as arguments of a call."""
     return [f"i64 {number}" for number in numbers]

@@ -1,17 +1,17 @@
-"""A worker's part of a product: the panels that it packs, and the tiles that it multiplies.
+"""The work of one thread in a product's routine: packs panels, multiplies tiles.
 
-Both are functions of all pointers and a place. They find the worker's share in the fields, where
-its operands and results begin, and call what copies and what multiplies.
+`pack` and `work` are functions of all pointers and a `WORK_ITEM`. They find the thread's share and
+the addresses of its operands and results, and call the copying and multiplying functions.
 """
 
 from __future__ import annotations
 
-from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import Placed, Variant, i64s
+from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import Variant, WorkFunction, i64s
 
 
 def pack(variant: Variant) -> str:
     """A worker's share of the column tiles of a group, as long runs of memory."""
-    p = Placed(f"{variant.name}_pack", variant.tile)
+    p = WorkFunction(f"{variant.name}_pack", variant.tile)
     f, columns = p.fields, str(variant.tile.columns)
     step = str(variant.row_bytes)
     first = p.product("%g", f["panels"])
@@ -19,7 +19,7 @@ def pack(variant: Variant) -> str:
     panel, chunk, chunks, beside = (f[x] for x in ("panel", "chunk", "chunks", "beside"))
     target = p.address("%packed_right", p.product("%copy", f["right_bytes"]))
     source = p.matrix("right", "%b")
-    # Single tiles are those whose rows are no runs of memory.
+    # Tiles are packed one by one if their rows are not contiguous.
     runs = p.holds("ne", beside, "1")
     units = p.product(p.parts(count, beside), chunks)
     begin, units = p.share("%w", units, p.parts(units, f["workers"]))
@@ -67,7 +67,7 @@ def pack(variant: Variant) -> str:
 
 def work(variant: Variant) -> str:
     """A worker's share of the tiles, in one group of columns."""
-    p = Placed(f"{variant.name}_work", variant.tile)
+    p = WorkFunction(f"{variant.name}_work", variant.tile)
     f, tile, size = p.fields, variant.tile, variant.size
     height, columns = str(tile.rows), str(tile.columns)
     first = p.product("%g", f["panels"])
@@ -121,7 +121,7 @@ def work(variant: Variant) -> str:
             tiles = p.sum(c0, c)
             j = p.product(p.sum(first, tiles), columns)
             start_j = p.lesser(j, f["last_column"])
-            # What is moved may be whole all the same.
+            # A tile that was moved up may be complete all the same.
             valid = p.lesser(columns, p.difference(f["n"], j))
             valid = p.either(parts_columns, valid, columns)
             skipped = p.product(p.difference(j, start_j), str(size))

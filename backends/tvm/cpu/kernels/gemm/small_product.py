@@ -1,13 +1,13 @@
-"""Products with few columns and short sums, of matrices as they lie in memory, as LLVM's text.
+"""Products of plain arrays with few columns and short sums, as LLVM text with constant sizes.
 
-For such products a routine would take too long to find out where each tile lies.
+For such products the address computations of the routine would take too long.
 """
 
 from __future__ import annotations
 
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.gemm.product import Plain, is_for_routine
-from tracejit.backends.tvm.cpu.kernels.gemm.product_text import InText
+from tracejit.backends.tvm.cpu.kernels.gemm.product_text import LlvmProduct
 from tracejit.backends.tvm.cpu.kernels.tiling import TileSize, ceil_div
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.ir.machine import Machine
@@ -15,10 +15,10 @@ from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.tune.knobs import Knobs, ranked
 
 _MOST_VECTORS = 8
-"""In a row of a tile, which has all columns."""
+"""The most vectors in a row of a tile, which has all columns."""
 
 _UNROLLED = 96
-"""Multiply-adds of vectors up to which all steps of a tile are written out."""
+"""The most vector multiply-adds of a tile whose steps are unrolled."""
 
 _MOST_ROWS = 16
 
@@ -26,9 +26,9 @@ _MOST_ROWS = 16
 def small_product(
     problem: Contraction, found: Plain, machine: Machine, batch: int, workers: int, choices: Knobs
 ) -> Stmt | None:
-    """The product, by ``workers`` threads that share a batch, or the rows of a single matrix.
+    """The product; ``workers`` threads share a batch, or the rows of a single matrix.
 
-    None for a product that a routine serves better, or that has too many columns.
+    None if the routine is faster, or if there are too many columns.
     """
     if is_for_routine(problem, machine, batch) or found.right_steps[-1] != found.itemsize:
         return None
@@ -54,8 +54,8 @@ def _tiles(problem: Contraction, machine: Machine) -> list[TileSize]:
     return [TileSize(rows, vectors, lanes) for rows in range(1, most + 1)]
 
 
-class _Products(InText):
-    """Pieces are tiles of rows."""
+class _Products(LlvmProduct):
+    """Each piece is a tile of rows."""
 
     def __init__(self, problem: Contraction, found: Plain, tile: TileSize, batch: int) -> None:
         pieces = ceil_div(problem.m, tile.rows)
@@ -90,7 +90,7 @@ class _Products(InText):
             self.put(total, self.address(result, str(a * result_row + self._columns[u])))
 
     def _step(self, addresses: list[str], sums: list[Value]) -> list[Value]:
-        """What one step adds to all sums of a tile."""
+        """Add the products of one step to all sums of a tile."""
         left, right = addresses
         kind, made = self.kind, []
         row = [self.get(kind, self.address(right, str(offset))) for offset in self._columns]

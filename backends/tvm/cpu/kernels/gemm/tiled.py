@@ -20,14 +20,16 @@ from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
 
 _PACKED_STEPS = 256
-"""At most so many steps of the contraction are packed as one piece of work."""
+"""The most steps of the contraction that are packed as one piece of work."""
 
 _RUN_TILES = 8
-"""Column tiles that are packed side by side where that makes for long runs of memory."""
+"""Column tiles that are packed together where that makes for long runs of memory."""
 
 
 class Tiled:
-    """Statements for one matrix of a batch, ``copies`` of which may run at the same time."""
+    """Statements for one matrix of a batch; up to ``copies`` matrices may be computed
+    concurrently.
+    """
 
     def __init__(
         self, problem: Contraction, plan: TiledPlan, machine: Machine, copies: int = 1
@@ -63,7 +65,7 @@ class Tiled:
         return tuple(buffer for is_needed, buffer in needed if is_needed)
 
     def statement(self, b: Expr, copy: Expr) -> Stmt:
-        """The product of matrices number ``b``."""
+        """The product of the matrices ``b`` of the batch."""
         plan = self._plan
         groups = ceil_div(plan.column_tiles, plan.panels)
         if groups == 1:
@@ -91,7 +93,9 @@ class Tiled:
         )
 
     def _pack_right(self, b: Expr, copy: Expr, w: Expr, first: Expr, count: Expr) -> Stmt:
-        """A worker's share of the column tiles, each piece long runs of the operand's memory."""
+        """A worker's share of the column tiles, packed in pieces that are contiguous in the
+        operand.
+        """
         problem, arithmetic = self._problem, self._problem.arithmetic
         columns, lanes = self._tile.columns, self._tile.lanes
         side_by_side = _RUN_TILES if problem.right_access.walks(2) else 1
@@ -117,7 +121,7 @@ class Tiled:
             steps = tirx.min(i32(chunk), problem.k - q0)
             full = problem.n // columns - first
             last = tirx.min(p0 + side_by_side, count)
-            # Of a few steps at most LLVM would write down every one.
+            # LLVM would unroll a loop of few steps.
             beside = opaque(tirx.min(last, full) - p0, "int32")
             whole = loop(steps, lambda q: loop(beside, lambda p: one(p0 + p, q0 + q, columns)))
             if not self._tail:
@@ -257,7 +261,7 @@ class Tiled:
         )
 
     def _store(self, worker: _Worker, s: Expr, row_tile: Expr, column_tile: Expr) -> Stmt:
-        """Hand on the tile's sums, without those that the tiles before had already."""
+        """Store the tile's sums, without those that overlap with earlier tiles."""
         problem, tile = self._problem, self._tile
         start = self._start(row_tile)
         column = self._first_column(column_tile)
@@ -275,8 +279,9 @@ class Tiled:
 
 
 class _Worker:
-    """What one worker works on: its scratch, and its column tiles, ``first`` of all and ``c0``
-    of those that are packed."""
+    """The share of one worker: its scratch, and its column tiles, ``first`` of all and ``c0`` of
+    those that are packed.
+    """
 
     def __init__(
         self, b: Expr, copy: Expr, private: Expr, first: Expr, c0: Expr, columns: Expr

@@ -1,14 +1,14 @@
-"""Products of matrices and vectors as they lie in memory, as LLVM's text.
+"""Matrix-vector products of plain arrays, bound by memory bandwidth, as LLVM text.
 
-They are bound by reading the matrix once. `dots` runs vectors along the sums, two rows at a time;
-`sums_of_rows` adds multiples of the right operand's rows to the result's, several at a time.
+`dots` runs vectors along the sums, two rows at a time; `sums_of_rows` adds multiples of the right
+operand's rows to the result's, several at a time.
 """
 
 from __future__ import annotations
 
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.gemm.product import Plain
-from tracejit.backends.tvm.cpu.kernels.gemm.product_text import InText
+from tracejit.backends.tvm.cpu.kernels.gemm.product_text import LlvmProduct
 from tracejit.backends.tvm.cpu.kernels.tile import pieces
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.cpu.llvm.builder import Value
@@ -19,16 +19,16 @@ _ROWS_AT_ONCE = 8
 """Rows of the right operand that are added in one pass over the result."""
 
 _RESULT_BYTES = 16 << 10
-"""How much of the result is kept at a time: half of a first-level cache."""
+"""Bytes of the result that are kept at a time: half of a first-level cache."""
 
 _SUMS = 8
-"""Vectors that are summed side by side."""
+"""The number of independent vector accumulators."""
 
 
 def dots(
     problem: Contraction, found: Plain, machine: Machine, batch: int, workers: int
 ) -> Stmt | None:
-    """Rows times one column, both with neighbours along the sums; None for other operands."""
+    """Rows times one column, both contiguous along the sums; None for other operands."""
     steps = found.left_steps[3], found.right_steps[2]
     if problem.n > 1 or any(step != found.itemsize for step in steps):
         return None
@@ -38,7 +38,7 @@ def dots(
 def sums_of_rows(
     problem: Contraction, found: Plain, machine: Machine, batch: int, workers: int
 ) -> Stmt | None:
-    """One row times a matrix whose rows have neighbours; None for other operands."""
+    """One row times a matrix with contiguous rows; None for other operands."""
     if problem.m > 1 or found.right_steps[3] != found.itemsize:
         return None
     return _Sums(problem, found, machine, batch, workers).shared(workers)
@@ -49,8 +49,8 @@ def _lanes(problem: Contraction, machine: Machine, extent: int) -> int:
     return min(machine.lanes(problem.arithmetic.dtype), 1 << (extent.bit_length() - 1))
 
 
-class _Dots(InText):
-    """Pieces are pairs of rows, of which the last one is moved to end with the matrix."""
+class _Dots(LlvmProduct):
+    """Each piece is a pair of rows; the last one is moved to end with the matrix."""
 
     def __init__(self, problem: Contraction, found: Plain, machine: Machine, batch: int) -> None:
         self._rows = min(problem.m, 2)
@@ -92,7 +92,7 @@ class _Dots(InText):
     def _step(
         self, addresses: list[str], sums: list[Value], vectors: int | None = None
     ) -> list[Value]:
-        """What so many vectors of each row, all by default, add to its sums."""
+        """Add ``vectors`` vectors of each row, all by default, to its sums."""
         left, right = addresses
         made, kind = list(sums), self.kind
         for u in range(self._vectors if vectors is None else vectors):
@@ -105,7 +105,7 @@ class _Dots(InText):
         return made
 
     def _folded(self, vector: Value, operands: list[str], done: int) -> Value:
-        """The sum of a vector's numbers, by halves, and of the products that are left."""
+        """The sum of a vector's numbers, by halves, plus the products of the remainder."""
         kind, k = self.kind, self.problem.k
         while self.lanes > 1:
             low, high = self.halves(vector)
@@ -118,8 +118,8 @@ class _Dots(InText):
         return vector
 
 
-class _Sums(InText):
-    """Pieces are blocks of columns, whose sums lie in the result meanwhile."""
+class _Sums(LlvmProduct):
+    """Each piece is a block of columns; the result holds its sums meanwhile."""
 
     def __init__(
         self, problem: Contraction, found: Plain, machine: Machine, batch: int, workers: int
@@ -156,7 +156,7 @@ class _Sums(InText):
     def _pass(
         self, left: str, right: str, result: str, columns: str, rows: int, is_first: bool
     ) -> None:
-        """Add so many rows' multiples to the result, or set it to them."""
+        """Add the multiples of ``rows`` rows to the result, or set it to them."""
         size, n, lanes = self.found.itemsize, self.problem.n, self.lanes
         left_step, right_step = self.found.left_steps[3], self.found.right_steps[2]
 

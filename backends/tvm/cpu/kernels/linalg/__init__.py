@@ -1,1 +1,3 @@
-"""Factorisations, eigenvalues, singular values: batches of small matrices, blocks of large."""
+"""Linear algebra kernels: factorisations, eigenvalues, singular values; batched small, blocked
+large.
+"""

@@ -1,6 +1,6 @@
-"""Many small matrices at once: every lane of a vector works on one of its own, by rotations.
+"""Jacobi rotations on a batch of small matrices, one matrix per vector lane.
 
-Rotations turn pairs of rows, sweep after sweep, until all pairs in all lanes are as they should be.
+Rotations are applied to pairs of rows, sweep after sweep, until all pairs in all lanes converge.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _SWEEPS = 15
-"""More than matrices of these sizes need."""
+"""The most sweeps; matrices of these sizes need fewer."""
 
 _TOGETHER = 2
-"""Vectors whose square roots and divisions overlap."""
+"""The number of vectors whose square roots and divisions overlap."""
 
 LARGEST = 16
-"""Matrices of so many rows, together, lie in the nearest cache."""
+"""The most rows of all matrices of a group together; these fit the first-level cache."""
 
 Place = tuple[Expr, ...]
 
@@ -50,13 +50,13 @@ def _at(place: Place, lane: Expr) -> Place:
 
 
 def group(batch: int, dtype: str, machine: Machine) -> int:
-    """How many matrices are worked on at once."""
+    """The number of matrices that are processed together."""
     lanes = machine.lanes(dtype, batch)
     return lanes * min(_TOGETHER, ceil_div(batch, lanes))
 
 
-class Lanes:
-    """Matrices of ``rows`` x ``columns`` in ``matrix[worker, i, j, lane]``."""
+class LaneMatrices:
+    """A group of matrices of ``rows`` x ``columns`` in ``matrix[worker, i, j, lane]``."""
 
     def __init__(
         self, batch: int, rows: int, columns: int, dtype: str, workers: int, machine: Machine
@@ -87,7 +87,8 @@ class Lanes:
         find: Callable[[Expr, Load], Stmt],
         give: Callable[[Expr, Expr, Expr], Stmt],
     ) -> Stmt:
-        """``find(worker, element)`` of a group, and ``give(worker, b, lane)`` of its matrices.
+        """``find(worker, element)`` for each group, then ``give(worker, b, lane)`` for its
+        matrices.
 
         ``element(lane, i, j)`` is ``given(b, i, j)`` of the matrix in that lane.
         """
@@ -109,17 +110,19 @@ class Lanes:
         return on_workers(self._workers, worker)
 
     def restored(self, w: Expr, lane: Expr, value: Expr) -> Expr:
-        """A value of the matrix in a lane before it was scaled: NaN if it is not finite."""
+        """Undoes the scaling of a value of the matrix in a lane: NaN if the matrix is
+        not finite.
+        """
         factor = self._powers.power(self._powers.exponent(self._greatest[w, lane]))
         return self.if_finite(w, lane, value * factor)
 
     def if_finite(self, w: Expr, lane: Expr, value: Expr) -> Expr:
-        """A value of a finite matrix; NaN of others."""
+        """``value`` if the matrix in the lane is finite; NaN if not."""
         finite = self._powers.is_finite(self._greatest[w, lane])
         return tirx.Select(finite, value, const(math.nan, self._dtype))
 
     def each(self, body: Callable[[Expr, Expr, Expr], Stmt | list[Stmt]]) -> Stmt:
-        """``body(vector, lane, place)`` for all matrices."""
+        """``body(vector, lane, index)`` for all matrices of the group."""
         lanes = self._lanes
         return loop(
             self.group // lanes,
@@ -160,9 +163,11 @@ class Lanes:
             ],
         )
 
-    def sweeps(self, measure: Callable[[Expr, Expr], Stmt], turn: Callable[..., Stmt]) -> Stmt:
-        """``turn(p, q)`` all pairs of rows as long as ``measure(p, q)``, which adds to ``off``, or
-        keeps the greatest there, finds more than what is negligible."""
+    def sweeps(self, measure: Callable[[Expr, Expr], Stmt], rotate: Callable[..., Stmt]) -> Stmt:
+        """Sweeps of ``rotate(p, q)`` over all pairs of rows until the remainder is negligible.
+
+        ``measure(p, q)`` adds a pair's remainder to ``off``, or keeps the greatest there.
+        """
         n, zero, first = self._rows, const(0.0, self._dtype), i32(0)
 
         def pairs(body: Callable[[Expr, Expr], Stmt]) -> Stmt:
@@ -178,14 +183,15 @@ class Lanes:
                 pairs(measure),
                 store(self._more, first, zero),
                 loop(self.group, compared),
-                IfThenElse(self._more[first] > self.negligible, pairs(turn), None),
+                IfThenElse(self._more[first] > self.negligible, pairs(rotate), None),
             ]
 
         return loop(_SWEEPS, sweep)
 
     def find_angle(self, u: Expr, v: Expr, low: Expr, high: Expr, crossing: Expr) -> list[Stmt]:
-        """Of the rotation that makes ``crossing`` zero between ``low`` and ``high`` on a diagonal:
-        its tangent, sine, and what `turned` needs besides."""
+        """The rotation that makes ``crossing`` zero between the diagonal elements ``low`` and
+        ``high``: its tangent, its sine, and the factor tau that `rotate` uses.
+        """
         zero, one, two = (const(value, self._dtype) for value in (0.0, 1.0, 2.0))
         least = const(float(np.finfo(self._dtype).tiny), self._dtype)
         tangent, cosine = self._tangent[u, v], self._other[u, v]
@@ -200,10 +206,10 @@ class Lanes:
             store(self._ratio, [u, v], tirx.div(self._sine[u, v], one + cosine)),
         ]
 
-    def turn(
+    def rotate(
         self, memory: Buffer, places: tuple[Place, Place], mirrored: tuple[Place, ...] = ()
     ) -> Stmt:
-        """Turn two elements of every matrix; the new ones are stored at ``mirrored`` too."""
+        """Rotate two elements of every matrix; the new ones are stored at ``mirrored`` too."""
 
         def one(u: Expr, v: Expr, x: Expr) -> list[Stmt]:
             g, h = (memory[_at(place, x)] for place in places)
@@ -222,7 +228,7 @@ class Lanes:
     def exchange(
         self, memory: Buffer, place: Place, other: Place, is_wrong: Callable[[Expr, Expr], Expr]
     ) -> Stmt:
-        """Exchange two elements of the matrices for which the order is wrong."""
+        """Exchange two elements in the matrices where ``is_wrong``."""
         first, second = self._held
 
         def one(u: Expr, v: Expr, x: Expr) -> list[Stmt]:

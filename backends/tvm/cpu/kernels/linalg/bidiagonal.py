@@ -1,8 +1,8 @@
-"""Matrices made upper bidiagonal by Householder's reflections from the left and from the right.
+"""Bidiagonalisation by Householder reflections from the left and from the right.
 
-Two passes over the rows make a column and a row: one updates them by what the last column and row
-meant, A - v w^T - z u^T, and sums the products of the next column with them; the other multiplies
-them with the next row.
+Two passes over the rows make one column and one row. The first applies the previous reflections, A
+- v w^T - z u^T, and accumulates the products of the next column with the rows; the second
+multiplies the rows with the next row.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tracejit.backends.tvm.ir.tir import (
 
 
 class Bidiagonal(Reduction):
-    """Matrices with at least as many rows as columns.
+    """Bidiagonal reduction of matrices with at least as many rows as columns.
 
-    With ``keep`` the vectors of the reflections are kept, and their factors: those from the left in
-    ``left[copy, k]`` and ``left_taus``, those from the right in row k of the matrix and in
+    With ``keep`` the vectors of the reflections are kept, and their factors: those from the left
+    in ``left[copy, k]`` and ``left_taus``, those from the right in row k of the matrix and in
     ``right_taus``. The bidiagonal matrix is Q^T A P with Q = H_0 H_1 …, H = I - tau v v^T, and P
     likewise.
     """
@@ -65,7 +65,7 @@ class Bidiagonal(Reduction):
             self.scratch += (self.left, self.left_taus, self.right_taus)
 
     def reduce(self, copy: Expr) -> Stmt:
-        """Make the two diagonals of the matrix, which is lost."""
+        """Compute both diagonals; overwrites the matrix."""
         zero = const(0.0, self.dtype)
         columns = (self._w, self._u, self.beside)
         return seq(
@@ -83,7 +83,7 @@ class Bidiagonal(Reduction):
         )
 
     def _step(self, copy: Expr, k: Expr) -> list[Stmt]:
-        """Column ``k`` and row ``k``."""
+        """Eliminate column ``k`` and row ``k``."""
         matrix, dtype = self.matrix, self.dtype
         v, w, x, y, u = self._v, self._w, self._x, self._y, self._u
         zero, one = const(0.0, dtype), const(1.0, dtype)
@@ -161,7 +161,7 @@ class Bidiagonal(Reduction):
         return [store(self.right_taus, [copy, k], self.tau), self.each(put, k + 1)]
 
     def _pass(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
-        """Update a few rows, and add their products with column ``k``."""
+        """Update a group of rows, and accumulate their products with column ``k``."""
         factors, pairs = self._factors, ((self._v, self._w), (self._z, self._u))
 
         def hold(h: Expr, updated: Callable[[Expr], Expr]) -> list[Stmt]:
@@ -173,7 +173,7 @@ class Bidiagonal(Reduction):
         return self._update(copy, first, k, pairs, self._y, hold)
 
     def _multiply(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
-        """What the row's reflection makes of a few rows: tau (A - v w^T) u."""
+        """Apply the row's reflection to a group of rows: tau (A - v w^T) u."""
         dots, lanes, zero = self._dots, self._lanes, const(0.0, self.dtype)
 
         def each(width: int, value: Callable[[Expr, Expr], Expr]) -> Stmt:

@@ -1,7 +1,8 @@
-"""Eigenvalues or singular values from two diagonals, each found by halving an interval.
+"""Eigenvalues of tridiagonal and singular values of bidiagonal matrices, by bisection.
 
-As many eigenvalues are less than x as pivots of the matrix less x are negative (W. Givens, 1954). A
-vector holds intervals of several values, and the divisions of several vectors overlap.
+The number of eigenvalues less than x is the number of negative pivots of the matrix minus x (W.
+Givens, 1954). A vector holds the intervals of several values, and the divisions of several vectors
+overlap.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _TOGETHER = 4
-"""Vectors whose divisions overlap."""
+"""The number of vectors whose divisions overlap."""
 
 _STEPS = {"float32": 30, "float64": 60}
-"""Halvings: the bits of a fraction, and some for intervals wider than the greatest eigenvalue."""
+"""The number of bisections: the bits of a fraction, and some for intervals wider than the greatest
+eigenvalue.
+"""
 
 _LEAST = {"float32": 1e-35, "float64": 1e-290}
 """Pivots nearer to zero count as negative, as in LAPACK."""
@@ -41,17 +44,17 @@ Rests = Callable[[Expr, Expr, Expr, Expr], Expr]
 
 
 def of_eigenvalues(squares: Value) -> Rests:
-    """For a tridiagonal matrix; ``squares(i)`` is that of the element between i - 1 and i."""
+    """For a tridiagonal matrix; ``squares(i)`` is the square of the element between i - 1 and i."""
     return lambda i, x, pivot, rest: -(x + tirx.div(squares(i), pivot))
 
 
 def of_singular_values(squares: Value) -> Rests:
-    """For B^T B, without making it, where B has two diagonals (K. V. Fernando, 1998)."""
+    """For B^T B of a bidiagonal B, without computing the product (K. V. Fernando, 1998)."""
     return lambda i, x, pivot, rest: squares(i) * tirx.div(rest, pivot) - x * x
 
 
 class Bisection:
-    """The values of matrices of ``size``, all of whose elements are at most 1 or so."""
+    """Bisection for matrices of ``size`` whose elements are at most about 1."""
 
     def __init__(self, size: int, dtype: str, machine: Machine) -> None:
         self._size = size
@@ -70,11 +73,11 @@ class Bisection:
         high_bound: Expr,
         put: Callable[[Expr, Expr], Stmt],
     ) -> Stmt:
-        """Of the ascending values chunk ``number``: ``put(index, value)``, also for indices from
-        ``size`` on.
+        """Find chunk ``number`` of the ascending values: ``put(index, value)``, also for padding
+        indices from ``size`` on.
 
-        Pivot i of the matrix less x is ``diagonal(i) + rests(i, x, pivot, rest)``, of the pivot
-        before and what it had beside the diagonal. All values lie between the bounds.
+        Pivot i of the matrix minus x is ``diagonal(i) + rests(i, x, pivot, rest)``, where
+        ``pivot`` and ``rest`` are those of row i - 1. All values lie between the bounds.
         """
         dtype, lanes = self._dtype, self._lanes
         integer = f"int{8 * int(DataType(dtype).itemsize)}"

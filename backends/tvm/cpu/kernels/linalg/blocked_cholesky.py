@@ -1,8 +1,8 @@
-"""Large matrices worked on by blocks: nearly all of it products that register tiles sum.
+"""Blocked storage and updates of large matrices: factorisations whose work is in GEMM-like tiles.
 
-A matrix and what belongs to it lie side by side in the rows of one copy. Its size is rounded up to
-whole blocks, and what is added is the identity. Steps of an elimination touch a block of rows, and
-then strips of columns, which are independent of each other.
+Each row of a copy holds a row of the matrix and of the right-hand sides. The size is rounded up to
+whole blocks, padded with the identity. Steps of an elimination update a block of rows, and then
+strips of columns, which are independent of each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 BLOCK = 32
-"""Rows and columns of a block: a multiple of what a strip or a register tile has."""
+"""Rows and columns of a block: a multiple of the sizes of a strip and of a register tile."""
 
 _VECTORS = 2
 """Vectors in a row of a strip."""
@@ -42,19 +42,19 @@ _FEW = 4
 """Rows that are solved for together: more would be a triangle of statements."""
 
 _SQUARE = 16
-"""Rows and columns that are copied at a time, so that either may be what lies together."""
+"""Rows and columns that are copied at a time, so that either may be contiguous."""
 
 _LINE = 64
-"""Bytes of a line of the cache."""
+"""Bytes of a cache line."""
 
 Element = Callable[[Expr, Expr], Expr]
 Row = Callable[[Expr], Expr]
 
 
 class Blocks:
-    """One of ``copies`` matrices of ``size``, and ``columns`` more columns from ``begin`` on.
+    """``copies`` matrices of ``size`` at a time, with ``columns`` more columns from ``begin`` on.
 
-    ``workers`` threads share what is done with it.
+    ``workers`` threads share the work on one matrix.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class Blocks:
         self.begin = self.blocks * BLOCK
         self.width = self.begin + ceil_div(columns, self.strip) * self.strip
         items = _LINE // int(DataType(dtype).itemsize)
-        # Rows an even number of lines apart would compete for the same ones of the nearest cache.
+        # Rows an even number of lines apart would conflict in the sets of the first-level cache.
         row = self.width + items if self.width // items % 2 == 0 else self.width
         self.memory: Buffer = buffer("matrix", (copies, self.begin, row), dtype)
 
     def take(self, copy: Expr, part: str, matrix: Element, right: Element | None = None) -> Stmt:
-        """Copy a matrix, or its "upper" or "lower" ``part``, and the columns beside it.
+        """Copy a matrix, or its "upper" or "lower" ``part``, and the right-hand sides.
 
-        Of the other part some elements are copied too.
+        Some elements of the other triangle are copied too.
         """
         n, zero = self.size, const(0.0, self.dtype)
 
@@ -121,15 +121,15 @@ class Blocks:
         )
 
     def give(self, put: Callable[[Expr, Expr], Stmt], columns: int) -> Stmt:
-        """``put(i, j)`` for all rows and so many columns, in an order that suits either."""
+        """``put(i, j)`` for all rows and ``columns`` columns, in square tiles."""
         n = self.size
         access = writing(lambda i, j, _: put(i, j), 2, const(0.0, self.dtype), "int32")
-        turned = access.walks(0) and not access.walks(1)
+        transposed = access.walks(0) and not access.walks(1)
 
         def band(number: Expr) -> Stmt:
             i0 = number * _SQUARE
             rows = tirx.min(i32(_SQUARE), n - i0)
-            return self._rectangle((i0, rows), (i32(0), i32(columns)), turned, put)
+            return self._rectangle((i0, rows), (i32(0), i32(columns)), transposed, put)
 
         return self.shared(ceil_div(n, _SQUARE), band)
 
@@ -137,12 +137,12 @@ class Blocks:
         self,
         rows: tuple[Expr, Expr],
         columns: tuple[Expr, Expr],
-        turned: bool,
+        transposed: bool,
         body: Callable[[Expr, Expr], Stmt],
     ) -> Stmt:
-        """``body(i, j)`` of rows (from, how many) and columns (from, to), in vectors.
+        """``body(i, j)`` of rows (first, count) and columns (first, end), vectorised along rows.
 
-        They lie along rows; where these are ``turned``, along columns, if all rows are there.
+        Vectors run along columns if ``transposed``, where all rows are present.
         """
         (top, height), (first, end) = rows, columns
 
@@ -165,10 +165,10 @@ class Blocks:
                 as_written(height, lambda r: body(top + r, j)),
             )
 
-        return as_written(end - first, column) if turned else as_written(height, row)
+        return as_written(end - first, column) if transposed else as_written(height, row)
 
     def shared(self, total: int, body: Callable[[Expr], Stmt | list[Stmt]]) -> Stmt:
-        """``body(number)`` of ``total`` pieces of work, neighbours by the same worker."""
+        """``body(number)`` of ``total`` pieces of work; each worker takes a contiguous range."""
 
         def worker(w: Expr) -> Stmt:
             first, count = share(w, total, self.workers)
@@ -177,7 +177,9 @@ class Blocks:
         return on_workers(self.workers, worker)
 
     def strips(self, first: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
-        """``body(column)`` of the strips from column ``first`` on, in turn among the workers."""
+        """``body(column)`` of the strips from column ``first`` on, assigned to workers
+        round-robin.
+        """
         count = (self.width - first) // self.strip
 
         def worker(w: Expr) -> Stmt:
@@ -187,7 +189,7 @@ class Blocks:
         return on_workers(self.workers, worker)
 
     def in_vectors(self, first: Expr, end: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
-        """``body(column)`` of columns that are whole vectors."""
+        """``body(column)`` of columns in whole vectors."""
         return as_written(
             (end - first) // self.lanes,
             lambda q: vector(self.lanes, lambda v: body(first + q * self.lanes + v)),
@@ -203,8 +205,9 @@ class Blocks:
         left: Element,
         right: Row,
     ) -> Stmt:
-        """From each of the ``rows`` (from, to) of a strip take ``left(row, k)`` times row
-        ``right(k)``, for k < ``depth``."""
+        """Subtract ``left(row, k)`` times row ``right(k)``, for k < ``depth``, from the ``rows``
+        (first, end) of a strip.
+        """
         first, end = rows
 
         def tile(t: Expr) -> Stmt:
@@ -232,10 +235,10 @@ class Blocks:
         coefficient: Element,
         finish: Callable[[Expr, Expr], Expr] | None = None,
     ) -> Stmt:
-        """Solve a triangular system of ``count`` rows for a strip of right sides.
+        """Solve a triangular system of ``count`` rows for a strip of right-hand sides.
 
-        Unknown i, row ``place(i)``, is what it was less ``coefficient(i, p)`` times unknown p for
-        all p < i, and then what ``finish(value, i)`` makes of that.
+        Unknown i, at row ``place(i)``, is its old value minus ``coefficient(i, p)`` times unknown
+        p for all p < i, then ``finish(value, i)`` of that.
         """
 
         rows = _FEW
@@ -270,7 +273,9 @@ class Blocks:
         within: Element | None = None,
         finish: Callable[[Expr, Expr], Expr] | None = None,
     ) -> Stmt:
-        """A register tile through the subtraction of products, and of its own rows ``within``."""
+        """A register tile that subtracts products, and solves for its own rows if ``within`` is
+        given.
+        """
         memory, width = self.memory, vectors * self.lanes
         sums = buffer("sums", (rows, width), self.dtype, scope="local")
 

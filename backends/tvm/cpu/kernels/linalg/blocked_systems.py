@@ -1,7 +1,7 @@
-"""Systems and factors of large real matrices, by blocks.
+"""Blocked solvers of large real matrices: triangular and general systems, Cholesky factors.
 
-The rows that a block of an elimination needs are made by the ways of the small kernels; everything
-else is taken off in products of blocks.
+The rows of a block are eliminated as in the kernels for small matrices; the rest of the matrix is
+updated by products of blocks.
 """
 
 from __future__ import annotations
@@ -32,11 +32,15 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _LEAST_PANEL = 8
-"""Columns that are eliminated one by one before others take part, where vectors are shorter."""
+"""Columns that are eliminated one by one before the rest of the block is updated; vectors are
+shorter here.
+"""
 
 
 def _threads(batch: int, machine: Machine) -> tuple[int, int]:
-    """Threads for matrices, and for each matrix: many are shared out whole."""
+    """Threads for the batch, and threads for each matrix: with many matrices, each is one
+    thread's.
+    """
     whole = batch >= 2 * machine.threads
     return (machine.threads, 1) if whole else (1, machine.threads)
 
@@ -50,7 +54,7 @@ def _each(batch: int, outer: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
 
 
 def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> Work:
-    """Forward substitution, strip by strip of the right sides."""
+    """Forward substitution, strip by strip of the right-hand sides."""
     outer, inner = _threads(systems.batch, machine)
     blocks = Blocks(systems.size, systems.columns, systems.dtype, machine, outer, inner)
     memory, begin = blocks.memory, blocks.begin
@@ -103,7 +107,7 @@ def triangular_systems_by_blocks(systems: Systems, machine: Machine) -> Work:
 
 
 def cholesky_factors_by_blocks(factors: Factors, machine: Machine) -> Work:
-    """Upper factors: a block on the diagonal, the rows beside it, and what they take off."""
+    """Upper Cholesky factors: a diagonal block, the rows beside it, and the update of the rest."""
     outer, inner = _threads(factors.batch, machine)
     dtype = factors.dtype
     blocks = Blocks(factors.size, 0, dtype, machine, outer, inner)
@@ -272,7 +276,7 @@ class _General:
         )
 
     def _rest(self, copy: Expr, top: Expr, count: int, column: Expr, vectors: int) -> Stmt:
-        """What ``count`` columns that are eliminated mean for others."""
+        """Apply the elimination of ``count`` columns to a strip of the others."""
         blocks, memory = self._blocks, self._memory
         return seq(
             blocks.substitute(
@@ -295,9 +299,9 @@ class _General:
         )
 
     def _column(self, copy: Expr, top: Expr, at: Expr, c: Expr) -> list[Stmt]:
-        """Eliminate column ``at + c``, as far as its panel, which begins at ``at``, is concerned.
+        """Eliminate column ``at + c`` within its panel, which begins at ``at``.
 
-        Factors stay in its place.
+        The multipliers stay in its place.
         """
         blocks, memory, first = self._blocks, self._memory, i32(0)
         greatest, chosen, pivot, number = self._greatest, self._chosen, self._pivot, self._number
@@ -350,7 +354,7 @@ class _General:
             return store(memory, [copy, i, k], tirx.div(memory[copy, i, k], diagonal))
 
         diagonal = memory[copy, k, k]
-        # A factor is made by multiplication unless the reciprocal might be infinite.
+        # Multiply by the reciprocal unless it might be infinite.
         inverse = buffer("reciprocal", (1,), dtype, scope="local")
         return [
             store(greatest, first, tirx.abs(diagonal)),
@@ -386,7 +390,7 @@ class _General:
         return [] if product is None else product.multiply(pivot, exchanged)
 
     def _back(self, copy: Expr, column: Expr) -> Stmt:
-        """Backward substitution for a strip of right sides."""
+        """Backward substitution for a strip of right-hand sides."""
         blocks, memory = self._blocks, self._memory
 
         def block(n: Expr) -> Stmt:
@@ -420,4 +424,4 @@ class _General:
 
 
 _SMALL = {"float32": 1e-37, "float64": 1e-307}
-"""What has a finite reciprocal, with room to spare."""
+"""The least pivot that surely has a finite reciprocal."""

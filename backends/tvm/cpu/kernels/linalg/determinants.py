@@ -1,4 +1,4 @@
-"""Determinants: the product of an elimination's pivots, which neither overflows nor vanishes."""
+"""Determinants: products of pivots with a separate exponent, without overflow or underflow."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LN2 = {
 
 @dataclass(frozen=True)
 class Product:
-    """Numbers multiplied one after the other: a factor near 1 times a power of two.
+    """A running product: a factor near 1 times a power of two.
 
-    ``give(b, determinant, sign, logarithm)`` takes, for each matrix, the product and the sign and
-    the logarithm of its size.
+    ``give(b, determinant, sign, logarithm)`` receives, for each matrix, the product, its sign and
+    the logarithm of its magnitude.
     """
 
     dtype: str
@@ -55,7 +55,7 @@ class Product:
         )
 
     def begin(self) -> list[Stmt]:
-        """One."""
+        """Start with the product 1."""
         return [
             AllocBuffer(self.factor),
             AllocBuffer(self.exponent),
@@ -64,7 +64,7 @@ class Product:
         ]
 
     def multiply(self, value: Expr, negative: Expr) -> list[Stmt]:
-        """By ``value``, or less it if ``negative``; what is zero stays it."""
+        """Multiply by ``value``, negated if ``negative``; a zero product stays zero."""
         zero = real(0.0, self.dtype)
         factor = self.factor[i32(0)]
         signed = tirx.Select(negative, zero - factor, factor)
@@ -75,7 +75,7 @@ class Product:
         ]
 
     def _exponent(self, value: Expr) -> Expr:
-        """By which power of two a number is to be divided to be near 1."""
+        """The exponent of the power of two that brings a number near 1."""
         powers = Powers(self.dtype)
         return powers.exponent(tirx.abs(value)) - const(_BIAS[self.dtype], powers.bits)
 
@@ -95,7 +95,8 @@ class Product:
         dtype, bits = self.dtype, Powers(self.dtype).bits
         zero, half = real(0.0, dtype), const(0.5, dtype)
         factor, exponent = self.factor[i32(0)], self.exponent[i32(0)]
-        # From the square root of 1/2 to that of 2, so that logarithms near 0 are exact.
+        # The factor is scaled to between sqrt(1/2) and sqrt(2), so that logarithms near 0 are
+        # exact.
         is_large = tirx.abs(factor) > const(math.sqrt(2), dtype)
         return seq(
             store(self.factor, i32(0), tirx.Select(fails, zero, factor)),
@@ -107,7 +108,7 @@ class Product:
     def _whole(self) -> Expr:
         powers, factor, exponent = Powers(self.dtype), self.factor[i32(0)], self.exponent[i32(0)]
         bias, most = (const(n, powers.bits) for n in (_BIAS[self.dtype], 2 * _BIAS[self.dtype] - 4))
-        # In two steps, of which the first is exact.
+        # In two steps; the first is exact.
         clamped = tirx.max(tirx.min(exponent, most), const(0, powers.bits) - most)
         half = clamped >> const(1, powers.bits)
         return factor * powers.power(half + bias) * powers.power(clamped - half + bias)

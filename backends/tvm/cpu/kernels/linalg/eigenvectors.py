@@ -1,8 +1,8 @@
-"""Eigenvalues and eigenvectors of symmetric matrices: two diagonals, and then the QL method.
+"""Eigenvalues and eigenvectors of symmetric matrices: tridiagonalisation, then the QL algorithm.
 
 Reflections make a matrix tridiagonal, rotations of neighbouring rows diagonal (J. G. F. Francis,
-1961; H. Bowdler, R. S. Martin, C. Reinsch and J. H. Wilkinson, 1968). The rotations are found from
-the two diagonals alone; what they make of the vectors is done to many at a time.
+1961; H. Bowdler, R. S. Martin, C. Reinsch and J. H. Wilkinson, 1968). The rotations are computed
+from the two diagonals alone, recorded, and applied to the vectors many at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.implicit_sweeps import (
     workers_for,
 )
 from tracejit.backends.tvm.cpu.kernels.linalg.power_of_two_scaling import Powers
-from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record, Rows
+from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record, VectorRows
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Store
 from tracejit.backends.tvm.cpu.kernels.linalg.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
@@ -45,10 +45,10 @@ def eigenvectors(
     put_vector: Store,
     machine: Machine,
 ) -> Work:
-    """``take(reduced, b, copy)`` puts matrix b into memory, both of its triangles, among zeros.
+    """``take(reduced, b, copy)`` copies both triangles of matrix b into zero-initialised memory.
 
-    ``put_value(b, i, value)`` takes the eigenvalues, ascending, and ``put_vector(b, i, j, value)``
-    element i of eigenvector j. All is NaN for a matrix that is not finite.
+    ``put_value(b, i, value)`` receives the eigenvalues, ascending, and ``put_vector(b, i, j,
+    value)`` element i of eigenvector j. All is NaN for a matrix that is not finite.
     """
     outer, inner = workers_for(batch, size**3, machine)
     made = _Vectors(size, dtype, machine, outer, inner)
@@ -66,12 +66,12 @@ def eigenvectors(
 
 
 class _Vectors(Sweeps):
-    """One of ``copies`` matrices at a time; ``workers`` threads share what is done to vectors."""
+    """The QL algorithm for ``copies`` matrices at a time; ``workers`` threads share the vectors."""
 
     def __init__(self, size: int, dtype: str, machine: Machine, copies: int, workers: int) -> None:
         self.reduced = Tridiagonal(copies, size, dtype, machine, keep=True)
         super().__init__(self.reduced, copies, size)
-        self._rows = Rows(copies, size, size, dtype, machine, workers)
+        self._rows = VectorRows(copies, size, size, dtype, machine, workers)
         self._record = Record(copies, RECORDED * size, dtype)
         self.scratch = (
             *self.reduced.scratch,
@@ -105,7 +105,7 @@ class _Vectors(Sweeps):
         )
 
     def _sweep(self, copy: Expr, first: Expr, last: Expr) -> list[Stmt]:
-        """One of the QL method on the rows from ``first`` to ``last``."""
+        """One QL sweep over the rows from ``first`` to ``last``."""
         dtype, numbers = self._dtype, self._numbers
         diagonal, beside = self.reduced.diagonal, self.reduced.beside
         g, s, c, p, f, b, r = (i32(place) for place in range(7))
@@ -117,14 +117,14 @@ class _Vectors(Sweeps):
         def set_(place: Expr, value: Expr) -> Stmt:
             return store(numbers, place, value)
 
-        def turn(t: Expr) -> list[Stmt]:
+        def rotate(t: Expr) -> list[Stmt]:
             i = last - 1 - t
             usable = get(r) > const(LEAST[dtype], dtype)
             return [
                 set_(f, get(s) * beside[copy, i + 1]),
                 set_(b, get(c) * beside[copy, i + 1]),
                 set_(r, get(f) * get(f) + get(g) * get(g)),
-                # What is negligible needs no rotation.
+                # A negligible element needs no rotation.
                 set_(c, tirx.Select(usable, tirx.div(get(g), tirx.sqrt(get(r))), one)),
                 set_(s, tirx.Select(usable, tirx.div(get(f), tirx.sqrt(get(r))), zero)),
                 store(
@@ -154,7 +154,7 @@ class _Vectors(Sweeps):
             set_(s, one),
             set_(c, one),
             set_(p, zero),
-            loop(last - first, turn),
+            loop(last - first, rotate),
             store(diagonal, [copy, first], diagonal[copy, first] - get(p)),
             store(beside, [copy, first + 1], get(g)),
             store(beside, [copy, last + 1], zero),

@@ -35,11 +35,12 @@ from tracejit.backends.tvm.ir.tir import (
 
 @dataclass(frozen=True)
 class General:
-    """``batch`` systems of ``size`` unknowns with ``columns`` right sides each, of ``dtype``.
+    """``batch`` systems of ``size`` unknowns with ``columns`` right-hand sides each, of ``dtype``.
 
-    ``store(b, i, j, value)`` takes unknown i of right side j: NaN for all of a singular matrix.
-    With a ``product``, which is multiplied by each matrix's pivots, there are no right sides; the
-    numbers are real then. ``pair`` is the type of complex numbers, None for real ones.
+    ``store(b, i, j, value)`` receives unknown i of right-hand side j: all NaN for a singular
+    matrix. With a ``product``, which is multiplied by each matrix's pivots, there are no
+    right-hand sides; the numbers are real then. ``pair`` is the type of complex numbers, None for
+    real ones.
     """
 
     batch: int
@@ -58,7 +59,9 @@ class General:
 
 
 def general_systems(systems: General, machine: Machine) -> Work:
-    """The matrix and its right sides lie beside each other, in rows that whole vectors fill."""
+    """Solve; each row of the working memory holds a matrix row and its right-hand sides, in whole
+    vectors.
+    """
     n, m, dtype = systems.size, systems.columns, systems.dtype
     arithmetic = systems.arithmetic
     lanes = machine.lanes(dtype, max(n, m))
@@ -101,7 +104,7 @@ def general_systems(systems: General, machine: Machine) -> Work:
         ]
 
     def in_vectors(start: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
-        """Along a row from vector number ``start`` on."""
+        """Vectors along a row from vector ``start`` on."""
         return loop(
             width // lanes - start,
             lambda q: vector(lanes, lambda v: body((start + q) * lanes + v)),
@@ -158,7 +161,7 @@ def general_systems(systems: General, machine: Machine) -> Work:
         ]
 
     def solved(worker: Expr, k: Expr, j: Expr) -> list[Stmt]:
-        """A vector of unknowns, no part of which is written before all are known."""
+        """A vector of unknowns; nothing is stored before all are computed."""
         return [
             vector(
                 lanes,

@@ -1,8 +1,9 @@
-"""Householder's reflections of a few columns, found one after the other.
+"""Householder reflections of a panel of columns, and the triangular factor T of their product.
 
 Reflection c, I - tau v v^T, makes column c zero below row c. One pass over the rows applies it to
-the panel and sums, for the next column x, the products x^T A with all columns: those behind it are
-what its reflection takes off, and those before it, which hold the v's, make the next column of T.
+the panel and accumulates, for the next column x, the products x^T A with all columns: with the
+columns behind x for its reflection, and with those before it, which hold the v's, for the next
+column of T.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _TOGETHER = 2
-"""Rows whose sums are kept apart, so that one need not wait for the other."""
+"""Rows whose sums are kept apart, so that the additions of one do not wait for the other's."""
 
 _LEAST = {"float32": 1e-30, "float64": 1e-280}
-"""Sums of squares below this may have lost some of them."""
+"""Sums of squares below this may have underflowed in part."""
 
 Element = Callable[[Expr, Expr], Expr]
 
@@ -51,7 +52,7 @@ class Panel:
         self._width = width
         self._dtype = dtype
         self._lanes = machine.lanes(dtype, width)
-        # Rows are taken in pairs; the last one may have no other.
+        # Rows are processed in pairs; an odd last row is padded.
         self.vectors: Buffer = buffer("vectors", (copies, kept, rows + 1, width), dtype)
         self.triangle: Buffer = buffer("triangle", (copies, kept, width, width), dtype)
         self.scratch = (self.vectors, self.triangle)
@@ -77,8 +78,8 @@ class Panel:
     ) -> Stmt:
         """Find ``steps`` reflections of the columns ``given(i, j)``, of the rows from ``top`` on.
 
-        ``put(i, j, value)`` takes the rows from ``top`` to ``top + width`` of what they make of the
-        columns, meaningless below the diagonal.
+        ``put(i, j, value)`` receives the rows from ``top`` to ``top + width`` of R, arbitrary
+        below the diagonal.
         """
         vectors, triangle, width = self.vectors, self.triangle, self._width
         zero, one = const(0.0, self._dtype), const(1.0, self._dtype)
@@ -116,7 +117,7 @@ class Panel:
             [AllocBuffer(each) for each in local],
             not_repeated(self._rows - top, read),
             self._each(lambda u, v, j: store(vectors, [copy, kept, self._rows, j], zero)),
-            # Products are summed anew where they seem to vanish, as before the first column.
+            # Products are recomputed if they seem to vanish, and before the first column.
             self._each(lambda u, v, j: store(self._found, j, zero)),
             not_repeated(width, clear),
             loop(steps, lambda c: self._reflection(copy, kept, top, c)),
@@ -145,7 +146,7 @@ class Panel:
         return self._each(lambda u, v, j: store(self._found, j, sums[zero, u, v] + sums[one, u, v]))
 
     def _products(self, copy: Expr, kept: Expr, pivot: Expr, c: Expr) -> Stmt:
-        """Products of column ``c`` below row ``pivot`` with all columns."""
+        """The products of column ``c``, below row ``pivot``, with all columns."""
         vectors, found, number = self.vectors, self._found, self._ours[i32(0)]
 
         def row(r: Expr) -> list[Stmt]:
@@ -164,7 +165,7 @@ class Panel:
         )
 
     def _reflection(self, copy: Expr, kept: Expr, top: Expr, c: Expr) -> list[Stmt]:
-        """Find reflection ``c``, and apply it."""
+        """Find reflection ``c``, and apply it to the panel."""
         vectors, triangle, found = self.vectors, self.triangle, self._found
         dtype, numbers, column, taken = self._dtype, self._numbers, self._column, self._taken
         zero, one = const(0.0, dtype), const(1.0, dtype)
@@ -225,7 +226,9 @@ class Panel:
         ]
 
     def _pass(self, copy: Expr, kept: Expr, p: Expr, c: Expr, inverse: Expr) -> Stmt:
-        """Scale v, apply the reflection below row ``p``, and sum products for the next column."""
+        """Scale v, apply the reflection below row ``p``, and accumulate products for the next
+        column.
+        """
         vectors, row, taken, sums = self.vectors, self._row, self._taken, self._sums
         following = tirx.min(c + 1, i32(self._width - 1))
 
@@ -266,10 +269,10 @@ class Panel:
         )
 
     def _rescale(self, copy: Expr, kept: Expr, p: Expr, c: Expr) -> Stmt:
-        """A column of numbers so small that their squares vanish is multiplied by a power of two.
+        """Scale a column whose squares underflow by a power of two.
 
-        What remains is a column of zeros, which needs no reflection, or one that vanishes beside
-        its first element.
+        Afterwards the column is zero, which needs no reflection, or negligible beside its first
+        element.
         """
         vectors, numbers, dtype = self.vectors, self._numbers, self._dtype
         powers = Powers(dtype)

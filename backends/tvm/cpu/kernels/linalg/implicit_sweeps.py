@@ -1,5 +1,6 @@
-"""What methods that make two diagonals one have in common: sweeps of rotations, until nothing is
-left beside the diagonal, and the order of what is found."""
+"""Implicit QL and QR sweeps that diagonalise two diagonals, and the order of the
+values they find.
+"""
 
 from __future__ import annotations
 
@@ -29,34 +30,34 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _SWEEPS = 60
-"""More than any value needs."""
+"""The most sweeps per value; no value needs so many."""
 
 _ALLOWANCES = ((16, 1.0), (32, 4.0), (_SWEEPS + 1, 16.0))
-"""After how many sweeps how much more may be left beside the diagonal.
+"""The factor on the tolerance, and the number of sweeps after which it is applied again.
 
-The roundings of a sweep itself may leave more than half a unit in the last place where values are
-as good as equal, whatever the number of sweeps.
+The roundings of a sweep may exceed half a unit in the last place where values are nearly equal,
+whatever the number of sweeps.
 """
 
 LEAST = {"float32": 1e-35, "float64": 1e-290}
-"""Squares below this, beside elements near 1, may have lost some of their bits."""
+"""Squares below this, next to elements near 1, may have lost bits to underflow."""
 
 RECORDED = 32
-"""Sweeps of a whole matrix that are recorded before they are done to the vectors."""
+"""Sweeps over a whole matrix that are recorded before they are applied to the vectors."""
 
 _PARALLEL = 200_000
-"""Multiplications from which on several matrices are given to several threads."""
+"""The least multiplications of a batch for several threads."""
 
 _SHARED = 1_500_000
-"""Multiplications from which on threads share what is done to the vectors of one matrix."""
+"""The least multiplications of one matrix for several threads."""
 
 _FIRST, _LAST, _TRIES, _FAILS, _RANK = range(5)
 
 
 def workers_for(batch: int, cost: int, machine: Machine) -> tuple[int, int]:
-    """Threads among which matrices are shared, and those that share the vectors of one.
+    """The number of threads that share the matrices, and the number that share the vectors of one.
 
-    ``cost`` is the number of multiplications for one.
+    ``cost`` is the number of multiplications for one matrix.
     """
     if batch >= 2 * machine.threads:
         return (min(machine.threads, batch) if batch * cost >= _PARALLEL else 1), 1
@@ -64,9 +65,9 @@ def workers_for(batch: int, cost: int, machine: Machine) -> tuple[int, int]:
 
 
 class Sweeps:
-    """Values of ``size`` rows of which ``reduced`` has the two diagonals.
+    """Values of ``size`` rows whose two diagonals are in ``reduced``.
 
-    ``place[copy, j]`` becomes the row that has value j. ``numbers`` are eight of a sweep's own.
+    ``place[copy, j]`` becomes the row of value j. ``numbers`` are eight scalars for the sweeps.
     """
 
     def __init__(self, reduced: Reduction, copies: int, size: int) -> None:
@@ -83,13 +84,13 @@ class Sweeps:
         copy: Expr,
         records: Sequence[Record],
         sweep: Callable[[Expr, Expr, Expr], list[Stmt]],
-        turn: Stmt,
+        apply_records: Stmt,
     ) -> Stmt:
-        """Sweeps until nothing is left beside the diagonal that the greatest element could tell.
+        """Sweeps until the off-diagonal elements are negligible beside the greatest element.
 
-        ``sweep(first, last, has_none)`` is one of these rows, recorded in all ``records``;
-        ``has_none`` says that no element of the diagonal is as good as zero. ``turn`` does to the
-        vectors what is recorded.
+        ``sweep(first, last, has_none)`` runs and records, in all ``records``, one sweep over these
+        rows; ``has_none`` says that no element of the diagonal is negligible. ``apply_records``
+        applies the records to the vectors.
         """
         n, dtype = self._size, self._dtype
         diagonal, beside = self._diagonals.diagonal, self._diagonals.beside
@@ -127,7 +128,7 @@ class Sweeps:
             ),
             IfThenElse(
                 tirx.Or(counts[copy, i32(0)] > room - n, first >= n - 1),
-                seq(turn, cleared),
+                seq(apply_records, cleared),
                 None,
             ),
         )
@@ -150,11 +151,13 @@ class Sweeps:
 
     @property
     def failed(self) -> Expr:
-        """Whether there were too many sweeps."""
+        """Whether the sweeps did not converge."""
         return self._state[i32(_FAILS)] != 0
 
     def sort(self, copy: Expr, key: Callable[[Expr], Expr]) -> list[Stmt]:
-        """Find `place`: the least ``key(row)`` first. Keys that are NaN have no order."""
+        """Compute `place`: rows in ascending order of ``key(row)``. Keys that are NaN have no
+        order.
+        """
         rank = i32(_RANK)
 
         def count(i: Expr, j: Expr) -> Stmt:
@@ -175,7 +178,7 @@ class Sweeps:
 
 
 def in_squares(rows: int, columns: int, element: Callable[[Expr, Expr], Stmt]) -> Stmt:
-    """``element(i, j)`` of a matrix, in an order that suits rows as well as columns."""
+    """``element(i, j)`` of a matrix in square tiles, so that rows or columns may be contiguous."""
 
     def square(i0: Expr, j0: Expr) -> Stmt:
         def row(i: Expr) -> Stmt:

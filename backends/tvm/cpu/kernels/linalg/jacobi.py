@@ -1,11 +1,11 @@
-"""Eigenvalues of many small symmetric matrices: C. G. J. Jacobi's rotations (1846)."""
+"""Eigenvalues of many small symmetric matrices by C. G. J. Jacobi's rotations (1846)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tracejit.backends.tvm.codegen.work import Work
-from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import Lanes, group
+from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LaneMatrices, group
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, Store, workers_for
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.ir.machine import Machine
@@ -21,10 +21,10 @@ def eigenvalues_in_lanes(
     put_vector: Store | None,
     machine: Machine,
 ) -> Work:
-    """Of ``matrix(b, i, j)``, asked for i >= j: ``put_value(b, i, value)``, ascending.
+    """Eigenvalues of ``matrix(b, i, j)``, read for i >= j: ``put_value(b, i, value)``, ascending.
 
-    ``put_vector(b, i, j, value)`` takes element i of eigenvector j, if they are wanted. All is NaN
-    for a matrix that is not finite.
+    ``put_vector(b, i, j, value)`` receives element i of eigenvector j, if given. All is NaN for a
+    matrix that is not finite.
     """
     groups = ceil_div(batch, group(batch, dtype, machine))
     workers = workers_for(groups, batch * size**3 * 8, machine)
@@ -50,8 +50,8 @@ def eigenvalues_in_lanes(
     return Work(statement, made.scratch, "eigenvalues in lanes")
 
 
-class _Rotations(Lanes):
-    """Every rotation makes one element beside the diagonal zero, and the one across it.
+class _Rotations(LaneMatrices):
+    """Two-sided rotations; each makes one off-diagonal element and its mirror image zero.
 
     ``vectors[worker, j, i, lane]`` is element i of eigenvector j, if they are wanted.
     """
@@ -66,7 +66,7 @@ class _Rotations(Lanes):
             self.scratch += (self.vectors,)
 
     def find(self, w: Expr, given: Load) -> Stmt:
-        """``given(lane, i, j)`` is asked for i >= j."""
+        """Diagonalise a group; ``given(lane, i, j)`` is read for i >= j."""
         n, matrix, off = self._rows, self.matrix, self._off
 
         def element(lane: Expr, i: Expr, j: Expr) -> list[Stmt]:
@@ -95,12 +95,12 @@ class _Rotations(Lanes):
             self.scale(w),
             loop(n, lambda i: loop(n, lambda j: unit(i, j))) if self._with_vectors else [],
             self.sweeps(measure, lambda p, q: self._rotate(w, p, q)),
-            # By as many rounds of exchanges as there are values.
+            # Odd-even transposition sort, in as many rounds as there are values.
             loop(n, lambda r: loop((n - r % 2) // 2, lambda k: self._sort(w, r % 2 + 2 * k))),
         )
 
     def _rotate(self, w: Expr, p: Expr, q: Expr) -> Stmt:
-        """Turn rows and columns ``p`` and ``q``."""
+        """Rotate rows and columns ``p`` and ``q``."""
         matrix, tangent, other = self.matrix, self._tangent, self._other
         zero = const(0.0, self._dtype)
 
@@ -108,16 +108,16 @@ class _Rotations(Lanes):
             low, high, crossing = matrix[w, p, p, x], matrix[w, q, q, x], matrix[w, p, q, x]
             return [
                 *self.find_angle(u, v, low, high, crossing),
-                # What is to be on the diagonal.
+                # The new diagonal elements.
                 store(tangent, [u, v], tangent[u, v] * crossing),
                 store(other, [u, v], low - tangent[u, v]),
                 store(tangent, [u, v], high + tangent[u, v]),
             ]
 
         def row(r: Expr) -> list[Stmt]:
-            made = [self.turn(matrix, ((w, p, r), (w, q, r)), ((w, r, p), (w, r, q)))]
+            made = [self.rotate(matrix, ((w, p, r), (w, q, r)), ((w, r, p), (w, r, q)))]
             if self._with_vectors:
-                made.append(self.turn(self.vectors, ((w, p, r), (w, q, r))))
+                made.append(self.rotate(self.vectors, ((w, p, r), (w, q, r))))
             return made
 
         return seq(
@@ -134,7 +134,7 @@ class _Rotations(Lanes):
         )
 
     def _sort(self, w: Expr, i: Expr) -> Stmt:
-        """Exchange eigenvalue ``i`` and the next, where they are not in order."""
+        """Exchange eigenvalue ``i`` and the next one where they are out of order."""
         matrix, wrong = self.matrix, self._tangent
         one, zero = const(1.0, self._dtype), const(0.0, self._dtype)
 

@@ -1,12 +1,11 @@
-"""Singular values of many small matrices: rotations that make rows orthogonal (M. R. Hestenes,
-1958)."""
+"""Singular values of many small matrices by one-sided Jacobi rotations (M. R. Hestenes, 1958)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tracejit.backends.tvm.codegen.work import Work
-from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import Lanes, group
+from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LaneMatrices, group
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, workers_for
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.ir.machine import Machine
@@ -22,8 +21,10 @@ def singular_values_in_lanes(
     put: Callable[[Expr, Expr, Expr], Stmt],
     machine: Machine,
 ) -> Work:
-    """Of ``matrix(b, i, j)``, which has at most as many rows as columns: ``put(b, i, value)``,
-    ascending, NaN for a matrix that is not finite."""
+    """Singular values of ``matrix(b, i, j)``, which has at most as many rows as columns.
+
+    ``put(b, i, value)`` receives them in ascending order, NaN for a matrix that is not finite.
+    """
     groups = ceil_div(batch, group(batch, dtype, machine))
     workers = workers_for(groups, batch * rows**2 * columns * 8, machine)
     made = _Rotations(batch, rows, columns, dtype, workers, machine)
@@ -35,8 +36,10 @@ def singular_values_in_lanes(
     return Work(statement, made.scratch, "singular values in lanes")
 
 
-class _Rotations(Lanes):
-    """``values[worker, i, lane]`` are the sizes of the rows when they are orthogonal."""
+class _Rotations(LaneMatrices):
+    """Rotations that make rows orthogonal; ``values[worker, i, lane]`` are the rows' norms after
+    that.
+    """
 
     def __init__(
         self, batch: int, rows: int, columns: int, dtype: str, workers: int, machine: Machine
@@ -51,7 +54,7 @@ class _Rotations(Lanes):
         self.scratch += (self.values,)
 
     def find(self, w: Expr, given: Load) -> Stmt:
-        """``given(lane, i, j)`` is an element."""
+        """Orthogonalise a group; ``given(lane, i, j)`` reads an element."""
         n, columns, zero = self._rows, self._columns, const(0.0, self._dtype)
         low, high, crossing = self._products
         least = self.negligible
@@ -61,20 +64,20 @@ class _Rotations(Lanes):
 
         def measure(p: Expr, q: Expr) -> Stmt:
             def keep(u: Expr, v: Expr, x: Expr) -> Stmt:
-                # Rows that are small themselves need not be orthogonal.
+                # Rows with small norms need not be orthogonal.
                 whole = tirx.max(low[u, v] * high[u, v], least * least)
                 share = tirx.div(crossing[u, v] * crossing[u, v], whole)
                 return store(self._off, [u, v], tirx.max(self._off[u, v], share))
 
             return seq(self._multiply(w, p, q), self.each(keep))
 
-        def turn(p: Expr, q: Expr) -> Stmt:
+        def rotate(p: Expr, q: Expr) -> Stmt:
             return seq(
                 self._multiply(w, p, q),
                 self.each(
                     lambda u, v, x: self.find_angle(u, v, low[u, v], high[u, v], crossing[u, v])
                 ),
-                loop(columns, lambda j: self.turn(self.matrix, ((w, p, j), (w, q, j)))),
+                loop(columns, lambda j: self.rotate(self.matrix, ((w, p, j), (w, q, j)))),
             )
 
         def size(i: Expr) -> Stmt:
@@ -110,13 +113,13 @@ class _Rotations(Lanes):
                 lambda lane: loop(n, lambda i: loop(columns, lambda j: element(lane, i, j))),
             ),
             self.scale(w),
-            self.sweeps(measure, turn),
+            self.sweeps(measure, rotate),
             loop(n, size),
             loop(n, lambda r: loop((n - r % 2) // 2, lambda k: sort(r % 2 + 2 * k))),
         )
 
     def _multiply(self, w: Expr, p: Expr, q: Expr) -> Stmt:
-        """The products of two rows with themselves and with each other."""
+        """The squared norms of two rows, and their inner product."""
         zero = const(0.0, self._dtype)
         pairs = list(zip(self._products, ((p, p), (q, q), (p, q)), strict=True))
 

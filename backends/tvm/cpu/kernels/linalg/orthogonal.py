@@ -1,9 +1,9 @@
-"""Orthogonal factors of real matrices: Householder's reflections, blocks of them in products.
+"""Blocked QR factorisation of real matrices, by Householder reflections.
 
-A block of columns is a *panel*. Its reflections, I - tau v v^T each, are found one after the other
-in a copy whose rows are short; together they are I - V T V^T (R. Schreiber and C. Van Loan, 1989),
-which register tiles apply to strips of the other columns, and in the end, last panel first, to the
-identity, which makes Q. A small matrix is a single panel.
+A block of columns is a *panel*. Its reflections, I - tau v v^T each, are computed in a copy whose
+rows are short; their product is I - V T V^T (R. Schreiber and C. Van Loan, 1989), which register
+tiles apply to strips of the other columns, and at the end, last panel first, to the identity,
+which gives Q. A small matrix is a single panel.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ _VECTORS = 2
 """Vectors in a row of a strip."""
 
 _LINE = 64
-"""Bytes of a line of the cache."""
+"""Bytes of a cache line."""
 
 _SHARED = 100_000
-"""Multiplications from which on threads share the strips of one matrix."""
+"""The least multiplications of one matrix for several threads."""
 
 _PARALLEL = 30_000
-"""Multiplications from which on several matrices are given to several threads."""
+"""The least multiplications of a batch for several threads."""
 
 
 @dataclass(frozen=True)
 class Orthogonal:
     """``batch`` matrices of ``rows`` x ``columns``, of ``dtype``, neither of them 0.
 
-    ``store_r(b, i, j, value)`` takes ``r_rows`` rows of R. ``store_q`` takes ``q_columns`` columns
-    of Q; without it Q is not made.
+    ``store_r(b, i, j, value)`` receives ``r_rows`` rows of R, ``store_q`` ``q_columns`` columns of
+    Q; Q is not computed if it is None.
     """
 
     batch: int
@@ -73,16 +73,16 @@ class Orthogonal:
 
     @property
     def cost(self) -> int:
-        """Multiplications for one matrix, about."""
+        """The approximate number of multiplications for one matrix."""
         rank = min(self.rows, self.columns)
         return self.rows * rank * (self.columns + self.q_columns)
 
 
 def orthogonal_factors(problem: Orthogonal, machine: Machine) -> Work:
-    """R, and Q where it is wanted, with the signs that LAPACK gives them.
+    """R, and Q where it is wanted, with the signs of LAPACK.
 
-    Columns are scaled by powers of two first, which changes nothing but R's columns: squares
-    neither overflow nor vanish.
+    Columns are first scaled by powers of two, so that squares neither overflow nor underflow; R's
+    columns are scaled back.
     """
     threads = machine.threads
     outer = min(threads, problem.batch)
@@ -99,7 +99,7 @@ def orthogonal_factors(problem: Orthogonal, machine: Machine) -> Work:
 
 
 class _Factors:
-    """One of ``copies`` matrices at a time; ``workers`` threads share what is done with it."""
+    """The factorisation of ``copies`` matrices at a time; ``workers`` threads share one matrix."""
 
     def __init__(self, problem: Orthogonal, machine: Machine, copies: int, workers: int) -> None:
         self._problem = problem
@@ -117,13 +117,13 @@ class _Factors:
         self._rows = ceil_div(least, self._tile) * self._tile
         panels = self._blocks * n
         beside = max(0, problem.columns - panels)
-        # Strips begin behind a panel, and so does what is to become Q.
+        # The strips begin behind a panel, and so does Q.
         self._begin = panels + ceil_div(beside, self._strip) * self._strip
         self._end = self._begin + ceil_div(problem.q_columns, self._strip) * self._strip
         items = _LINE // itemsize
-        # Rows an even number of lines apart would compete for the same ones of the nearest cache.
+        # Rows an even number of lines apart would conflict in the sets of the first-level cache.
         row = self._end + items if self._end // items % 2 == 0 else self._end
-        # Two more blocks of rows hold what becomes of a strip in between.
+        # Two more blocks of rows hold intermediate results of a strip.
         self._memory: Buffer = buffer("matrix", (copies, self._rows + 2 * n, row), dtype)
         self._scale = buffer("scale", (copies, self._begin), dtype)
         kept = self._blocks if problem.store_q is not None else 1
@@ -131,7 +131,7 @@ class _Factors:
         self.scratch = (self._memory, self._scale, *self._panel.scratch)
 
     def factor(self, b: Expr, copy: Expr) -> Stmt:
-        """Read matrix ``b``, factorise it in the memory ``copy``, and store what is wanted."""
+        """Read matrix ``b``, factorise it in the memory ``copy``, and store R and Q."""
         problem = self._problem
         memory, blocks, n = self._memory, self._blocks, self._block
         with_q = problem.store_q is not None
@@ -169,7 +169,7 @@ class _Factors:
         )
 
     def _strips(self, first: Expr, end: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
-        """``body(column)`` of the strips between two columns, in turn among the workers."""
+        """``body(column)`` of the strips between two columns, assigned to workers round-robin."""
         count = (end - first) // self._strip
         workers = self._workers
 
@@ -188,7 +188,9 @@ class _Factors:
         return on_workers(self._workers, worker)
 
     def _along(self, count: int, body: Callable[[Expr], Stmt]) -> list[Stmt]:
-        """``body(j)`` for ``count`` neighbours in a row: in vectors, the last in smaller ones."""
+        """``body(j)`` for ``count`` columns of a row: in vectors, the remainder in
+        narrower ones.
+        """
         lanes = self._lanes
         whole = count // lanes
         made = []
@@ -199,7 +201,7 @@ class _Factors:
         return made
 
     def _take(self, b: Expr, copy: Expr) -> Stmt:
-        """Copy a matrix, zeros around it, and scale its columns."""
+        """Copy a matrix, pad it with zeros, and scale its columns."""
         problem, memory, scale, dtype = self._problem, self._memory, self._scale, self._dtype
         rows, columns = problem.rows, problem.columns
         width = self._strip
@@ -262,7 +264,7 @@ class _Factors:
         return seq(made)
 
     def _identity(self, copy: Expr) -> Stmt:
-        """What is to become Q."""
+        """The identity, which the reflections turn into Q."""
 
         def row(i: Expr) -> list[Stmt]:
             def element(j: Expr) -> Stmt:
@@ -275,9 +277,10 @@ class _Factors:
         return self._shared(self._rows, row)
 
     def _apply(self, copy: Expr, kept: Expr, top: Expr, x: Expr, forward: Expr) -> Stmt:
-        """A panel's reflections on the strip at column ``x``: the last first unless ``forward``.
+        """Apply a panel's reflections to the strip at column ``x``: the last first unless
+        ``forward``.
 
-        C - V (op(T) (V^T C)), op the transposition where they go forward.
+        C - V (op(T) (V^T C)), where op is the transpose if ``forward``.
         """
         rows, n, panel = self._rows, self._block, self._panel
         first, second = i32(rows), i32(rows + n)
@@ -341,8 +344,9 @@ class _Factors:
         right: Callable[[Expr], Expr],
         take_off: bool = False,
     ) -> Stmt:
-        """A register tile's rows, from ``place`` on: sums of ``left(a, k)`` times row ``right(k)``
-        for k from ``start`` to ``end``; with ``take_off`` what was there less the sums."""
+        """A register tile of rows from ``place`` on: sums of ``left(a, k)`` times row ``right(k)``
+        for k from ``start`` to ``end``; with ``take_off`` the old values minus the sums.
+        """
         memory, lanes = self._memory, self._lanes
         sums = buffer("sums", (self._tile, _VECTORS, lanes), self._dtype, scope="local")
 

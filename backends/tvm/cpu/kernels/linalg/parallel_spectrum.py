@@ -1,4 +1,4 @@
-"""Values of matrices that have been reduced to two diagonals, on several threads."""
+"""Eigenvalues or singular values on several threads: reduction to two diagonals, then bisection."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, buffer, const, loop, seq, store, tirx
 
 _PARALLEL = 10_000
-"""Multiplications from which on several matrices are given to several threads."""
+"""The least multiplications of a batch for several threads."""
 
 _SHARED = 30_000
-"""Multiplications from which on threads share the values of one matrix."""
+"""The least multiplications of one matrix for several threads."""
 
 SQUARE = 16
-"""Rows and columns that are copied at a time, so that either may be what lies together."""
+"""Rows and columns that are copied at a time, so that either may be contiguous."""
 
 Take = Callable[[Expr, Expr], Stmt]
 Put = Callable[[Expr, Expr, Expr], Stmt]
 
 
 def threads_for(batch: int, cost: int, machine: Machine) -> tuple[int, int]:
-    """Threads among which matrices are shared, and those that share the values of one.
+    """The number of threads that share the matrices, and the number that share the values of one.
 
-    ``cost`` is the number of multiplications for one.
+    ``cost`` is the number of multiplications for one matrix.
     """
     shared = batch * cost >= _PARALLEL and batch >= 2 * machine.threads
     outer = min(machine.threads, batch) if shared else 1
@@ -55,8 +55,11 @@ def values(
     put: Put,
     machine: Machine,
 ) -> Work:
-    """Of each matrix that ``take(b, copy)`` puts into the memory of ``reduced``, among zeros:
-    ``put(b, index, value)``, ascending, NaN for one that is not finite."""
+    """Values of each matrix that ``take(b, copy)`` copies into the zero-initialised memory of
+    ``reduced``.
+
+    ``put(b, index, value)`` receives them in ascending order, NaN for a matrix that is not finite.
+    """
     made = _Values(reduced, size, threads, machine)
 
     def worker(w: Expr) -> Stmt:
@@ -102,9 +105,9 @@ class _Values:
         )
 
     def _limit(self, copy: Expr) -> Stmt:
-        """A bound of all values (S. Gershgorin, 1931); squares take the place of the diagonals."""
+        """A bound of all values (S. Gershgorin, 1931); replaces the diagonals by their squares."""
         bound, diagonal, beside = self._bound, self._reduced.diagonal, self._reduced.beside
-        # So much more that rounding does not matter.
+        # A margin for rounding.
         above = const(1 + 16 * float(np.finfo(self._dtype).eps), self._dtype)
 
         def widen(i: Expr) -> Stmt:

@@ -1,4 +1,4 @@
-"""Powers of two from the exponents of numbers: scaling by them rounds nothing."""
+"""Exact scaling: powers of two computed from the exponents of numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from tvm import DataType
 
 from tracejit.backends.tvm.ir.tir import Expr, const, reinterpret, tirx
 
-# The integer of a number's bits, where the exponent begins in it, and the greatest exponent of a
-# number whose reciprocal is a normal number too.
+# The integer type of a float's bits, the position of the exponent in it, and the greatest exponent
+# whose reciprocal is a normal number.
 _LAYOUT = {"float32": ("int32", 23, 253), "float64": ("int64", 52, 2045)}
 
 
@@ -22,7 +22,9 @@ class Powers:
         return const(value, self.bits)
 
     def exponent(self, value: Expr) -> Expr:
-        """The biased exponent of ``value``, not negative; of what is not finite that of 1."""
+        """The biased exponent of ``value``, which is not negative; the exponent of 1 if it is not
+        finite.
+        """
         found = reinterpret(self.bits, value) >> self._const(self._shift)
         found = tirx.Select(
             found > self._const(self._greatest + 1), self._const((self._greatest + 1) // 2), found

@@ -1,7 +1,7 @@
-"""Rows that are reflected, and then rotated with their neighbours.
+"""Applies recorded Householder reflections and Givens rotations to the rows of vectors.
 
-Rotations mix strips of columns, which are independent of each other: threads share them, and a
-strip stays in the nearest cache while everything that was recorded is done to it.
+Rotations mix rows within a strip of columns, and strips are independent: threads share them, and a
+strip stays in the first-level cache while all recorded rotations are applied to it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _TOGETHER = 4
 """Rows that are reflected together."""
 
 _LINE = 64
-"""Bytes of a line of the cache."""
+"""Bytes of a cache line."""
 
 
-class Rows:
+class VectorRows:
     """``count`` rows of ``columns`` numbers in ``memory[copy]``; ``workers`` share the strips."""
 
     def __init__(
@@ -55,13 +55,13 @@ class Rows:
         self._strips = ceil_div(columns, self._strip)
         width = self._strips * self._strip
         items = _LINE // int(DataType(dtype).itemsize)
-        # Rows an even number of lines apart would compete for the same ones of the nearest cache.
+        # Rows an even number of lines apart would conflict in the sets of the first-level cache.
         row = width + items if width // items % 2 == 0 else width
         height = ceil_div(count, _TOGETHER) * _TOGETHER
         self.memory: Buffer = buffer("rows", (copies, height, row), dtype)
 
     def _each_strip(self, body: Callable[[Expr], Stmt]) -> Stmt:
-        """``body(column)`` of the strips, in turn among the workers."""
+        """``body(column)`` of the strips, assigned to workers round-robin."""
         workers = self._workers
 
         def worker(w: Expr) -> Stmt:
@@ -90,7 +90,7 @@ class Rows:
         tau: Callable[[Expr], Expr],
         begin: int,
     ) -> Stmt:
-        """Make the rows those of H_(n - 1) … H_1 H_0, where H_k = I - tau(k) v v^T.
+        """Set the rows to the product H_(n - 1) … H_1 H_0, where H_k = I - tau(k) v v^T.
 
         ``element(k, j)`` is v's element j, zero up to j = k + ``begin``, and beyond the columns.
         """
@@ -113,7 +113,7 @@ class Rows:
                 return each(lanes, one)
 
             def apply(t: Expr) -> list[Stmt]:
-                # What is before column k is not touched by reflection k, nor are rows before it.
+                # Reflection k changes neither columns nor rows before k.
                 k = tirx.min(top + _TOGETHER, i32(reflections)) - 1 - t
                 start = (k + begin) // lanes
 
@@ -164,7 +164,7 @@ class Rows:
         return buffer("number", (count,), self._dtype, scope="local")
 
     def rotate(self, copy: Expr, record: Record) -> Stmt:
-        """Do all sweeps of a record, each from its last row to its first."""
+        """Apply all sweeps of a record, each from its last row to its first."""
         memory = self.memory
         carried, number = self._held("carried"), self._numbers(2)
         cosine, sine = number[i32(0)], number[i32(1)]
@@ -173,7 +173,7 @@ class Rows:
             def sweep(s: Expr) -> list[Stmt]:
                 first, last, start = (record.sweeps[copy, s, i32(n)] for n in range(3))
 
-                def turn(t: Expr) -> list[Stmt]:
+                def rotate(t: Expr) -> list[Stmt]:
                     row = last - 1 - t
 
                     def one(u: Expr, v: Expr, j: Expr) -> list[Stmt]:
@@ -195,7 +195,7 @@ class Rows:
 
                 return [
                     self._each(lambda u, v, j: store(carried, [u, v], memory[copy, last, x + j])),
-                    loop(last - first, turn),
+                    loop(last - first, rotate),
                     self._each(lambda u, v, j: store(memory, [copy, first, x + j], carried[u, v])),
                 ]
 
@@ -208,10 +208,10 @@ class Rows:
 
 
 class Record:
-    """Rotations of neighbouring rows that are to be done, in sweeps: at most ``room`` of them.
+    """Recorded rotations of neighbouring rows, in sweeps: at most ``room`` of them.
 
-    ``sweeps[copy, s]`` are a sweep's first row, its last, and where its rotations begin;
-    ``counts[copy]`` are how many rotations and how many sweeps there are.
+    ``sweeps[copy, s]`` are a sweep's first row, its last row, and the index of its first rotation;
+    ``counts[copy]`` are the numbers of rotations and of sweeps.
     """
 
     def __init__(self, copies: int, room: int, dtype: str) -> None:
@@ -226,7 +226,7 @@ class Record:
         return [store(self.counts, [copy, i32(n)], i32(0)) for n in range(2)]
 
     def put(self, copy: Expr, number: Expr, cosine: Expr, sine: Expr) -> list[Stmt]:
-        """Rotation ``number`` of the sweep that is being recorded."""
+        """Record rotation ``number`` of the current sweep."""
         place = self.counts[copy, i32(0)] + number
         return [
             store(self.cosines, [copy, place], cosine),
@@ -234,12 +234,12 @@ class Record:
         ]
 
     def end(self, copy: Expr, first: Expr, last: Expr) -> list[Stmt]:
-        """A sweep of the rows from ``first`` to ``last`` is recorded."""
-        turned, done = (self.counts[copy, i32(n)] for n in range(2))
+        """End the current sweep, which covers the rows from ``first`` to ``last``."""
+        rotations, done = (self.counts[copy, i32(n)] for n in range(2))
         return [
             store(self.sweeps, [copy, done, i32(0)], first),
             store(self.sweeps, [copy, done, i32(1)], last),
-            store(self.sweeps, [copy, done, i32(2)], turned),
-            store(self.counts, [copy, i32(0)], turned + (last - first)),
+            store(self.sweeps, [copy, done, i32(2)], rotations),
+            store(self.counts, [copy, i32(0)], rotations + (last - first)),
             store(self.counts, [copy, i32(1)], done + 1),
         ]

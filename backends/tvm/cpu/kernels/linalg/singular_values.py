@@ -1,5 +1,6 @@
-"""Singular values of real matrices: by rotations of many small ones at once, or by bisection of
-what has been made bidiagonal."""
+"""Singular values of real matrices: batched Jacobi for many small ones, bidiagonalisation and
+bisection for others.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop, seq, store, tirx
 class Rectangular:
     """``batch`` matrices of ``rows`` x ``columns``, of ``dtype``, neither of them 0.
 
-    ``store(b, i, value)`` takes singular value i: NaN for all of a matrix that is not finite.
-    ``store_left(b, i, j, value)`` takes element i of left vector j, and ``store_right`` of right
-    vectors, if they are wanted.
+    ``store(b, i, value)`` receives singular value i: NaN for all of a matrix that is not finite.
+    ``store_left(b, i, j, value)`` receives element i of left vector j, and ``store_right`` of
+    right vectors, if they are wanted.
     """
 
     batch: int
@@ -38,7 +39,7 @@ class Rectangular:
 
 
 def singular_values(problem: Rectangular, machine: Machine) -> Work:
-    """Descending, each as exact as the greatest element of the matrix allows."""
+    """Descending; the error is relative to the greatest element of the matrix."""
     is_tall = problem.rows >= problem.columns
     rows, columns = max(problem.rows, problem.columns), min(problem.rows, problem.columns)
     batch = problem.batch
@@ -80,7 +81,7 @@ def singular_values(problem: Rectangular, machine: Machine) -> Work:
 
 
 def _copied(problem: Rectangular, reduced: Bidiagonal, b: Expr, copy: Expr) -> Stmt:
-    """A matrix, turned so that it is not wider than it is high, among zeros."""
+    """Copy a matrix into zero-initialised memory, transposed if it is wider than high."""
     is_tall = problem.rows >= problem.columns
 
     def square(i0: Expr, j0: Expr) -> Stmt:

@@ -1,8 +1,8 @@
-"""Singular values and vectors: two diagonals, and then the method of G. H. Golub and C. Reinsch
-(1970), its sweeps from the last row to the first.
+"""Singular values and vectors: bidiagonalisation, then the method of G. H. Golub and C. Reinsch
+(1970), with sweeps from the last row to the first.
 
 Reflections make a matrix bidiagonal, rotations of neighbouring rows and columns diagonal. They are
-found from the two diagonals alone; what they make of the vectors is done to many at a time.
+computed from the two diagonals alone, recorded, and applied to the vectors many at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.implicit_sweeps import (
     workers_for,
 )
 from tracejit.backends.tvm.cpu.kernels.linalg.power_of_two_scaling import Powers
-from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record, Rows
+from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record, VectorRows
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Store
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.ir.machine import Machine
@@ -49,11 +49,11 @@ def singular_vectors(
     put_right: Store,
     machine: Machine,
 ) -> Work:
-    """``take(reduced, b, copy)`` puts matrix b, not wider than it is high, into memory.
+    """``take(reduced, b, copy)`` copies matrix b, not wider than it is high, into memory.
 
-    ``put_value(b, i, value)`` takes the singular values, descending, ``put_left(b, i, j, value)``
-    and ``put_right(b, i, j, value)`` element i of the vectors j. All is NaN for a matrix that is
-    not finite.
+    ``put_value(b, i, value)`` receives the singular values, descending, ``put_left(b, i, j,
+    value)`` and ``put_right(b, i, j, value)`` element i of the vectors j. All is NaN for a matrix
+    that is not finite.
     """
     outer, inner = workers_for(batch, rows * columns**2, machine)
     made = _Vectors(rows, columns, dtype, machine, outer, inner)
@@ -73,7 +73,7 @@ def singular_vectors(
 
 
 class _Vectors(Sweeps):
-    """One of ``copies`` matrices at a time; ``workers`` threads share what is done to vectors."""
+    """The method for ``copies`` matrices at a time; ``workers`` threads share the vectors."""
 
     def __init__(
         self, rows: int, columns: int, dtype: str, machine: Machine, copies: int, workers: int
@@ -81,8 +81,8 @@ class _Vectors(Sweeps):
         self.reduced = Bidiagonal(copies, rows, columns, dtype, machine, keep=True)
         super().__init__(self.reduced, copies, columns)
         self._height = rows
-        self._left = Rows(copies, columns, rows, dtype, machine, workers)
-        self._right = Rows(copies, columns, columns, dtype, machine, workers)
+        self._left = VectorRows(copies, columns, rows, dtype, machine, workers)
+        self._right = VectorRows(copies, columns, columns, dtype, machine, workers)
         self._of_left, self._of_right = (
             Record(copies, RECORDED * columns, dtype) for _ in range(2)
         )
@@ -128,9 +128,9 @@ class _Vectors(Sweeps):
         )
 
     def _sweep(self, copy: Expr, first: Expr, last: Expr, has_none: Expr) -> list[Stmt]:
-        """One of the rows from ``first`` to ``last``.
+        """One sweep over the rows from ``first`` to ``last``.
 
-        Beyond a zero on the diagonal a shift would not be felt.
+        Without a shift if the diagonal has a zero, beyond which it would have no effect.
         """
         dtype, numbers = self._dtype, self._numbers
         diagonal, beside = self.reduced.diagonal, self.reduced.beside
@@ -144,19 +144,19 @@ class _Vectors(Sweeps):
             return store(numbers, place, value)
 
         def rotation(record: Record, t: Expr) -> list[Stmt]:
-            """Of ``c`` and ``s``, which makes (f, g) to (r, 0)."""
+            """Record the rotation by ``c`` and ``s``, which maps (f, g) to (r, 0)."""
             usable = get(h) > const(LEAST[dtype], dtype)
             return [
                 set_(h, get(f) * get(f) + get(g) * get(g)),
                 set_(r, tirx.sqrt(get(h))),
-                # What is negligible needs no rotation.
+                # A negligible element needs no rotation.
                 set_(c, tirx.Select(usable, tirx.div(get(f), get(r)), one)),
                 set_(s, tirx.Select(usable, tirx.div(get(g), get(r)), zero)),
                 set_(r, tirx.Select(usable, get(r), get(f))),
                 *record.put(copy, t, get(c), get(s)),
             ]
 
-        def turn(t: Expr) -> list[Stmt]:
+        def rotate(t: Expr) -> list[Stmt]:
             i = last - t
             here, above, between = diagonal[copy, i], diagonal[copy, i - 1], beside[copy, i]
 
@@ -195,7 +195,7 @@ class _Vectors(Sweeps):
                 ),
             ),
             set_(g, beside[copy, last]),
-            loop(last - first, turn),
+            loop(last - first, rotate),
             store(beside, [copy, first + 1], get(f)),
             *self._of_left.end(copy, first, last),
             *self._of_right.end(copy, first, last),

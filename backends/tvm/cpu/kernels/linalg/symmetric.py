@@ -1,5 +1,6 @@
-"""Eigenvalues of real symmetric matrices: by rotations of many small ones at once, or by bisection
-of what has been made tridiagonal."""
+"""Eigenvalues of real symmetric matrices: batched Jacobi for many small ones, tridiagonalisation
+and bisection for others.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop, seq, store, tirx
 
 @dataclass(frozen=True)
 class Symmetric:
-    """``batch`` matrices of ``size``, of ``dtype``: ``matrix(b, i, j)`` is asked for i >= j.
+    """``batch`` matrices of ``size``, of ``dtype``: ``matrix(b, i, j)`` is read for i >= j.
 
-    ``store(b, i, value)`` takes eigenvalue i: NaN for all of a matrix that is not finite.
-    ``store_vector(b, i, j, value)`` takes element i of eigenvector j, if they are wanted.
+    ``store(b, i, value)`` receives eigenvalue i: NaN for all of a matrix that is not finite.
+    ``store_vector(b, i, j, value)`` receives element i of eigenvector j, if they are wanted.
     """
 
     batch: int
@@ -35,7 +36,7 @@ class Symmetric:
 
 
 def vectors_suit(problem: Symmetric, machine: Machine) -> bool:
-    """Whether eigenvectors are found here in less time than LAPACK takes, called back."""
+    """Whether eigenvectors are computed here in less time than by a callback to LAPACK."""
     batch, size = problem.batch, problem.size
     groups = ceil_div(batch, group(batch, problem.dtype, machine))
     # Cycles, as measured.
@@ -43,9 +44,9 @@ def vectors_suit(problem: Symmetric, machine: Machine) -> bool:
 
 
 def symmetric_eigenvalues(problem: Symmetric, machine: Machine) -> Work:
-    """Ascending, each as exact as the greatest element of the matrix allows.
+    """Ascending; the error is relative to the greatest element of the matrix.
 
-    Vectors are made of those matrices alone for which they suit.
+    Vectors are computed only if `vectors_suit`.
     """
     batch, size, dtype = problem.batch, problem.size, problem.dtype
     groups = ceil_div(batch, group(batch, dtype, machine))

@@ -1,7 +1,7 @@
-"""Triangular systems and Cholesky factors of small matrices, in memory close to the processor.
+"""Triangular systems and Cholesky factors of small matrices, in memory that stays in cache.
 
-Both work on a copy, laid out so that vectors run along what is contiguous, whichever triangle the
-caller has and whichever way round it lies. There is a copy for each thread.
+Both work on a copy per thread, laid out so that vectors run along contiguous elements for either
+triangle and either memory order of the operands.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _VECTORS = 6
-"""Vectors of right sides that are solved for at once."""
+"""Vectors of right-hand sides that are solved for at once."""
 
 _FEW = 2
-"""So many right sides are solved for one by one, vectors running along the unknowns."""
+"""Up to this many right-hand sides are solved one by one, with vectors along the unknowns."""
 
 _PARALLEL = 200_000
-"""Multiplications from which on several matrices are given to several threads."""
+"""The least multiplications of a batch for several threads."""
 
 Load = Callable[[Expr, Expr, Expr], Expr]
 Store = Callable[[Expr, Expr, Expr, Expr], Stmt]
@@ -46,11 +46,11 @@ Store = Callable[[Expr, Expr, Expr, Expr], Stmt]
 
 @dataclass(frozen=True)
 class Systems:
-    """``batch`` systems of ``size`` unknowns with ``columns`` right sides each, of ``dtype``.
+    """``batch`` systems of ``size`` unknowns with ``columns`` right-hand sides each, of ``dtype``.
 
-    ``matrix(b, i, p)`` is asked for p < i, and for p == i unless ``unit``: the system is lower
-    triangular. ``right(b, i, j)`` and ``store(b, i, j, value)`` are row i of right side j. ``pair``
-    is the type of complex numbers, None for real ones.
+    ``matrix(b, i, p)`` is read for p < i, and for p == i unless ``unit``: the system is lower
+    triangular. ``right(b, i, j)`` and ``store(b, i, j, value)`` are row i of right-hand side j.
+    ``pair`` is the type of complex numbers, None for real ones.
     """
 
     batch: int
@@ -80,7 +80,7 @@ def triangular_systems(systems: Systems, machine: Machine) -> Work:
 
 
 def workers_for(batch: int, cost: int, machine: Machine) -> int:
-    """How many threads share the matrices of a batch, ``cost`` multiplications in all."""
+    """The number of threads for a batch that takes ``cost`` multiplications in all."""
     return min(batch, machine.threads) if cost >= _PARALLEL else 1
 
 
@@ -95,7 +95,9 @@ def for_each_matrix(batch: int, workers: int, body: Callable[[Expr, Expr], Stmt]
 
 
 class _Together:
-    """Right sides next to each other: row i is the right sides less multiples of earlier rows."""
+    """Forward substitution with right-hand sides in vectors: subtracts multiples of
+    earlier rows.
+    """
 
     def __init__(self, systems: Systems, machine: Machine, workers: int) -> None:
         self._systems = systems
@@ -186,7 +188,9 @@ class _Together:
 
 
 class _OneByOne:
-    """One right side: multiples of an unknown are taken off all later rows once it is known."""
+    """Forward substitution for one right-hand side: subtracts multiples of each unknown from later
+    rows.
+    """
 
     def __init__(self, systems: Systems, machine: Machine, workers: int) -> None:
         self._systems = systems
@@ -195,7 +199,7 @@ class _OneByOne:
         n = systems.size
         self._arithmetic = systems.arithmetic
         parts = self._arithmetic.parts
-        # By columns, nothing above the diagonal.
+        # By columns, without the elements above the diagonal.
         self._columns = buffer("columns", (parts, workers, n, self._width), systems.dtype)
         self._left = buffer("left", (parts, workers, self._width), systems.dtype)
         self._known = buffer("known", (parts, 1), systems.dtype, scope="local")
@@ -257,9 +261,9 @@ class _OneByOne:
 class Factors:
     """``batch`` Hermitian matrices of ``size``, of ``dtype``.
 
-    ``matrix(b, i, j)`` is asked for i <= j. ``store(b, i, j, value)`` takes the upper factor's
-    element where i <= j, and a zero elsewhere; NaN everywhere if the matrix is not positive.
-    ``pair`` is the type of complex numbers, None for real ones.
+    ``matrix(b, i, j)`` is read for i <= j. ``store(b, i, j, value)`` receives the upper factor's
+    element where i <= j, and a zero elsewhere; NaN everywhere if the matrix is not positive
+    definite. ``pair`` is the type of complex numbers, None for real ones.
     """
 
     batch: int
@@ -275,7 +279,7 @@ class Factors:
 
 
 def cholesky_factors(factors: Factors, machine: Machine) -> Work:
-    """Row by row of the upper factor; multiples of each are taken off all later rows at once."""
+    """Right-looking Cholesky: subtracts multiples of each row of the factor from all later rows."""
     n, dtype, arithmetic = factors.size, factors.dtype, factors.arithmetic
     lanes = machine.lanes(dtype, n)
     width = ceil_div(n, lanes) * lanes
@@ -303,7 +307,7 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
         ]
 
     def from_block(at: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
-        """In vectors along a row, from the one that holds element ``at``."""
+        """Vectors along a row, from the one that contains element ``at``."""
         start = at // lanes
         return loop(
             width // lanes - start,
@@ -330,7 +334,7 @@ def cholesky_factors(factors: Factors, machine: Machine) -> Work:
             factor = factor_of_row[0, first]
             return put(worker, k, j, tuple(part * factor for part in at(worker, k, j)))
 
-        # Of the diagonal the real part counts.
+        # Only the real part of the diagonal is read.
         diagonal = rows[0, worker, k, k]
         return [
             store(

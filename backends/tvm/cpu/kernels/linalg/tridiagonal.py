@@ -1,7 +1,8 @@
-"""Symmetric matrices made tridiagonal by Householder's reflections, one pass over rows for each.
+"""Tridiagonalisation of symmetric matrices by Householder reflections, with one pass over rows
+each.
 
-A reflection's update of the rows, A - v w^T - w v^T, waits for the next reflection, whose product
-with the matrix is summed while the rows are at hand.
+A reflection's update of the rows, A - v w^T - w v^T, is fused with the matrix-vector product of
+the next reflection.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tracejit.backends.tvm.ir.tir import (
 
 
 class Tridiagonal(Reduction):
-    """Symmetric matrices of ``size``, both of whose triangles are there.
+    """Tridiagonal reduction of symmetric matrices of ``size``, stored with both triangles.
 
     With ``keep`` row k of the matrix becomes the vector of reflection k, and ``taus[copy, k]`` its
     factor: the tridiagonal matrix is Q^T A Q with Q = H_0 H_1 …, and H = I - tau v v^T.
@@ -45,7 +46,7 @@ class Tridiagonal(Reduction):
             self.scratch += (self.taus,)
 
     def reduce(self, copy: Expr) -> Stmt:
-        """Make the two diagonals of the matrix, which is lost."""
+        """Compute both diagonals; overwrites the matrix."""
         zero = const(0.0, self.dtype)
         return seq(
             self._allocate(),
@@ -58,7 +59,7 @@ class Tridiagonal(Reduction):
         )
 
     def _step(self, copy: Expr, k: Expr) -> list[Stmt]:
-        """Column ``k``, of a row that has been updated already."""
+        """Eliminate column ``k``; its row has been updated already."""
         matrix, dtype, half = self.matrix, self.dtype, self._half
         old, new, w, y = self._old, self._new, self._w, self._y
         zero, one, first = const(0.0, dtype), const(1.0, dtype), i32(0)
@@ -96,7 +97,7 @@ class Tridiagonal(Reduction):
             *multiply,
             store(half, first, product * self.tau * const(0.5, dtype)),
             self.each(lambda j: store(w, [copy, j], of_w(j)), following),
-            # The next column's row comes first.
+            # The row of the next column comes first.
             store(half, first, w[copy, following]),
             self.each(
                 lambda j: store(matrix, [copy, following, j], next_row(j)),
@@ -115,7 +116,7 @@ class Tridiagonal(Reduction):
         return [store(self.taus, [copy, k], self.tau), self.each(put, k + 1)]
 
     def _pass(self, copy: Expr, k: Expr, first: Expr) -> Stmt:
-        """Update a few rows, and add their products with the new vector."""
+        """Update a group of rows, and accumulate their products with the new vector."""
         pairs = ((self._old, self._w), (self._w, self._old))
 
         def hold(h: Expr, _: Callable[[Expr], Expr]) -> list[Stmt]:

@@ -1,4 +1,4 @@
-"""What reductions of matrices to two diagonals have in common: their memory, sums, reflections."""
+"""Common part of the reductions to tridiagonal and bidiagonal form: memory, sums, reflections."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 _LEAST = {"float32": 1e-30, "float64": 1e-280}
-"""A column whose square is less, beside elements near 1, needs no reflection."""
+"""A column with a smaller square, next to elements near 1, needs no reflection."""
 
 
 class Reduction:
-    """Matrices of ``rows`` x ``columns`` in ``matrix[copy]``, with rows and columns of zeros added.
+    """Matrices of ``rows`` x ``columns`` in ``matrix[copy]``, padded with rows and columns of
+    zeros.
 
-    ``diagonal[copy]`` and ``beside[copy]`` are what is made of it; element i of the latter is that
-    between i - 1 and i. ``greatest[copy]`` is the size of the greatest element, which may be
-    infinite or NaN.
+    ``diagonal[copy]`` and ``beside[copy]`` are the resulting diagonals; element i of the latter is
+    the one between i - 1 and i. ``greatest[copy]`` is the magnitude of the greatest element, which
+    may be infinite or NaN.
     """
 
     def __init__(self, copies: int, rows: int, columns: int, dtype: str, machine: Machine) -> None:
@@ -63,7 +64,7 @@ class Reduction:
         return [buffer(name, (copies, self._width), self.dtype) for name in names]
 
     def each(self, body: Callable[[Expr], Stmt], first: Expr | int = 0) -> Stmt:
-        """``body(j)`` in vectors along a row, from the one that holds column ``first``."""
+        """``body(j)`` in vectors along a row, from the one that contains column ``first``."""
         start = first // self._lanes
         return loop(
             self._width // self._lanes - start,
@@ -71,7 +72,7 @@ class Reduction:
         )
 
     def clear(self, copy: Expr) -> Stmt:
-        """Zeros everywhere."""
+        """Set the matrix to zeros."""
         zero = const(0.0, self.dtype)
         return not_repeated(
             self._height,
@@ -79,7 +80,7 @@ class Reduction:
         )
 
     def scale(self, copy: Expr) -> Stmt:
-        """Scale by a power of two, so that squares neither overflow nor vanish."""
+        """Scale by a power of two, so that squares neither overflow nor underflow."""
         powers, lanes, matrix, greatest = Powers(self.dtype), self._lanes, self.matrix, i32(0)
         most = buffer("most", (lanes,), powers.bits, scope="local")
 
@@ -134,8 +135,11 @@ class Reduction:
         return statements, partial[i32(0)]
 
     def _reflect(self, alpha: Expr, square: Expr) -> list[Stmt]:
-        """Find the reflection of a vector that begins with ``alpha``, of whose other elements the
-        squares are ``square``: ``beta``, ``tau``, and by what the others are multiplied."""
+        """Find the reflection of a vector with first element ``alpha`` and sum of squares
+        ``square`` of the others.
+
+        Sets ``beta``, ``tau``, and the factor for the other elements.
+        """
         numbers, zero, one = self._numbers, const(0.0, self.dtype), const(1.0, self.dtype)
         is_some = square >= const(_LEAST[self.dtype], self.dtype)
         norm = numbers[i32(3)]
@@ -152,7 +156,7 @@ class Reduction:
         ]
 
     def _groups(self, k: Expr) -> Expr:
-        """How many times a few rows are taken together, from row ``k`` + 1 on."""
+        """The number of groups of rows from row ``k`` + 1 on."""
         return (self._rows - 1 - k + (self._together - 1)) // self._together
 
     def _update(
@@ -164,11 +168,11 @@ class Reduction:
         y: Buffer,
         hold: Callable[[Expr, Callable[[Expr], Expr]], list[Stmt]],
     ) -> Stmt:
-        """Update a few rows, and add their products with a vector to ``y``.
+        """Update a group of rows, and add their products with a vector to ``y``.
 
-        The rows from ``first`` on lose a b^T of both ``pairs`` (a, b), in the vectors from that of
-        ``column`` on. ``hold`` stores row h's element of the vector in ``factors[2, h]``; it may
-        ask for the updated elements of the row.
+        Subtracts a b^T of both ``pairs`` (a, b) from the rows from ``first`` on, in the vectors
+        from that of ``column`` on. ``hold`` stores row h's element of the vector in ``factors[2,
+        h]``; it may read the updated elements of the row.
         """
         matrix, factors = self.matrix, self._factors
         (a, b), (c, d) = pairs

@@ -1,1 +1,1 @@
-"""Fourier transforms of smooth lengths."""
+"""Fast Fourier transforms of lengths with small prime factors."""

@@ -1,6 +1,6 @@
-"""The code of Fourier transforms: loops around one body for each radix, told by a plan what to do.
+"""The loop nests of an FFT as LLVM text: sweeps, strips and stages around one body for each radix.
 
-Stages and strips are those of `analysis.fft_plan`, bodies are in `stages`.
+Stages and strips are planned by `analysis.fft_plan`; the radix bodies are in `stages`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tracejit.backends.tvm.analysis.fft_plan import (
     Transform,
 )
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.schedule.fft.stages import Strip, stage, turn
+from tracejit.backends.tvm.cpu.schedule.fft.stages import Strip, stage, transpose
 
 POINTERS = ("source", "middle", "target", "scratch", "table", "plan")
 INTEGERS = ("sweep", "first", "count", "worker")
 
 
 def fourier_code(what: Transform, name: str) -> Procedure:
-    """The procedure: of sweep number ``sweep`` ``count`` strips, from the ``first`` on.
+    """The procedure: of sweep ``sweep``, ``count`` strips from strip ``first`` on.
 
-    Where it is done `Transform.by_rows`, both sweeps of ``count`` rows instead.
+    With `Transform.by_rows`, both sweeps of ``count`` rows instead.
     """
     return _Code(what, name).procedure
 
 
 class _Code:
-    """Writes a procedure. ``told`` are a sweep's integers; their texts are literals if known."""
+    """Writes a procedure. ``parameters`` are a sweep's integers; known ones are literals."""
 
     def __init__(self, what: Transform, name: str) -> None:
         self.what = what
@@ -49,95 +49,99 @@ class _Code:
         self.line = self.number * what.width
         """Bytes of a row of a strip."""
         self.vectors = what.vectors
-        """Of the strip at hand."""
-        self.told: list[str] = []
+        """Bytes of the current strip."""
+        self.parameters: list[str] = []
         code = self.procedure
         self.scratch = code.address(
             "%scratch", code.product("%worker", str(2 * self.number * what.room))
         )
         some = code.holds("sgt", "%count", "0")
-        each = self._row if what.by_rows else self._told_strip
+        each = self._row if what.by_rows else self._generic_strip
         if not what.by_rows:
             self.plan = code.address("%plan", code.product("%sweep", str(8 * what.stride)))
-            self.told = [code.number(self.plan, str(field)) for field in range(BEFORE_STAGES)]
+            self.parameters = [code.number(self.plan, str(field)) for field in range(BEFORE_STAGES)]
             self.is_first = code.holds("eq", "%sweep", "0")
         code.when(some, lambda: code.loop("%count", each))
 
     def _row(self, number: str) -> None:
-        """Both sweeps of a row, all of whose sizes are in the code."""
+        """Both sweeps of a row, with all sizes as constants."""
         code, what = self.procedure, self.what
         row = code.sum("%first", number)
         begin = code.product("%worker", str(self.number * what.middle))
         middle = code.address("%middle", begin)
-        plan, _ = what.told()
+        plan, _ = what.tables()
         for sweep, fields in enumerate(plan.reshape(2, -1)):
-            told = self.told = [str(field) for field in fields]
+            parameters = self.parameters = [str(field) for field in fields]
             is_first = sweep == 0
             source = middle
-            target = code.address("%target", code.product(row, told[TO_MATRIX]))
+            target = code.address("%target", code.product(row, parameters[TO_MATRIX]))
             if is_first:
-                source = code.address("%source", code.product(row, told[FROM_MATRIX]))
+                source = code.address("%source", code.product(row, parameters[FROM_MATRIX]))
                 target = middle
-            do = functools.partial(self._known_strip, is_first, source, target)
+            do = functools.partial(self._constant_strip, is_first, source, target)
             self.vectors = what.vectors
-            if told[STAGES] == "1" and not is_first and what.sizes[1][1] % what.width == 0:
-                # Strips that are done in one stage are one strip.
+            if parameters[STAGES] == "1" and not is_first and what.sizes[1][1] % what.width == 0:
+                # Strips that take a single stage are merged.
                 self.vectors *= what.strips[1]
                 do("0")
             else:
-                code.loop(told[STRIPS], do)
+                code.loop(parameters[STRIPS], do)
 
-    def _known_strip(self, is_first: bool, source: str, target: str, strip: str) -> None:
-        code, told = self.procedure, self.told
-        first = code.lesser(code.product(strip, str(self.what.width)), told[LAST])
+    def _constant_strip(self, is_first: bool, source: str, target: str, strip: str) -> None:
+        code, parameters = self.procedure, self.parameters
+        first = code.lesser(code.product(strip, str(self.what.width)), parameters[LAST])
         source = code.address(source, code.product(first, str(self.number)))
-        ahead = told[TO_ROW] if is_first else str(self.number)
+        ahead = parameters[TO_ROW] if is_first else str(self.number)
         target = code.address(target, code.product(first, ahead))
-        stages = int(told[STAGES])
+        stages = int(parameters[STAGES])
         line = str(self.line)
         for number in range(stages):
             begin = BEFORE_STAGES + PER_STAGE * number
-            which, m, s, table = told[begin : begin + PER_STAGE]
+            which, m, s, table = parameters[begin : begin + PER_STAGE]
             begins, ends = number == 0, number == stages - 1 and not is_first
             self._body(
                 self.what.bodies[int(which)],
                 m,
                 s,
                 source if begins else self._scratch(str(number - 1)),
-                told[FROM_ROW] if begins else line,
+                parameters[FROM_ROW] if begins else line,
                 target if ends else self._scratch(str(number)),
-                told[TO_ROW] if ends else line,
+                parameters[TO_ROW] if ends else line,
                 code.address("%table", table),
             )
         if is_first:
-            self._turned(strip, str(stages - 1), target)
+            self._transposed(strip, str(stages - 1), target)
 
-    def _told_strip(self, number: str) -> None:
-        """A strip of whichever sweep, of which nothing is known."""
-        code, told = self.procedure, self.told
-        matrix, strip = code.quotient(code.sum("%first", number), told[STRIPS])
-        first = code.lesser(code.product(strip, str(self.what.width)), told[LAST])
+    def _generic_strip(self, number: str) -> None:
+        """A strip of either sweep, with all sizes as parameters."""
+        code, parameters = self.procedure, self.parameters
+        matrix, strip = code.quotient(code.sum("%first", number), parameters[STRIPS])
+        first = code.lesser(code.product(strip, str(self.what.width)), parameters[LAST])
         source, target, ahead = "%source", "%target", str(self.number)
         if self.what.is_row:
             source = code.chosen(self.is_first, "ptr", source, "%middle")
             target = code.chosen(self.is_first, "ptr", "%middle", target)
-            ahead = code.chosen(self.is_first, "i64", told[TO_ROW], ahead)
+            ahead = code.chosen(self.is_first, "i64", parameters[TO_ROW], ahead)
         offset = code.product(first, str(self.number))
-        source = code.address(source, code.sum(code.product(matrix, told[FROM_MATRIX]), offset))
+        source = code.address(
+            source, code.sum(code.product(matrix, parameters[FROM_MATRIX]), offset)
+        )
         offset = code.product(first, ahead)
-        target = code.address(target, code.sum(code.product(matrix, told[TO_MATRIX]), offset))
-        last = code.sum(told[STAGES], "-1")
-        code.loop(told[STAGES], lambda stage: self._told_stage(stage, last, source, target))
+        target = code.address(target, code.sum(code.product(matrix, parameters[TO_MATRIX]), offset))
+        last = code.sum(parameters[STAGES], "-1")
+        code.loop(
+            parameters[STAGES], lambda stage: self._generic_stage(stage, last, source, target)
+        )
         if self.what.is_row:
-            code.when(self.is_first, lambda: self._turned(strip, last, target))
+            code.when(self.is_first, lambda: self._transposed(strip, last, target))
 
     def _scratch(self, stage: str) -> str:
-        """What ``stage`` writes."""
+        """The buffer that ``stage`` writes to."""
         code = self.procedure
         which = code.product(code.parity(stage), str(self.number * self.what.room))
         return code.address(self.scratch, which)
 
-    def _told_stage(self, stage: str, last: str, source: str, target: str) -> None:
+    def _generic_stage(self, stage: str, last: str, source: str, target: str) -> None:
         code = self.procedure
         begins, ends = code.holds("eq", stage, "0"), code.holds("eq", stage, last)
         if self.what.is_row:
@@ -145,8 +149,8 @@ class _Code:
         line = str(self.line)
         source = code.chosen(begins, "ptr", source, self._scratch(code.sum(stage, "1")))
         target = code.chosen(ends, "ptr", target, self._scratch(stage))
-        from_row = code.chosen(begins, "i64", self.told[FROM_ROW], line)
-        to_row = code.chosen(ends, "i64", self.told[TO_ROW], line)
+        from_row = code.chosen(begins, "i64", self.parameters[FROM_ROW], line)
+        to_row = code.chosen(ends, "i64", self.parameters[TO_ROW], line)
         place = code.sum(code.product(stage, str(PER_STAGE)), str(BEFORE_STAGES))
         which, m, s, table = (
             code.number(self.plan, code.sum(place, str(n))) for n in range(PER_STAGE)
@@ -170,11 +174,11 @@ class _Code:
         factors: str,
     ) -> None:
         code, what = self.procedure, self.what
-        is_scaled = what.inverse and not what.is_row and not body.turned
+        is_scaled = what.inverse and not what.is_row and not body.twiddled
         scale = 1 / what.length if is_scaled else 1.0
         do = stage(body, what.lanes, what.itemsize, what.inverse, scale)
         group = code.product(s, from_row)
-        if body.turned:
+        if body.twiddled:
             count = code.product(s, str(self.vectors))
             code.invoke(do, [source, target, factors, group, m, count])
             return
@@ -185,17 +189,17 @@ class _Code:
         apart = code.product(s, to_row)
         code.invoke(do, [source, target, group, apart, count, to_row, vectors, step])
 
-    def _turned(self, strip: str, last: str, target: str) -> None:
-        """The strip from scratch memory, turned, its columns stored as rows."""
+    def _transposed(self, strip: str, last: str, target: str) -> None:
+        """Transpose the strip from scratch memory, and store its columns as rows."""
         code, what = self.procedure, self.what
-        length = self.told[LENGTH]
+        length = self.parameters[LENGTH]
         before = code.product(strip, length)
-        fine = code.address("%table", self.told[FINE])
-        coarse = code.address("%table", self.told[COARSE])
+        fine = code.address("%table", self.parameters[FINE])
+        coarse = code.address("%table", self.parameters[COARSE])
         if what.coarse:
             coarse = code.address(coarse, code.product(before, str(2 * self.number)))
         else:
             fine = code.address(fine, code.product(before, str(2 * self.line)))
-        to_row, scratch = self.told[TO_ROW], self._scratch(last)
+        to_row, scratch = self.parameters[TO_ROW], self._scratch(last)
         where = Strip(scratch, target, fine, coarse, to_row, length)
-        turn(code, where, what.vectors, what.lanes, what.itemsize, what.coarse)
+        transpose(code, where, what.vectors, what.lanes, what.itemsize, what.coarse)

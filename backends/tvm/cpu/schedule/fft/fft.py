@@ -1,6 +1,6 @@
-"""Fourier transforms: what surrounds `fourier_code`, which threads share.
+"""FFT kernels: divides the work of `fourier_code` among threads.
 
-Rows that are done one by one are what is shared; elsewhere the strips of one sweep after the other.
+Threads share rows that are transformed one by one, or else the strips of each sweep.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from tracejit.backends.tvm.cpu.schedule.fft.code import fourier_code
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Expr, Stmt, i32, loop, seq, tirx
 
 LINE = 64
-# Bytes up to which what is between the stages and sweeps of a row lies on the stack.
+# The most bytes of stack memory for a row's intermediate results.
 _STACK = 96 << 10
 
 
 def fourier(
     frame: Frame, what: Transform, source: Buffer, table: Buffer, plan: Buffer, target: Buffer
 ) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     units = [what.count * strips for strips in what.strips]
     shared = what.count if what.by_rows else min(units)
     numbers = what.count * what.columns * what.length
@@ -62,5 +62,5 @@ def fourier(
 
 
 def _lines(name: str, items: int, dtype: str) -> Buffer:
-    """Memory of a kernel's own, from the beginning of a line of the cache on."""
+    """Scratch memory that begins at a cache line."""
     return tirx.decl_buffer((items,), dtype, name=name, data_alignment=LINE)

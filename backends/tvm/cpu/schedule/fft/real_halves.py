@@ -1,8 +1,8 @@
-"""The spectrum of real numbers from that of pairs of them, as of complex numbers, and back.
+"""Real FFT by a complex FFT of half the length: the step that separates or joins the spectra.
 
 Of h pairs, z[k] and z[h - k] make x[k] and x[h - k]: with s, d the sum and the difference of the
 one and the other's conjugate, x[k] = s / 2 + u d and x[h - k] is the conjugate of s / 2 - u d. The
-factor u is exp(-pi i k / h) / 2i, or its conjugate on the way back, which is the same otherwise.
+factor u is exp(-pi i k / h) / 2i, or its conjugate for the inverse, which is the same otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32, loop
 
 @functools.lru_cache(maxsize=32)
 def halves_factors(points: int, inverse: bool) -> np.ndarray:
-    """The factors u of numbers 1 to points // 2, parts side by side, f64."""
+    """The factors u for k = 1 … points // 2, as f64 with alternating real and imaginary parts."""
     turns = powers(np.ones(1, np.int64), points // 2 + 1, 2 * points, inverse)[0, 1:]
     made = turns * (0.5j if inverse else -0.5j)
     return np.stack([made.real, made.imag], -1).ravel()
@@ -32,7 +32,7 @@ def halves_factors(points: int, inverse: bool) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Halves:
-    """``count`` rows of ``points`` pairs; ``inverse`` is the way back, to them."""
+    """``count`` rows of ``points`` pairs; ``inverse`` computes the pairs from the spectrum."""
 
     count: int
     points: int
@@ -41,20 +41,20 @@ class Halves:
 
     @property
     def width(self) -> int:
-        """Numbers of one vector."""
+        """Numbers in one vector."""
         most = self.points // 2
         return min(VECTOR // (2 * self.itemsize), 1 << (most.bit_length() - 1))
 
     @property
     def blocks(self) -> int:
-        """Vectors of one row's first half; the last may begin inside the one before."""
+        """Vectors in the first half of one row; the last may overlap the one before."""
         return -(-(self.points // 2) // self.width)
 
 
 def fourier_halves(
     frame: Frame, what: Halves, source: Buffer, table: Buffer, target: Buffer
 ) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     procedure = _code(what)
     threads = frame.machine.threads if frame.is_shared(16 * what.count * what.points) else 1
     memories = [memory.data for memory in (source, table, target)]
@@ -79,7 +79,7 @@ def fourier_halves(
 
 
 def _code(what: Halves) -> Procedure:
-    """``count`` vectors of a row, from the ``first`` on; the ends of the row with the first."""
+    """``count`` vectors of a row from vector ``first`` on; the ends of the row with the first."""
     kind = KINDS["float32" if what.itemsize == 4 else "float64"]
     way = "inverse" if what.inverse else "forward"
     name = f"fourier_halves_{way}_{what.points}_{kind.name}"

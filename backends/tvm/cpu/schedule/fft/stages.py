@@ -1,10 +1,10 @@
-"""What Fourier transforms spend their time in: a stage of a strip of columns, and turning a strip.
+"""The inner loops of an FFT: a radix stage over a strip of columns, and the twiddled transpose.
 
-    stage(Radix(8, True), 8, 4, False)      # a procedure that is told where to read and write
-    turn(code, strip, 1, 8, 4, True)        # written into another one
+    stage(Radix(8, True), 8, 4, False)          # a procedure with addresses as arguments
+    transpose(code, strip, 1, 8, 4, True)       # appended to another procedure
 
-Complex numbers lie with their parts side by side, in memory and in vectors alike, so that every
-stage reads and writes alike, from wherever to wherever. A vector is of neighbouring columns.
+Complex numbers have adjacent real and imaginary parts, in memory and in vectors. The lanes of a
+vector are adjacent columns.
 
 Stockham's algorithm: a stage of radix r, stride s and m groups reads x[q + s (p + k m)] and writes
 y[q + s (r p + k)] for each q < s and p < m, k being 0 … r - 1. r m s is the length.
@@ -24,24 +24,25 @@ from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import muladd
 
-TURNED = ("group", "m", "count")
+TWIDDLED = ("group", "m", "count")
 LAST = ("from_apart", "to_apart", "rows", "to_row", "count", "to_step")
 
 
 @functools.lru_cache(maxsize=128)
 def stage(body: Radix, lanes: int, itemsize: int, inverse: bool, scale: float = 1.0) -> Procedure:
-    """The procedure of a stage; vectors that it reads one after the other are neighbours.
+    """The procedure of a stage; vectors that it reads one after the other are adjacent.
 
-    One that is turned takes ``(source, target, factors)`` and `TURNED`: bytes of a group of what is
-    read, groups, and vectors of a group. Another one takes ``(source, target)`` and `LAST`: bytes
-    between what is read of one transform and what is written, ``rows`` of ``count`` vectors, and
-    bytes between rows and vectors of what is written. Its results are multiplied by ``scale``.
+    A stage with twiddle factors takes ``(source, target, factors)`` and `TWIDDLED`: bytes between
+    groups in the source, groups, and vectors of a group. The last stage takes ``(source, target)``
+    and `LAST`: bytes between the elements of one transform that are read and written, ``rows`` of
+    ``count`` vectors, and bytes between rows and vectors of the result, which is multiplied by
+    ``scale``.
     """
     way = "inverse" if inverse else "forward"
-    last = "turned" if body.turned else scale.hex().translate(_LETTERS)
+    last = "turned" if body.twiddled else scale.hex().translate(_LETTERS)
     name = f"fourier_{way}_{body.radix}_{last}_{lanes}_f{8 * itemsize}"
-    memory = ("source", "target", "factors") if body.turned else ("source", "target")
-    code = Procedure(name, memory, TURNED if body.turned else LAST, 2 * lanes)
+    memory = ("source", "target", "factors") if body.twiddled else ("source", "target")
+    code = Procedure(name, memory, TWIDDLED if body.twiddled else LAST, 2 * lanes)
     _Stage(code, body, lanes, itemsize, inverse, scale)
     return code
 
@@ -50,7 +51,7 @@ _LETTERS = str.maketrans({".": "_", "-": "_", "+": "_"})
 
 
 class _Complex:
-    """Writes arithmetic of vectors of ``count`` complex numbers, of parts of ``itemsize`` bytes."""
+    """Arithmetic on vectors of ``count`` complex numbers with parts of ``itemsize`` bytes."""
 
     def __init__(self, code: Procedure, count: int, itemsize: int, inverse: bool = False) -> None:
         self.code = code
@@ -63,14 +64,16 @@ class _Complex:
         self._swap = [lane ^ 1 for lane in range(2 * count)]
 
     def _apart(self, first: str, step: str, count: int) -> list[str]:
-        """Addresses, each ``step`` after the one before: so they need no more than one register."""
+        """``count`` addresses, each computed from the one before, so that one register
+        holds them.
+        """
         made = [first]
         while len(made) < count:
             made.append(self.code.address(made[-1], step))
         return made
 
     def _factor(self, address: str) -> list[Value]:
-        """What all numbers of a vector are multiplied by."""
+        """A complex factor in all lanes."""
         places = address, self.code.address(address, str(self.number))
         return [self.code.pair(self.kind, place) for place in places]
 
@@ -78,7 +81,7 @@ class _Complex:
         return self.code.shuffled(x, x, self._swap)
 
     def _times(self, x: Value, re: Value | float, im: Value) -> Value:
-        """The product with numbers given as (re, re, …) and (-im, im, …)."""
+        """The product with a number given as the vectors (re, re, …) and (-im, im, …)."""
         return muladd(self._swapped(x), im, x * re)
 
     def _ahead(self, x: Value, y: Value, turn: float) -> Value:
@@ -86,7 +89,7 @@ class _Complex:
         return muladd(self._swapped(y), self.code.by_turns(self.kind, -turn, turn), x)
 
     def _transform(self, x: list[Value]) -> list[Value]:
-        """The transform of as many vectors as there are."""
+        """The DFT across the vectors of ``x``."""
         sign = 1.0 if self.inverse else -1.0
         count = len(x)
         if count == 1:
@@ -103,7 +106,7 @@ class _Complex:
             ]
         if count % 2:
             return self._prime(x, sign)
-        # Numbers n = b i + j: of each j first, turned by j k, then of each k.
+        # Cooley-Tukey for n = b i + j: a DFT for each j, twiddle factors, then a DFT for each k.
         b = 4 if count % 4 == 0 and count > 8 else 2
         a = count // b
         parts = [self._transform(x[j::b]) for j in range(b)]
@@ -141,7 +144,7 @@ class _Complex:
 
 
 class _Stage(_Complex):
-    """A stage of the columns of some vectors: the whole procedure."""
+    """The whole procedure of a stage."""
 
     def __init__(
         self,
@@ -155,14 +158,14 @@ class _Stage(_Complex):
         super().__init__(code, lanes, itemsize, inverse)
         self._radix = body.radix
         self._scale = scale
-        if body.turned:
+        if body.twiddled:
             apart = code.product("%group", "%m"), code.product("%count", str(self.vector))
-            code.loop("%m", lambda p: self._turned_group(p, *apart))
+            code.loop("%m", lambda p: self._twiddled_group(p, *apart))
         else:
             code.loop("%rows", lambda q: code.loop("%count", lambda n: self._last(q, n)))
 
-    def _turned_group(self, p: str, from_apart: str, to_apart: str) -> None:
-        """The vectors of group ``p``, whose results are turned alike."""
+    def _twiddled_group(self, p: str, from_apart: str, to_apart: str) -> None:
+        """The vectors of group ``p``, which share their twiddle factors."""
         code, wide, others = self.code, 2 * self.number, self._radix - 1
         row = code.address("%factors", code.product(p, str(others * wide)))
         factors = [self._factor(code.address(row, str(k * wide))) for k in range(others)]
@@ -173,8 +176,8 @@ class _Stage(_Complex):
         def vector(n: str) -> None:
             across = code.product(n, str(self.vector))
             first, *rest = self._transformed(code.address(begin, across), from_apart)
-            turned = [self._times(x, *w) for x, w in zip(rest, factors, strict=True)]
-            self._put([first, *turned], code.address(end, across), to_apart)
+            twiddled = [self._times(x, *w) for x, w in zip(rest, factors, strict=True)]
+            self._put([first, *twiddled], code.address(end, across), to_apart)
 
         code.loop("%count", vector)
 
@@ -198,7 +201,7 @@ class _Stage(_Complex):
 
 
 class Strip(NamedTuple):
-    """Where a strip is, and what it is turned by: addresses, and a number of bytes and of rows."""
+    """The addresses of a strip and of its twiddle factors, and its sizes in bytes and rows."""
 
     scratch: str
     target: str
@@ -208,18 +211,18 @@ class Strip(NamedTuple):
     length: str
 
 
-def turn(
+def transpose(
     code: Procedure, strip: Strip, vectors: int, lanes: int, itemsize: int, coarse: bool
 ) -> None:
-    """Turn a strip of some vectors, and store its columns as rows.
+    """Multiply a strip by twiddle factors, transpose it, and store its columns as rows.
 
-    Numbers are multiplied by those at ``fine``, and by those at ``coarse`` where there are any.
+    The factors are at ``fine``, and with ``coarse`` multiplied by those at ``coarse``.
     """
-    _Turning(code, strip, vectors, lanes, itemsize, coarse)
+    _Transpose(code, strip, vectors, lanes, itemsize, coarse)
 
 
-class _Turning(_Complex):
-    """The code of `turn`."""
+class _Transpose(_Complex):
+    """The code of `transpose`."""
 
     def __init__(
         self, code: Procedure, strip: Strip, vectors: int, lanes: int, itemsize: int, coarse: bool
@@ -234,7 +237,7 @@ class _Turning(_Complex):
         code.loop(str(vectors), lambda vector: code.loop(blocks, lambda n: self._block(n, vector)))
 
     def _block(self, number: str, vector: str) -> None:
-        """As many rows of a vector as it has columns."""
+        """A square block: as many rows of a vector as it has columns."""
         code, count, strip = self.code, self.count, self._strip
         k = code.lesser(code.product(number, str(count)), self._most)
         across = code.product(vector, str(self.vector))
@@ -263,10 +266,10 @@ class _Turning(_Complex):
             code.act(f"store {words} {column}, ptr {place}, align {self.number // 2}")
 
     def _transposed(self, rows: list[str]) -> list[str]:
-        """Rows of 64-bit words, of two to a number or one, and as many numbers as there are rows.
+        """Transpose rows of 64-bit words, with one or two words per number, in a square of
+        numbers.
 
-        Shuffles like these have instructions of their own on x86: which keeps the time to build
-        them down to a third.
+        x86 has single instructions for these shuffles, which cuts the compile time to a third.
         """
         if self.number == 16:
             return self._unshuffled(rows)
@@ -280,7 +283,7 @@ class _Turning(_Complex):
         return [row for both in zip(even, odd, strict=True) for row in both]
 
     def _unshuffled(self, rows: list[str]) -> list[str]:
-        """The transpose of rows of pairs of words, as many as there are rows."""
+        """The transpose of a square of pairs of words."""
         count = len(rows)
         even = [n for pair in range(0, 2 * count, 2) for n in (2 * pair, 2 * pair + 1)]
         odd = [n + 2 for n in even]
@@ -290,7 +293,7 @@ class _Turning(_Complex):
         return rows
 
     def _shuffled(self, a: str, b: str, mask: Sequence[int]) -> str:
-        """Words of ``a``, numbered from 0, and of ``b``, numbered on."""
+        """A shuffle of words: those of ``a`` are numbered from 0, those of ``b`` after them."""
         lanes = ", ".join(f"i32 {word}" for word in mask)
         words = self._words
         return self.code.bits(

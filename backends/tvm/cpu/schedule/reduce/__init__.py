@@ -1,1 +1,1 @@
-"""Reductions: along rows, down columns, whole."""
+"""Reductions: along rows, along columns, and of whole arrays."""

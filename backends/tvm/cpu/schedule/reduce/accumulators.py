@@ -1,8 +1,8 @@
-"""The pieces of which reductions are made: accumulators, and vectors that run along a row.
+"""Building blocks of reductions: accumulators, and vectorised sweeps along a row.
 
-A `Sweep` combines everything in some ranges of the reduced axes, for one Reduce or for several that
-combine elements at the same places. What surrounds it decides where the kept axes stand, and what
-becomes of the results.
+A `Sweep` combines all elements in some ranges of the reduced axes, for one Reduce or for several
+over the same index space. The caller chooses the positions on the kept axes, and stores the
+results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space
 from tracejit.backends.tvm.cpu import mathematics
 from tracejit.backends.tvm.cpu.mathematics.argminmax import BEST
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
-from tracejit.backends.tvm.cpu.schedule.reduce.combining import Combiner, Reduced, held
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import Combiner, ReduceSpec, held
 from tracejit.backends.tvm.ir.affine import Index, LoopVariable
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import (
@@ -44,14 +44,15 @@ from tracejit.shapes import ElementType, Shape
 
 @dataclass(frozen=True)
 class Reducer:
-    """What is combined: the operands of ``reduced`` at an index over kept and reduced variables.
+    """The reductions of a kernel: the operands of ``reduced`` at indices over kept and reduced
+    variables.
 
     ``locate(kept, reduced)`` gives the operands' indices. ``results`` are the kernel's outputs:
-    (root, buffer) pairs evaluated at the kept index with each of ``anchors`` already known, one for
-    each operand.
+    (root, buffer) pairs evaluated at the kept index when the values of ``anchors``, one for each
+    operand, are known.
     """
 
-    parts: tuple[Reduced, ...]
+    parts: tuple[ReduceSpec, ...]
     kept: tuple[int, ...]
     reduced: tuple[int, ...]
     locate: Callable[[Sequence[Index], Sequence[Index]], list[Index]]
@@ -76,10 +77,10 @@ class Reducer:
         return all(identities(part.combine) is not None for part in self.parts)
 
 
-# Vectors of accumulators along a row whose elements cost at most `CHEAP`, where they help.
+# The number of accumulator vectors along a row, if elements cost at most `CHEAP`.
 GROUP = 4
 CHEAP = 4
-# Rows of fewer numbers, such as those of windows, are left to LLVM, which makes vectors of several.
+# The least length of a row: shorter ones, such as windows, are left to LLVM's SLP vectoriser.
 WINDOW = 64
 
 
@@ -105,7 +106,7 @@ class Accumulators:
 
 @dataclass(frozen=True)
 class Range:
-    """A stretch of an axis: from ``begin``, ``extent`` steps."""
+    """A range of an axis: ``extent`` steps from ``begin`` on."""
 
     axis: Axis
     begin: Expr
@@ -113,7 +114,7 @@ class Range:
 
 
 class Sweep(ABC):
-    """One reduction inside loops that somebody else writes."""
+    """One reduction inside loops that the caller writes."""
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class Sweep(ABC):
 
     @abstractmethod
     def emitter(self, lanes: int = 1, lane: Expr | None = None) -> Emitter:
-        """A scope for ``lanes`` elements side by side, at the positions as they stand."""
+        """An emitter for ``lanes`` adjacent elements at the current positions."""
 
     def elements(self, emitter: Emitter) -> list[Value]:
         where = self.reducer.locate(self.kept.indices, self.reduced.indices)
@@ -144,7 +145,7 @@ class Sweep(ABC):
     def combined(
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
     ) -> list[Value]:
-        """Two partial results made one, to be written and not used otherwise."""
+        """Two partial results combined, in a form that is stored and not used otherwise."""
         return [
             value
             for combiner, (own, other) in self._apart(left, right)
@@ -152,7 +153,9 @@ class Sweep(ABC):
         ]
 
     def joined(self, emitter: Emitter, values: Sequence[Value], once: bool = True) -> list[Value]:
-        """A partial result with the element at the positions as they stand, to be used ``once``."""
+        """A partial result combined with the element at the current positions, to be used
+        ``once``.
+        """
         return [
             value
             for combiner, (own, elements) in self._apart(values, self.elements(emitter))
@@ -162,7 +165,7 @@ class Sweep(ABC):
     def _apart(
         self, *values: Sequence[Value]
     ) -> Iterator[tuple[Combiner, tuple[Sequence[Value], ...]]]:
-        """What each of the combiners has of ``values``, which have one for each operand."""
+        """Each combiner with its slice of ``values``, which have one for each operand."""
         first = 0
         for combiner in self.combiners:
             end = first + len(combiner.types)
@@ -170,7 +173,9 @@ class Sweep(ABC):
             first = end
 
     def best_of(self, group: int) -> tuple[Callable[..., Expr], ...] | None:
-        """What finds the number and the place in ``group`` vectors, where there is such a thing."""
+        """The operations for number and index of an argmax over ``group`` vectors, if there are
+        any.
+        """
         finds = self.combiners[0].finds
         if len(self.combiners) > 1 or finds is None:
             return None
@@ -184,7 +189,9 @@ class Sweep(ABC):
         along: Sequence[Accumulators],
         lane: Expr,
     ) -> list[Stmt]:
-        """Writes the number and the place that are ``best`` of all of ``along`` into the first."""
+        """Write the number and index that ``best`` finds in all of ``along`` to the
+        first of them.
+        """
         number, place = self.reducer.element_types
         dtype, own = register_dtype(number), register_dtype(place)
         bits = f"int{number.bits}"
@@ -206,7 +213,7 @@ class Sweep(ABC):
         return [value for combiner in self.combiners for value in combiner.identity()]
 
     def settle(self, emitter: Emitter, values: Sequence[Value]) -> None:
-        """Rounds the results and makes them known to the epilogue."""
+        """Round the results and define them for the epilogue."""
         made_of = [v for combiner, (own,) in self._apart(values) for v in combiner.values_of(own)]
         for anchor, value, element_type in zip(
             self.reducer.anchors, made_of, self.reducer.element_types, strict=True
@@ -228,7 +235,7 @@ class Sweep(ABC):
     def vector(
         self, lanes: int, axis: Axis | None, body: Callable[[Emitter, Expr], list[Stmt]]
     ) -> list[Stmt]:
-        """``body`` for every lane, the position on ``axis`` counted from where it stands now."""
+        """``body`` for every lane, with positions on ``axis`` relative to the current one."""
         start = None if axis is None else self.positions[axis.last]
 
         def stand(lane: Expr) -> Emitter:
@@ -244,7 +251,9 @@ class Sweep(ABC):
     def step(
         self, into: Accumulators, first: Expr | None = None
     ) -> Callable[[Emitter, Expr], list[Stmt]]:
-        """One more element combined into accumulator ``lane``, counted from ``first``."""
+        """A body that combines one more element into accumulator ``lane``, counted
+        from ``first``.
+        """
 
         def step(emitter: Emitter, lane: Expr) -> list[Stmt]:
             lane = lane if first is None else first + lane
@@ -257,15 +266,15 @@ class Sweep(ABC):
         return self.vector(1, None, body)
 
     def row(self, axis: Axis, ranges: Sequence[Range], total: Accumulators, at: Expr) -> list[Stmt]:
-        """Combines everything in ``ranges`` into accumulator ``at`` of ``total``."""
+        """Combine everything in ``ranges`` into accumulator ``at`` of ``total``."""
         *outer, inner = ranges
         lanes = self.lanes(axis.extent)
         group = self.group(axis.extent, lanes)
-        # LLVM takes a third longer over one buffer of all.
+        # LLVM takes a third longer if all accumulators are one buffer.
         along = [Accumulators(self.reducer.element_types, lanes) for _ in range(group)]
 
         def vectors(begin: Expr, count: int) -> list[Stmt]:
-            """``count`` vectors from ``begin`` on, each into accumulators of its own."""
+            """``count`` vectors from ``begin`` on, each into its own accumulators."""
             statements = []
             for number in range(count):
                 self.positions[axis.last] = begin + self.number(number * lanes)
@@ -273,13 +282,13 @@ class Sweep(ABC):
             return statements
 
         def overlapping(extent: int) -> list[Stmt]:
-            """All of a row in whole groups, of which the last begins inside of the one before."""
+            """A row in whole groups of vectors; the last group overlaps the one before."""
             size = group * lanes
             last = self.number(extent - size)
             start = buffer("start", (1,), self.dtype, scope="local")
 
             def block(number: Expr) -> list[Stmt]:
-                # LLVM would peel the last turn off, for its minimum.
+                # LLVM would peel the last iteration, because of its minimum.
                 first = mathematics.kept(number, self.dtype) * self.number(size)
                 first = inner.begin + (tirx.min(first, last) if extent % size else first)
                 return [AllocBuffer(start), store(start, 0, first), *vectors(start[0], group)]
@@ -312,7 +321,9 @@ class Sweep(ABC):
             return [*statements, loop(inner.extent - done, single, dtype=self.dtype)]
 
         def pair(into: Accumulators, other: Accumulators, width: int = 0) -> list[Stmt]:
-            """Results of ``into`` with those of ``other``, or the first ``width`` with the next."""
+            """Combine ``into`` with ``other``, or its first ``width`` results with the
+            next ones.
+            """
 
             def both(emitter: Emitter, lane: Expr) -> list[Stmt]:
                 left, right = into.read(emitter, lane), other.read(emitter, lane + width)
@@ -328,7 +339,7 @@ class Sweep(ABC):
             return total.write(emitter, at, self.combined(emitter, left, right))
 
         def together() -> list[Stmt]:
-            """What all accumulators come to, in the first one of the first vector."""
+            """Combine all accumulators into the first one of the first vector."""
             best = self.best_of(group)
             if best is not None:
                 find = self.found_at
@@ -352,7 +363,7 @@ class Sweep(ABC):
         return self.frame.lanes(self._widest(), extent)
 
     def fills_vectors(self, lanes: int) -> bool:
-        """Whether so many numbers are a vector of the processor, or several."""
+        """Whether ``lanes`` numbers fill one or more vectors of the processor."""
         return lanes * self._widest().dtype.itemsize >= self.frame.machine.vector_bytes
 
     def _widest(self) -> ElementType:
@@ -360,7 +371,7 @@ class Sweep(ABC):
         return max(types, key=lambda t: t.dtype.itemsize)
 
     def group(self, extent: int, lanes: int) -> int:
-        """How many vectors of accumulators run along a row of ``extent`` for each Reduce."""
+        """The number of accumulator vectors along a row of ``extent`` for each Reduce."""
         waits = self.frame.cost <= CHEAP and any(c.waits(extent) for c in self.combiners)
         most = max(GROUP // len(self.combiners), 1)
         pick = most if waits and extent >= 2 * most * lanes else 1

@@ -1,4 +1,4 @@
-"""Reductions down columns: vectors along the last kept axis, or numbers where there is none."""
+"""Reductions along columns: vectors along the last kept axis, or scalars if there is none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracejit.backends.tvm.cpu.schedule.reduce.common import PARTS, Reduction, n
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, loop, seq
 from tracejit.backends.tvm.tune.knobs import either
 
-# Columns are reduced this many vectors at a time, and this many rows at a step.
+# Columns are reduced this many vectors at a time, and this many rows per step.
 VECTORS = 8
 ROWS = 8
 
@@ -47,7 +47,7 @@ def columns(kernel: Reduction, axis: Axis | None) -> Stmt:
 
 
 def _is_wide(kernel: Reduction, axis: Axis, lanes: int) -> bool:
-    """Whether columns are many enough to be taken `VECTORS` vectors at a time."""
+    """Whether there are enough columns for `VECTORS` vectors at a time."""
     can_be = (
         kernel.reducer.has_identities
         and bool(kernel.reduced_axes)
@@ -58,10 +58,10 @@ def _is_wide(kernel: Reduction, axis: Axis, lanes: int) -> bool:
 
 
 def _wide_columns(kernel: Reduction, axis: Axis, lanes: int, counts: list[Count]) -> Stmt:
-    """Tiles of several vectors of columns; down a tile, several rows at a step.
+    """Tiles of several vectors of columns; several rows of a tile per step.
 
-    A row of a tile is contiguous, which the processor foresees, and the accumulators are read
-    and written once for `ROWS` rows.
+    A row of a tile is contiguous, which the hardware prefetches, and the accumulators are loaded
+    and stored once for `ROWS` rows.
     """
     width = lanes * VECTORS
     first: list[Expr] = [kernel.number(0)]
@@ -128,7 +128,7 @@ def _down(
 
 
 def _column_parts(kernel: Reduction, axis: Axis | None, lanes: int, counts: list[Count]) -> Stmt:
-    """Each part of the first reduced axis into accumulators of its own; then the parts."""
+    """Each part of the first reduced axis into its own accumulators; then combines the parts."""
     partial = Accumulators(kernel.reducer.element_types, PARTS * product(counts) * lanes)
     slot: list[Expr] = [kernel.number(0)]
 

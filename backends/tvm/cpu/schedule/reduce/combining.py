@@ -1,6 +1,6 @@
-"""What one Reduce combines, and how two partial results of it become one.
+"""Combiners: combine partial results of one Reduce, in the cheapest equivalent form.
 
-combiner = Combiner(Reduced(operands, initial, combine), count, machine)
+combiner = Combiner(ReduceSpec(operands, initial, combine), count, machine)
 combiner.joined(emitter, combiner.identity(), elements)
 """
 
@@ -24,22 +24,22 @@ from tracejit.ops.elementwise import ADD, MAX, MIN
 from tracejit.ops.reduction import extreme
 from tracejit.shapes import ElementType
 
-# Maxima of fewer elements are found without ranks.
+# The least elements for maxima by ranks.
 RANKED = 8
-# Rows of sums up to which a second-level cache keeps pace.
+# The most rows of sums for which the second-level cache keeps up.
 SHORT = 1 << 14
 
-# Types whose registers compare as they do.
+# Types whose registers compare in the order of their values.
 _AS_HELD = frozenset({ElementType.F32, ElementType.F64, ElementType.S32, ElementType.S64})
 
-# LLVM makes vectors of loops and of neighbours that are combined by instructions of its own.
+# Reductions that LLVM vectorises: those that are single instructions.
 _EXTREMES: dict[Op | None, Callable[..., Expr]] = {
     MAX: mathematics.combined_max,
     MIN: mathematics.combined_min,
 }
 
 
-# To a rank that grows as a maximum or a minimum asks for, and back.
+# Float to rank for maxima and minima, and back.
 _RANKS: dict[Op, tuple[Callable[..., Expr], Callable[..., Expr]]] = {
     MAX: (mathematics.rank_for_maximum, mathematics.maximum_of_rank),
     MIN: (mathematics.rank_for_minimum, mathematics.minimum_of_rank),
@@ -54,11 +54,11 @@ def held(element_type: ElementType) -> ElementType:
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """What a Reduce combines, and how.
+class ReduceSpec:
+    """The operands and the combiner of a Reduce.
 
-    ``step`` combines what was combined so far with the next element; by default it is ``combine``.
-    It may be simpler, where elements come in the order in which they lie.
+    ``step`` combines a partial result with the next element; it defaults to ``combine``. It may be
+    simpler, because elements come in memory order.
     """
 
     operands: tuple[Instruction, ...]
@@ -72,13 +72,13 @@ class Reduced:
 
 
 class Combiner:
-    """Makes one of two partial results, in registers, where ``count`` elements are combined.
+    """Combines partial results in registers, for reductions of ``count`` elements.
 
-    Accumulators of maxima and minima of many floats hold ranks: `value_of` has what those mean.
-    ``finds`` says that places are found, "argmax" or "argmin".
+    Accumulators of maxima and minima of many floats hold ranks, which `values_of` converts back.
+    ``finds`` is "argmax" or "argmin" for reductions that find indices.
     """
 
-    def __init__(self, work: Reduced, count: int, machine: Machine) -> None:
+    def __init__(self, work: ReduceSpec, count: int, machine: Machine) -> None:
         self.work = work
         self.types = work.element_types
         self.extreme = self._extreme_by_rank(count, machine)
@@ -87,7 +87,7 @@ class Combiner:
     def combined(
         self, emitter: Emitter, left: Sequence[Value], right: Sequence[Value]
     ) -> list[Value]:
-        """Two partial results made one, to be written and not used otherwise."""
+        """Two partial results combined, in a form that is stored and not used otherwise."""
         if self.extreme is not None:
             return [mathematics.higher_rank(left[0], right[0], self.register())]
         return self._applied(self.work.combine, emitter, [*left, *right], once=True)
@@ -95,7 +95,7 @@ class Combiner:
     def joined(
         self, emitter: Emitter, values: Sequence[Value], elements: Sequence[Value], once: bool
     ) -> list[Value]:
-        """A partial result with the next element, to be used ``once``."""
+        """A partial result combined with the next element, to be used ``once``."""
         if self.extreme is not None:
             return self.combined(emitter, values, self._ranked(elements))
         step = self.work.step or self.work.combine
@@ -111,19 +111,19 @@ class Combiner:
         return self._ranked(literals)
 
     def values_of(self, partial: Sequence[Value]) -> list[Value]:
-        """The values that a partial result stands for."""
+        """The values of partial results, which may be ranks."""
         if self.extreme is None:
             return list(partial)
         _, value_of = _RANKS[self.extreme]
         return [value_of(rank, self.register()) for rank in partial]
 
     def waits(self, extent: int) -> bool:
-        """Whether each step waits for the one before, longer than a row of ``extent`` for memory.
+        """Whether the latency of a step exceeds the memory time of a row of ``extent``.
 
-        For sums it waits three cycles, for the greater of two floats and the place of the greatest
-        several instructions. Long sums wait for memory anyway.
+        A sum takes three cycles, a float maximum or an argmax several instructions. Long sums wait
+        for memory anyway.
         """
-        if self.types[0] is ElementType.PRED:  # truth goes through masks and back
+        if self.types[0] is ElementType.PRED:  # booleans are converted to masks and back
             return True
         op = monoid(self.work.combine)
         slow = op in (MAX, MIN) or extreme(self.work.combine) is not None
@@ -141,11 +141,10 @@ class Combiner:
             return [combine(*values, self.register())]
         return [emitter.accumulate(computation, values, once)]
 
-    # Where an extreme is: one mask for two choices, and nothing held in between
+    # Argmax and argmin: one mask for two selects, without intermediate values
 
     def _better(self, emitter: Emitter, values: Sequence[Value], is_later: bool) -> list[Value]:
-        """As `ops.reduction.arg_computation`, or as `analysis.argminmax.in_order` if
-        ``is_later``."""
+        """`ops.reduction.arg_computation`, or `analysis.argminmax.in_order` if ``is_later``."""
         best, best_index, value, index = (
             each if isinstance(each, TensorLoad) else emitter.hold(each, t)
             for each, t in zip(values, (*self.types, *self.types), strict=True)
@@ -168,7 +167,7 @@ class Combiner:
     # Maxima and minima of many floats: accumulators hold ranks
 
     def _extreme_by_rank(self, count: int, machine: Machine) -> Op | None:
-        """MAX or MIN where ranks take fewer instructions: on x86, from `RANKED` elements on."""
+        """MAX or MIN if ranks take fewer instructions: on x86, from `RANKED` elements on."""
         op = monoid(self.work.combine)
         least = {ElementType.F32: 32, ElementType.F64: 64}.get(held(self.types[0]))
         if op not in (MAX, MIN) or least is None:

@@ -1,4 +1,6 @@
-"""What kernels that combine elements have in common: their axes, parts of them, and results."""
+"""`Reduction`: the common part of reduction kernels: merged axes, splitting into
+parts, epilogue.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,16 @@ from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, tirx
 from tracejit.backends.tvm.tune.knobs import either
 from tracejit.graph import Instruction
 
-# A reduction of at least this many elements to few results is cut into parts that run in parallel.
+# The least elements of a reduction with few results that is cut into parallel parts.
 PARTS_FROM = 1 << 15
 PARTS = 8
-# So few elements of a window are combined where they stand, for so many windows side by side.
+# The most elements of a window that is reduced in place, and the number of adjacent windows.
 WINDOW = 64
 SIDE_BY_SIDE = 8
 
 
 class Reduction(Sweep):
-    """A kernel that combines elements: what it loads, and the axes that it keeps and reduces."""
+    """A reduction kernel: its loads, and its kept and reduced axes."""
 
     def __init__(self, frame: Frame, reducer: Reducer, cost: int) -> None:
         super().__init__(frame, reducer, Space(reducer.kept), Space(reducer.reduced), {})
@@ -63,7 +65,7 @@ class Reduction(Sweep):
                 scope.result(root, self.kept.indices)
 
     def runs_along(self, axis: Axis | None) -> bool:
-        """Whether the loads mostly take neighbours in memory along ``axis``."""
+        """Whether most loads are contiguous along ``axis``."""
         if axis is None:
             return False
         steps = [address.coefficient(axis.last) for address in self.loads]
@@ -71,9 +73,9 @@ class Reduction(Sweep):
         return not moving or sum(step == 1 for step in moving) * 2 > len(moving)
 
     def has_windows_along(self, axis: Axis | None) -> bool:
-        """Whether few elements are combined, each of which vectors along ``axis`` can read.
+        """Whether few elements are combined, all with stride 1 or 2 along ``axis``.
 
-        Those are neighbours in memory, or every second one.
+        Then vectors run along ``axis``.
         """
         if axis is None or not self.loads or self.reduced_size > WINDOW:
             return False
@@ -94,7 +96,7 @@ class Reduction(Sweep):
         )
 
     def finish(self, emitter: Emitter, values: Sequence[Value]) -> list[Stmt]:
-        """Rounds the results, runs the epilogue and stores."""
+        """Round the results, run the epilogue and store."""
         self.settle(emitter, values)
         address = emitter.expression(identity(self.reducer.kept)(self.kept.indices))
         written: list[Stmt] = []
@@ -109,7 +111,9 @@ class Reduction(Sweep):
         return self.scalar(lambda emitter, at: self.finish(emitter, total.read(emitter, at)))
 
     def in_parts(self, independent: int) -> bool:
-        """Whether few results of many elements leave threads idle unless each is cut up."""
+        """Whether to split the reduced axis: few results of many elements would leave threads
+        idle.
+        """
         can_be = (
             self.reducer.has_identities
             and independent < 2 * PARTS
@@ -138,12 +142,12 @@ def _size(axes: Sequence[Axis]) -> int:
 
 
 def product(counts: Sequence[Count]) -> int:
-    """How many combinations there are."""
+    """The number of iterations of the nest."""
     return math.prod(count.extent for count in counts)
 
 
 def numbered(counts: Sequence[Count], slot: list[Expr], dtype: str) -> list[Count]:
-    """``counts`` that also keep in ``slot`` the number of the combination they stand at."""
+    """``counts`` that also store the linear index of the current iteration in ``slot``."""
     if not counts:
         slot[0] = const(0, dtype)
         return []

@@ -1,9 +1,9 @@
-"""Kernels that combine elements: Reduce, and ReduceWindow over a padded operand.
+"""Reduction kernels: Reduce, and ReduceWindow over a padded operand.
 
-Loops over kept dimensions surround loops over reduced ones. Where neighbours in memory are
-reduced together (rows), vectors of accumulators run along the reduced axis and are combined at the
-end; where they are kept apart (columns), vectors run along the kept axis. The order of
-combination depends on shapes only, never on the number of threads.
+Loops over kept dimensions surround loops over reduced ones. If the reduced axis is contiguous
+(rows), vectors of accumulators run along it and are combined at the end; if a kept axis is
+contiguous (columns), vectors run along that. The order of combination depends on shapes only,
+never on the number of threads.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""LLVM's text of rows reduced: neighbours in memory become one number.
+"""Reductions of contiguous rows as LLVM text.
 
-    way = Way(ADD, FLOAT32, 0.0, lanes=32, group=4)
+    way = RowReduction(ADD, FLOAT32, 0.0, lanes=32, group=4)
     code = row_code(way, 1024)
     value = code.called(address, count, start)      # an expression; `code.text` comes with it
-    rows = rows_code(way, Rows(1024, 1024, 0), 0.0)     # a procedure, which stores what it makes
+    rows = rows_code(way, RowLayout(1024, 1024, 0), 0.0)    # a procedure that stores its results
 
-TVM sees one call, and LLVM's passes over the IR find nothing to do: numbers are values from the
-beginning. They are combined as `sweep.Sweep.row` combines them: ``group`` vectors side by side, the
-vectors and numbers that are left over, then halves of vectors.
+TVM sees one call, and LLVM's optimisations find nothing to do: values are in SSA form from the
+start. Elements are combined in the order of `Sweep.row`: ``group`` accumulator vectors, the
+remaining vectors and numbers, then halves of vectors.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _RANKS = {MAX: (rank_for_maximum, maximum_of_rank), MIN: (rank_for_minimum, mini
 
 
 @dataclass(frozen=True)
-class Way:
-    """How numbers of one ``kind`` are combined, from ``identity`` on.
+class RowReduction:
+    """The reduction of numbers of one ``kind``, from ``identity`` on.
 
-    Floats are compared by their ranks, MAX and MIN: partial results are such.
+    MAX and MIN of floats are of their ranks: partial results are ranks.
     """
 
     op: Op
@@ -61,12 +61,11 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of ``length`` numbers, ``apart`` from each other, from number ``first`` of memory on.
+class RowLayout:
+    """Rows of ``length`` numbers with stride ``apart``, from index ``first`` of memory on.
 
-    With ``parts`` above 1 they are cut into so many pieces of ``length``, the last ones shorter:
-    each row is ``whole`` numbers long. There are ``count`` rows then, and all their first pieces
-    come first.
+    With ``parts`` above 1 each of ``count`` rows of ``whole`` numbers is cut into that many pieces
+    of ``length``, the last ones shorter; all first pieces come first.
     """
 
     length: int
@@ -95,10 +94,10 @@ class RowCode:
 
 
 @functools.cache
-def row_code(way: Way, count: int | None) -> RowCode:
-    """The code for rows of ``count`` numbers, or of as many as it is told.
+def row_code(way: RowReduction, count: int | None) -> RowCode:
+    """The code for rows of ``count`` numbers; the length is an argument if that is None.
 
-    What goes in and what comes out are partial results.
+    Its input and its result are partial results.
     """
     name = f"tracejit_row_{way}_of_{'any' if count is None else count}"
     code = _Row(name, [], [], way)
@@ -108,10 +107,11 @@ def row_code(way: Way, count: int | None) -> RowCode:
     return RowCode(name, module_text([code.defined(head, result)]), way.kind)
 
 
-def rows_code(way: Way, rows: Rows, start: float) -> Procedure:
-    """``int32 name(ptr source, ptr target, i64 first, i64 count)``: as many results, from one on.
+def rows_code(way: RowReduction, rows: RowLayout, start: float) -> Procedure:
+    """``int32 name(ptr source, ptr target, i64 first, i64 count)``: ``count`` results from
+    ``first`` on.
 
-    Pieces of rows are partial results, without ``start``.
+    Pieces of rows give partial results, without ``start``.
     """
     name = f"tracejit_rows_{way}_of_{rows}_from_{_named(way, start)}"
     code = _Row(name, ["source", "target"], ["first", "count"], way)
@@ -143,7 +143,7 @@ def rows_code(way: Way, rows: Rows, start: float) -> Procedure:
     return code
 
 
-def parts_code(way: Way, parts: int, count: int, start: float) -> Procedure:
+def parts_code(way: RowReduction, parts: int, count: int, start: float) -> Procedure:
     """``int32 name(ptr source, ptr target)``: ``count`` results of ``parts`` partial ones each."""
     name = f"tracejit_parts_{way}_of_{parts}x{count}_from_{_named(way, start)}"
     code = _Row(name, ["source", "target"], [], way)
@@ -160,8 +160,8 @@ def parts_code(way: Way, parts: int, count: int, start: float) -> Procedure:
     return code
 
 
-def _named(way: Way, number: float) -> str:
-    """A number in a name."""
+def _named(way: RowReduction, number: float) -> str:
+    """A number as part of a name."""
     return literal(way.kind, number).replace("-", "minus")
 
 
@@ -169,7 +169,7 @@ class _Row(Procedure):
     """The function under construction; offsets count bytes."""
 
     def __init__(
-        self, name: str, pointers: Sequence[str], integers: Sequence[str], way: Way
+        self, name: str, pointers: Sequence[str], integers: Sequence[str], way: RowReduction
     ) -> None:
         super().__init__(name, pointers, integers, way.lanes)
         self._way = way
@@ -183,7 +183,7 @@ class _Row(Procedure):
         self._item = way.kind.bits // 8
 
     def defined(self, head: str, result: Value) -> str:
-        """The text of a function that begins like this and returns ``result``."""
+        """The text of a function with this ``head`` that returns ``result``."""
         return "\n".join([head, "entry:", *self._lines, f"  ret {result.typed}", "}"])
 
     def place(self, memory: str, index: str) -> str:
@@ -220,7 +220,7 @@ class _Row(Procedure):
         return self.joined(total, value)
 
     def _end(self, count: str, known: int | None, size: int) -> str:
-        """Where whole pieces of ``size`` numbers end."""
+        """The end of the whole pieces of ``size`` numbers."""
         if known is not None:
             return str(known // size * size * self._item)
         whole = count if size == 1 else self._made(f"and i64 {count}, {-size}")
@@ -229,7 +229,9 @@ class _Row(Procedure):
     def _loop(
         self, first: str, begin: str, end: str, step: int, into: Sequence[Value]
     ) -> list[Value]:
-        """Numbers from ``begin`` to ``end``, ``step`` at a time, combined into so many vectors."""
+        """Combine the numbers from ``begin`` to ``end``, ``step`` at a time, into vectors of
+        accumulators.
+        """
         known = begin[0] != "%" and end[0] != "%"
         if known and int(begin) == int(end):
             return list(into)
@@ -247,7 +249,7 @@ class _Row(Procedure):
             self.act(f"{more} = icmp slt i64 {at}, {end}")
             self.act(f"br i1 {more}, label %{body}, label %{done}")
             self.start(body)
-        # Opaque, so that LLVM searches for no better addresses.
+        # Opaque, so that LLVM does not search for better addresses.
         offset = self._made(f'call i64 asm "", "=r,0"(i64 {at})')
         made = self._step(self.address(first, offset), held)
         self.act(f"{following} = add nuw nsw i64 {at}, {step * self._item}")
@@ -265,7 +267,7 @@ class _Row(Procedure):
         return made if known else held
 
     def _step(self, first: str, into: Sequence[Value]) -> list[Value]:
-        """As many vectors in memory, side by side, combined into others."""
+        """Combine adjacent vectors in memory into as many accumulators."""
         made = []
         for number, value in enumerate(into):
             place = self.address(first, str(number * self.lanes * self._item))
@@ -273,7 +275,7 @@ class _Row(Procedure):
         return made
 
     def _folded(self, vector: Value) -> str:
-        """The numbers of a vector combined, halves with halves."""
+        """Combine the numbers of a vector, by halves."""
         while self.lanes > 1:
             low, high = self.halves(vector)
             vector = self.joined(low, high)

@@ -1,4 +1,4 @@
-"""Where rows are reduced just as they lie in memory, and what does it: see `row_code`."""
+"""Chooses `row_code` for reductions of contiguous rows that are loaded unchanged."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range, Sweep
 from tracejit.backends.tvm.cpu.schedule.reduce.row_code import (
     RowCode,
-    Rows,
-    Way,
+    RowLayout,
+    RowReduction,
     parts_code,
     row_code,
     rows_code,
@@ -28,12 +28,12 @@ from tracejit.ops.computations import identity_value
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.elementwise import MAX, MIN
 
-# Registers whose numbers memory holds as they are.
+# Kinds whose registers hold numbers in the format of memory.
 _AS_THEY_ARE = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64"})
 
 
 def row_in_text(sweep: Sweep, what: Range) -> tuple[RowCode, TensorLoad] | None:
-    """Code for neighbours in memory, and the first of them; None for others."""
+    """The code for a contiguous range, and its first element; None for any other range."""
     first = _first(sweep, what)
     way = _way(sweep, what.axis) if first is not None else None
     if first is None or way is None:
@@ -44,10 +44,11 @@ def row_in_text(sweep: Sweep, what: Range) -> tuple[RowCode, TensorLoad] | None:
 
 @dataclass(frozen=True)
 class WholeRows:
-    """A reduction along ``axis``, whose results are apart along ``kept``, if there are several.
+    """A reduction along ``axis``, whose results have a stride along ``kept``, if there are
+    several.
 
-    ``load`` is what it reads. With ``parts`` above 1 each row is cut into so many, for threads to
-    share.
+    ``load`` is the address of the operand. With ``parts`` above 1 each row is cut into pieces that
+    threads share.
     """
 
     sweep: Sweep
@@ -58,7 +59,7 @@ class WholeRows:
     work: int
 
     def statement(self) -> Stmt | None:
-        """Calls of procedures, if nothing is done to what is read, or to results; else None."""
+        """Calls of procedures; None if operands or results are computed in the kernel."""
         sweep, reducer, count = self.sweep, self.sweep.reducer, self.kept.extent if self.kept else 1
         (initial, *_), (anchor, *_) = reducer.initial, reducer.anchors
         is_result = len(reducer.results) == 1 and reducer.results[0][0] is anchor
@@ -76,11 +77,11 @@ class WholeRows:
         start = initial.attributes["literal"].item()
         threads, frame = sweep.frame.machine.threads, sweep.frame
         if self.parts == 1:
-            rows = Rows(self.axis.extent, apart, self.load.constant)
+            rows = RowLayout(self.axis.extent, apart, self.load.constant)
             workers = min(threads, count) if frame.is_shared(self.work) else 1
             return _on_workers(rows_code(way, rows, start), first.source, target, workers, count)
         length = -(-self.axis.extent // self.parts)
-        rows = Rows(length, apart, self.load.constant, self.parts, self.axis.extent, count)
+        rows = RowLayout(length, apart, self.load.constant, self.parts, self.axis.extent, count)
         partial = Accumulators(reducer.element_types, self.parts * count)
         (between,) = partial.buffers
         pieces, all_pieces = rows_code(way, rows, start), self.parts * count
@@ -99,8 +100,8 @@ def _on_workers(code: Procedure, source: Buffer, target: Buffer, workers: int, c
     return on_workers(workers, work)
 
 
-def _way(sweep: Sweep, axis: Axis) -> Way | None:
-    """How numbers in vectors along ``axis`` are combined, if `row_code` can."""
+def _way(sweep: Sweep, axis: Axis) -> RowReduction | None:
+    """How numbers in vectors along ``axis`` are reduced, if `row_code` supports it."""
     if len(sweep.combiners) > 1:
         return None
     ((combiner,), lanes) = sweep.combiners, sweep.lanes(axis.extent)
@@ -110,11 +111,11 @@ def _way(sweep: Sweep, axis: Axis) -> Way | None:
     if kind.is_float and op in (MAX, MIN) and combiner.extreme is None:
         return None
     start = np.asarray(identity_value(op.function, sweep.reducer.element_types[0])).item()
-    return Way(op, kind, start, lanes, sweep.group(axis.extent, lanes))
+    return RowReduction(op, kind, start, lanes, sweep.group(axis.extent, lanes))
 
 
 def _first(sweep: Sweep, what: Range) -> TensorLoad | None:
-    """The first element, if all lie side by side and nothing is done to them."""
+    """The first element of a range, if all are contiguous and loaded unchanged."""
     if len(sweep.reducer.operands) > 1:
         return None
     places = []

@@ -31,7 +31,7 @@ def rows(kernel: Reduction, axis: Axis) -> Stmt:
 
 
 def _whole_rows(kernel: Reduction, axis: Axis) -> Stmt | None:
-    """All rows at once, where that is possible."""
+    """All rows as one procedure, where that is possible."""
     if len(kernel.loads) != 1 or len(kernel.reduced_axes) != 1 or len(kernel.kept_axes) > 1:
         return None
     kept = kernel.kept_axes[0] if kernel.kept_axes else None
@@ -46,7 +46,7 @@ def _combined_row(
     start: Callable[[Emitter], list[Value]],
     use: Callable[[Emitter, list[Value]], list[Stmt]],
 ) -> list[Stmt]:
-    """``use`` of what all in ``ranges`` make, combined with ``start``."""
+    """``use`` of the elements in ``ranges``, combined with ``start``."""
     text = row_in_text(kernel, ranges[0]) if len(ranges) == 1 else None
     if text is not None:
         code, first = text
@@ -66,7 +66,7 @@ def _combined_row(
 
 
 def _row_parts(kernel: Reduction, axis: Axis, counts: list[Count]) -> Stmt:
-    """Each part of the first reduced axis into an accumulator of its own; then the parts."""
+    """Each part of the first reduced axis into its own accumulator; then combines the parts."""
     results = product(counts)
     partial = Accumulators(kernel.reducer.element_types, PARTS * results)
     slot: list[Expr] = [kernel.number(0)]
@@ -96,7 +96,7 @@ def _row_parts(kernel: Reduction, axis: Axis, counts: list[Count]) -> Stmt:
         if best is None:
             gathered = [loop(PARTS, add, dtype=kernel.dtype)]
         else:
-            # In every place then, of which the first is added.
+            # The sum is in every lane, and the first one is added.
             find = kernel.found_at
             gathered = kernel.vector(PARTS, None, lambda e, at: find(e, best, [partial], at))
             gathered += add(kernel.number(0))

@@ -1,1 +1,1 @@
-"""Row kernels: several reductions and pointwise steps over each row while it is in cache."""
+"""Row kernels: several reductions and pointwise phases over each row while it is in cache."""

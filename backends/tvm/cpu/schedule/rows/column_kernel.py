@@ -1,6 +1,6 @@
-"""Row kernels whose rows are columns of memory: as many as a few vectors have lanes at a time.
+"""Row kernels over strided rows: processes a panel of adjacent columns, one row per lane.
 
-What all phases read of such a panel of columns stays in cache from the first of them to the last.
+The panel's data stays in cache from the first phase to the last.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Buffer, Expr, Stmt, l
 from tracejit.backends.tvm.tune.knobs import counts as numbers
 from tracejit.graph import Instruction
 
-# How many vectors side by side at most.
+# The most vectors of a panel.
 VECTORS = 8
 
 
 class Columns(RowPhases):
-    """A row kernel that takes the last kept axis, along which memory runs, in panels."""
+    """A row kernel whose last kept axis is contiguous, cut into panels of columns."""
 
     def __init__(
         self, frame: Frame, kernel: RowKernel, stored: Mapping[Instruction, Buffer]
@@ -51,7 +51,7 @@ class Columns(RowPhases):
         return width, self.shares
 
     def statement(self) -> Stmt:
-        """The panels, cut into shares that run in parallel; each has local arrays of its own."""
+        """The panels, in parallel shares; each share has its own local buffers."""
         width, extent = self.local.width, self.axis.extent
 
         def place(number: Expr) -> None:
@@ -93,7 +93,7 @@ class Columns(RowPhases):
         return made
 
     def _side_by_side(self, vector: Callable[[], list[Stmt]]) -> Stmt:
-        """``vector`` for each vector of the panel, where the position of its first lane stands."""
+        """``body`` for each vector of the panel, at the position of its first lane."""
 
         def one(number: Expr) -> list[Stmt]:
             self._offset = number * self.number(self.lanes)
@@ -139,13 +139,13 @@ class Columns(RowPhases):
 
 
 def _vectors(frame: Frame, columns: int, lanes: int, line: int) -> int:
-    """How many vectors a panel is wide, each of which takes ``line`` bytes of all arrays.
+    """The width of a panel in vectors, each of which takes ``line`` bytes of all arrays.
 
-    As many as have room in cache; of those as leave few columns over.
+    As many as fit in cache, with few columns computed twice by the last panel.
     """
 
     def computed(count: int) -> int:
-        """How many columns are computed, those counted twice that the last panel has again."""
+        """The number of columns that are computed, including those that the last panel repeats."""
         width = count * lanes
         return -(-columns // width) * width
 

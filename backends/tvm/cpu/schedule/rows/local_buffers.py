@@ -1,4 +1,4 @@
-"""What a row kernel keeps of a row: local buffers for results that only it reads."""
+"""Local buffers of a row kernel: per-row intermediate results that no other kernel reads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tracejit.graph import Instruction
 from tracejit.shapes import Shape
 
 
-class Locals:
+class LocalBuffers:
     """The local buffers of results that only the kernel itself reads.
 
-    They hold ``width`` rows that lie side by side, whose elements alternate. ``whole`` are those
-    that hold an array, ``copies`` times, the rest have a value for each row.
+    They hold ``width`` adjacent rows, interleaved. ``whole`` buffers hold an array per row,
+    ``copies`` times; the others a value per row.
     """
 
     def __init__(
@@ -47,7 +47,9 @@ class Locals:
         self.buffers = {**self.values, **self.whole}
 
     def address(self, instruction: Instruction, affine: Affine, opaque: Sequence[Opaque]) -> Affine:
-        """Where in its local buffer the first row's element with this row-major address lies."""
+        """The offset in its local buffer of the element with this row-major address, for the first
+        row.
+        """
         if instruction not in self.whole:
             return Affine()
         dimensions = instruction.array_shape.dimensions
@@ -62,9 +64,9 @@ class Locals:
 
 
 class RowAccesses(Accesses):
-    """Accesses of which those to local buffers are counted by their place in the row."""
+    """Accesses that count local buffers by their offset in the row."""
 
-    def __init__(self, is_input: Callable[[Instruction], bool], local: Locals) -> None:
+    def __init__(self, is_input: Callable[[Instruction], bool], local: LocalBuffers) -> None:
         super().__init__(is_input)
         self._local = local
 
@@ -77,20 +79,19 @@ class RowAccesses(Accesses):
 
 
 class RowEmitter(Emitter):
-    """An emitter that finds earlier phases' results in local buffers.
+    """An emitter that loads earlier phases' results from local buffers.
 
-    There the first element of its row is number ``row``, of those that hold arrays in the copy that
-    begins at ``base``.
+    ``row`` is the index of its row in value buffers; in array buffers its copy begins at ``base``.
     """
 
-    local: Locals
+    local: LocalBuffers
     row: Expr | None = None
     base: Expr | None = None
 
     def place(
         self, instruction: Instruction, indices: Sequence[Index], dimensions: Sequence[int]
     ) -> Expr:
-        """Where in its local buffer an element lies."""
+        """The index of an element in its local buffer."""
         at = self.expression(self.local.address(instruction, *linear(indices, dimensions)))
         at = at if self.row is None else at + self.row
         return at if self.base is None or instruction in self.local.values else at + self.base
@@ -104,8 +105,11 @@ class RowEmitter(Emitter):
         return self.load(self.local.buffers[instruction], at, instruction.array_shape.element_type)
 
 
-class Known(Mapping[Instruction, Buffer]):
-    """Earlier phases' results before what lies in memory; a phase's own are hidden."""
+class VisibleBuffers(Mapping[Instruction, Buffer]):
+    """The buffers that a phase may load from: earlier phases' results, then memory.
+
+    A phase's own results are hidden.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
-"""The phases of a row kernel, one after the other, whichever way vectors run through them.
+"""Base class of row kernels: the phases of a row in order, for any vector axis.
 
-The loop over rows is outside and runs in parallel; inside, the phases follow one another. What only
-they themselves read stays in local buffers: one element for a value per row, a row's worth for
-an array.
+The parallel loop over rows is outside; inside, the phases follow one another. Results that only
+phases read stay in local buffers: one element for a value per row, a row for an array.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, merge, settle
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.cpu.schedule.pointwise import identity
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer, Sweep
-from tracejit.backends.tvm.cpu.schedule.reduce.combining import Reduced
+from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
 from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import (
-    Known,
-    Locals,
+    LocalBuffers,
     RowAccesses,
     RowEmitter,
+    VisibleBuffers,
 )
 from tracejit.backends.tvm.fusion.kernel import Kernel
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel, Rows, ask_phase
@@ -51,26 +50,27 @@ class RowPhases(ABC):
         self.stored = stored
         self.row_space, self.inner_space = self.rows.spaces()
         self.positions: dict[LoopVariable, Expr] = {}
-        self.local = Locals(kernel, stored)
+        self.local = LocalBuffers(kernel, stored)
         self.known = self._visible()
         self._merge()
-        # How axes merge does not depend on the layout of local buffers, but they on the axes.
-        self.local = Locals(kernel, stored, *self.local_layout())
+        # Axes merge independently of the layout of local buffers, but the layout depends on the
+        # axes.
+        self.local = LocalBuffers(kernel, stored, *self.local_layout())
         self.known = self._visible()
 
     def local_layout(self) -> tuple[int, int]:
-        """How many rows lie side by side in local buffers, and how many copies of these exist.
+        """The number of adjacent rows in local buffers, and the number of copies of the buffers.
 
-        It is asked once, when the axes are known: panels are cut from an axis, not from a dimension
+        Called once, after the axes are merged: panels are cut from an axis, not from a dimension
         of the array, which reads may have split into several axes.
         """
         return 1, 1
 
-    def _visible(self) -> dict[int, Known]:
+    def _visible(self) -> dict[int, VisibleBuffers]:
         """The buffers that each phase reads; its own results do not hide those of others."""
         made = {**self.stored, **self.local.buffers}
         return {
-            id(phase): Known(made, self.frame.inputs, {*phase.results, *phase.anchors})
+            id(phase): VisibleBuffers(made, self.frame.inputs, {*phase.results, *phase.anchors})
             for phase in self.kernel.phases
         }
 
@@ -100,14 +100,14 @@ class RowPhases(ABC):
 
     @property
     def pieces(self) -> int:
-        """Into how many pieces the loop over rows is cut."""
+        """The number of pieces of the loop over rows."""
         return self.frame.pieces(self.frame.cost * math.prod(self.rows.dimensions))
 
     def count(self, axis: Axis) -> Count:
         return axis.count(self.positions)
 
     def row(self) -> list[Stmt]:
-        """All phases, where the position of the row is known."""
+        """All phases, at the current position of the row."""
         statements: list[Stmt] = [AllocBuffer(buffer) for buffer in self.own_buffers()]
         for phase in self.kernel.phases:
             if phase.anchors:
@@ -119,12 +119,12 @@ class RowPhases(ABC):
         return statements
 
     def own_buffers(self) -> Iterable[Buffer]:
-        """The local buffers that each row has for itself."""
+        """The local buffers that are private to a row."""
         return self.local.buffers.values()
 
     @abstractmethod
     def reductions(self, phase: Kernel) -> list[Stmt]:
-        """Reductions of the row, and their epilogue."""
+        """Reductions over the row, and their epilogue."""
 
     @abstractmethod
     def elements(self, phase: Kernel) -> list[Stmt]:
@@ -132,7 +132,7 @@ class RowPhases(ABC):
 
     @abstractmethod
     def values(self, phase: Kernel) -> list[Stmt]:
-        """A pointwise phase of one value per row."""
+        """A pointwise phase with one value per row."""
 
     def emitter(self, phase: Kernel, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
         made = RowEmitter(
@@ -153,7 +153,7 @@ class RowPhases(ABC):
         return const(value, self.dtype)
 
     def store(self, emitter: Emitter, phase: Kernel) -> list[Stmt]:
-        """Stores a phase's results: locally, to memory, or both."""
+        """Store a phase's results: to local buffers, to memory, or both."""
         assert isinstance(emitter, RowEmitter)
         statements: list[Stmt] = []
         for result in phase.results:
@@ -174,7 +174,7 @@ class RowPhases(ABC):
         return statements
 
     def vector(self, phase: Kernel, axis: Axis, lanes: int) -> list[Stmt]:
-        """A pointwise phase for ``lanes`` elements from where the position on ``axis`` stands."""
+        """A pointwise phase for ``lanes`` elements from the current position on ``axis``."""
         start = self.positions[axis.last] if axis.members else None
 
         def stand(lane: Expr) -> RowEmitter:
@@ -189,7 +189,7 @@ class RowPhases(ABC):
 
 
 class PhaseSweep(Sweep):
-    """The reductions of a phase, which are combined in one pass."""
+    """The reductions of a phase, which share one pass over the row."""
 
     def __init__(self, owner: RowPhases, phase: Kernel) -> None:
         rows = owner.rows
@@ -201,7 +201,7 @@ class PhaseSweep(Sweep):
 
         reducer = Reducer(
             parts=tuple(
-                Reduced(h.operands[:1], h.operands[1:], h.attributes["to_apply"])
+                ReduceSpec(h.operands[:1], h.operands[1:], h.attributes["to_apply"])
                 for h in phase.anchors
             ),
             kept=rows.row_sizes,

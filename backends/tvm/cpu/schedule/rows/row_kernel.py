@@ -1,4 +1,4 @@
-"""Row kernels whose rows lie in memory: several reductions and pointwise steps over each row."""
+"""Row kernels over contiguous rows: several reductions and pointwise phases over each row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracejit.graph import Instruction
 def row_kernel(
     frame: Frame, kernel: RowKernel, results: Sequence[tuple[Instruction, Buffer]]
 ) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     stored = dict(results)
     if kernel.rows.are_columns:
         frame.schedule = "columns side by side"

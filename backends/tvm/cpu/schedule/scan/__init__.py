@@ -1,1 +1,1 @@
-"""Cumulative reductions."""
+"""Cumulative reductions (prefix sums and the like)."""

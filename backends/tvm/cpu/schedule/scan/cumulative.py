@@ -1,8 +1,9 @@
-"""Cumulative reductions: one accumulator walks along an axis and stores at every step.
+"""Cumulative reductions: an accumulator runs along an axis and is stored at every step.
 
-Where the axis is not the innermost one, a vector of accumulators walks, one for each neighbour. Of
-an innermost axis several rows are walked side by side, since each step waits for the one before. Of
-few long rows that are parts of one row, which then get what the parts before them come to.
+If the axis is not the innermost one, accumulators of adjacent elements form a vector. Along an
+innermost axis several rows are interleaved, since each step depends on the one before. A few long
+rows are cut into parts that are scanned independently; then each is combined with the total of the
+parts before it.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from tracejit.backends.tvm.tune.knobs import either
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import constant
 
-# Rows that are walked side by side: a step may take ten cycles, and does four things.
+# The number of interleaved rows: a step may take ten cycles, and has four operations.
 ROWS = 8
-# A row is cut into so many groups of parts, from so many elements on.
+# The number of groups of parts of a row, and the least length of a row that is cut.
 GROUPS = 4
 CUT_FROM = 1 << 13
 
 
 @dataclass(frozen=True)
-class Running:
+class CumulativeReduction:
     """A cumulative reduction of ``operand`` along ``axis``, from its end if ``backwards``.
 
-    ``results`` are the kernel's outputs: (root, buffer) pairs, the ``anchor`` itself alone or what
-    is made of each of its elements. Of a long row it is itself alone.
+    ``results`` are the kernel's outputs: (root, buffer) pairs, the ``anchor`` itself or an
+    elementwise epilogue of it. A row that is cut has no epilogue.
     """
 
     operand: Instruction
@@ -58,14 +59,14 @@ class Running:
     results: tuple[tuple[Instruction, Buffer], ...]
 
 
-def running(frame: Frame, work: Running) -> Stmt:
-    """The whole kernel."""
+def cumulative(frame: Frame, work: CumulativeReduction) -> Stmt:
+    """The statement of the whole kernel."""
     frame.schedule = "running reduction"
     return _Walk(frame, work).statement()
 
 
 class _Walk:
-    def __init__(self, frame: Frame, work: Running) -> None:
+    def __init__(self, frame: Frame, work: CumulativeReduction) -> None:
         self.frame = frame
         self.work = work
         self.dtype = frame.index_dtype
@@ -100,7 +101,9 @@ class _Walk:
         )
 
     def _is_side_by_side(self, rows: int) -> bool:
-        """Whether rows are walked together; the last of them twice where they do not divide."""
+        """Whether rows are interleaved; the last group overlaps the one before if they do not
+        divide.
+        """
         return rows >= ROWS and (rows % ROWS == 0 or not self.frame.apart)
 
     def _placing(self, dimension: int) -> Callable[[Expr], None]:
@@ -163,7 +166,7 @@ class _Walk:
         return [*into.allocations, *self._each(begin), walk]
 
     def _each(self, body: Callable[[Emitter, int], list[Stmt]]) -> list[Stmt]:
-        """``body`` of all rows that are walked side by side."""
+        """``body`` for each of the interleaved rows."""
         statements: list[Stmt] = []
         allocations: list[Stmt] = []
         for row in range(ROWS):
@@ -174,7 +177,7 @@ class _Walk:
         return [*allocations, *statements]
 
     def _is_cut(self) -> bool:
-        """Whether rows are cut into parts, which is decided by shapes alone."""
+        """Whether rows are cut into parts; depends on shapes only."""
         element_type = self.shape.element_type
         can_be = (
             identities(self.work.combine) is not None
@@ -182,14 +185,14 @@ class _Walk:
             and not element_type.is_complex
             and element_type.bits >= 8
         )
-        # A step of integers takes one cycle: parts are for threads alone.
+        # A step of integers takes one cycle: parts pay only for threads.
         has_threads = self.frame.machine.threads > 1 and self.shape.size >= PARALLEL_WORK
         quick = not element_type.is_floating and not has_threads
         pick = self.sizes[self.work.axis] >= CUT_FROM and not quick
         return can_be and self.frame.choices.of("rows", either(pick, "in parts", "whole"))
 
     def _in_parts(self) -> list[Stmt]:
-        """One row: each part on its own, then what comes before each combined with it."""
+        """One row: scans each part, then combines it with the total of the parts before."""
         element_type, combine = self.shape.element_type, self.work.combine
         size = self.sizes[self.work.axis] // (ROWS * GROUPS)
         rest = self.sizes[self.work.axis] - size * ROWS * GROUPS
@@ -222,7 +225,9 @@ class _Walk:
             )
 
         def shift(part: Expr) -> list[Stmt]:
-            """What comes before a part takes the place of what it comes to."""
+            """Replaces each part's total by the total of the parts before it (an
+            exclusive scan).
+            """
             emitter = self._emitter()
             (own,), (known,) = before.read(emitter, part), total.read(emitter, i32(0))
             own, known = emitter.hold(own, element_type), emitter.hold(known, element_type)
@@ -299,7 +304,7 @@ class _Walk:
         return [*into.write(emitter, lane, [value]), *written]
 
     def _address(self) -> Expr:
-        """Where in the target the element lies that is stood at."""
+        """The offset of the current element in the result."""
         address = const(0, self.dtype)
         for number, stride in zip(self.at, row_major_strides(self.sizes), strict=True):
             address = address + number * const(stride, self.dtype)

@@ -1,1 +1,1 @@
-"""Scatter: copy, then combine updates, one window after the other."""
+"""Scatter: copies the operand, then combines windows of updates into it."""

@@ -1,9 +1,9 @@
-"""Scatter: the operands copied, then one window of updates after the other combined into them.
+"""Scatter: copies the operands, then combines one window of updates after the other into them.
 
-Where the results lie in the operands' memory nothing is copied. Windows run in the order of the
-indices, so that updates of one place meet in that order; a window that does not lie inside the
-operand is skipped whole. Threads share the columns of wide windows. Many updates of few places,
-which may meet in any order, are shared, too, each thread combining its own into a copy.
+Nothing is copied if the results are in the operands' buffers. Windows run in the order of the
+indices, so that updates of one element are combined in that order; a window that is not inside the
+operand is skipped entirely. Threads share the columns of wide windows. Many updates of few
+elements, in any order, are also shared: each thread combines its own into a private copy.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD
 from tracejit.shapes import Shape
 
-# Updates of one place wait for each other some eight cycles, so that neighbours go to different
-# copies where these stay in the first cache, of which they may have so many bytes.
+# Consecutive updates of one element wait eight cycles for each other, so neighbours go to
+# different copies if these fit in the first-level cache; the most bytes of these copies.
 COPIES = 8
 COPIED_BYTES = 16 << 10
-# Parts of the updates that run at the same time, each with copies of its own.
+# Parts of the updates that run concurrently, each with its own copies.
 PARTS = 8
-# Updates for each element of all copies, which have to be cleared and put together.
+# The least updates per element of all copies, which have to be cleared and added up.
 AMORTISED = 4
 
 
 def scattering(frame: Frame, work: Scattering) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     copied = []
     frame.schedule = "scatter in place" if frame.in_place else "scatter"
     if not frame.in_place:
@@ -53,9 +53,9 @@ def scattering(frame: Frame, work: Scattering) -> Stmt:
 
 
 def _copies(frame: Frame, work: Scattering) -> tuple[int, int]:
-    """Into how many parts updates are cut, and how many copies each part has.
+    """The number of parts of the updates, and the number of copies of each part.
 
-    That depends on shapes alone, so that results never depend on the number of threads.
+    Depends on shapes only, so that results never depend on the number of threads.
     """
     size, count = work.operands[0].array_shape.size, work.updates[0].array_shape.size
     element_type = work.operands[0].array_shape.element_type
@@ -83,7 +83,7 @@ def _copies(frame: Frame, work: Scattering) -> tuple[int, int]:
 
 
 def _identity(work: Scattering) -> Any:
-    """What leaves everything as it is, in the operand's type."""
+    """The identity of the combiner in the operand's type."""
     values = identities(work.combine)
     assert values is not None
     is_sum = monoid(work.combine) is ADD
@@ -92,7 +92,7 @@ def _identity(work: Scattering) -> Any:
 
 
 def _in_copies(frame: Frame, work: Scattering, parts: int, copies: int) -> Stmt:
-    """Each part of the updates into copies of its own; then these into the target."""
+    """Each part of the updates into its own copies; then all copies into the target."""
     frame.schedule += " in parts"
     (target,), (operand,) = work.targets, work.operands
     shape = operand.array_shape

@@ -1,6 +1,6 @@
-"""The updates of a Scatter, one window after the other, combined into what they update.
+"""The updates of a Scatter: combines one window after the other into its target.
 
-A window's elements are combined in vectors where they are neighbours in memory.
+Contiguous elements of a window are combined in vectors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from tracejit.graph import Computation, Instruction
 
 @dataclass(frozen=True)
 class Scattering:
-    """A Scatter's parts. ``window_dims`` maps the updates' window dimensions to the operands'."""
+    """The operands and attributes of a Scatter.
+
+    ``window_dims`` maps the updates' window dimensions to the operands'.
+    """
 
     operands: Sequence[Instruction]
     indices: Instruction
@@ -55,7 +58,7 @@ class Scattering:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """How far apart neighbours of the operands' dimensions are."""
+        """The row-major strides of the operands' dimensions."""
         return tuple(row_major_strides(self.sizes))
 
     @cached_property
@@ -65,13 +68,13 @@ class Scattering:
 
     @property
     def is_single(self) -> bool:
-        """Whether windows are of one element, and there is a dimension of them."""
+        """Whether windows are single elements, along at least one dimension."""
         sizes = self.update_sizes
         return bool(self.outer) and math.prod(sizes[d] for d in self.window_dims) == 1
 
     @property
     def has_wide_windows(self) -> bool:
-        """Whether threads can share the columns of a window: as many as two vectors' are there."""
+        """Whether windows have enough columns for threads to share: two vectors or more."""
         if not self.window_dims or not self.outer:
             return False
         last = [*self.window_dims][-1]
@@ -80,7 +83,7 @@ class Scattering:
 
 @dataclass(frozen=True)
 class Target:
-    """What updates are combined into: from ``first`` on, ``copies`` of ``size`` elements."""
+    """The buffer of combined results: ``copies`` of ``size`` elements from ``first`` on."""
 
     buffer: Buffer
     first: Expr | None = None
@@ -88,7 +91,7 @@ class Target:
     size: int = 0
 
     def start(self, number: Expr, dtype: str) -> Expr:
-        """Where the copy for update ``number`` begins."""
+        """The offset of the copy for update ``number``."""
         first = const(0, dtype) if self.first is None else self.first
         if self.copies == 1:
             return first
@@ -111,14 +114,14 @@ class Updates:
         self.columns: tuple[Expr, Expr, Expr] | None = None
 
     def in_order(self, part: tuple[Expr, Expr] | None = None) -> Stmt:
-        """All updates, or those whose first index begins with ``part``: first and count."""
+        """All updates, or those whose first index is in ``part``: (first, count)."""
         work = self.work
         if part is None and work.has_wide_windows:
             return self._by_columns()
         return self._windows(part)
 
     def _by_columns(self) -> Stmt:
-        """All updates, the columns of each window shared by threads."""
+        """All updates, with the columns of each window shared by threads."""
         *_, last = self.work.window_dims
         extent = self.work.update_sizes[last]
         lanes = self._lanes(extent)
@@ -176,14 +179,14 @@ class Updates:
         )
 
     def _extent(self, operand_dim: int) -> int:
-        """How far a window reaches in a dimension of the operand."""
+        """The size of a window in a dimension of the operand."""
         for update_dim, dim in self.work.window_dims.items():
             if dim == operand_dim:
                 return self.work.update_sizes[update_dim]
         return 1
 
     def _start(self, emitter: Emitter) -> tuple[Expr, Expr]:
-        """Whether a window lies inside the operands, and where it begins if so."""
+        """Whether a window is inside the operands, and its offset if so."""
         work = self.work
         inside: Expr = const(True, "bool")
         start: Expr = const(0, self.dtype)
@@ -216,7 +219,7 @@ class Updates:
         ]
 
     def _elements(self, start: Expr) -> Stmt:
-        """Every element of one window, in vectors where the last dimension is contiguous."""
+        """Every element of one window, in vectors if the last dimension is contiguous."""
         work = self.work
         *others, last = [*work.window_dims] or [-1]
         if last < 0:
@@ -275,7 +278,7 @@ class Updates:
     def _combination(
         self, start: Expr, lanes: int, lane: Expr | None
     ) -> tuple[list[Stmt], list[Stmt]]:
-        """Loads, combines and stores one element (or a vector) of every operand."""
+        """Load, combine and store one element (or a vector) of every operand."""
         emitter = self._emitter(lanes, lane)
         address = start
         for update_dim, dim in self.work.window_dims.items():

@@ -1,1 +1,1 @@
-"""Sorts and selections: `choose` picks the algorithm by comparator and size."""
+"""Sort and top-k kernels: `choose` picks the algorithm by comparator and size."""

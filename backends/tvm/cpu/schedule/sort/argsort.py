@@ -1,6 +1,6 @@
-"""Sort by keys of up to 32 bits in vector registers: a key and its position are one word of 64.
+"""Argsort by keys of up to 32 bits in vector registers: a key and its index are one 64-bit word.
 
-The position in the lower half makes all words different, and the sort stable.
+The index in the lower half makes all words different, and the sort stable.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.analysis.sort_keys import Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES, sorted_row
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_procedures import is_short, short_row
-from tracejit.backends.tvm.cpu.schedule.sort.rows import Rows, Sorting
+from tracejit.backends.tvm.cpu.schedule.sort.rows import RowSort, Sorting
 from tracejit.backends.tvm.ir.tir import (
     Buffer,
     Expr,
@@ -24,17 +24,17 @@ from tracejit.backends.tvm.ir.tir import (
     tirx,
 )
 
-_PLAN = Plan("uint64", VECTOR_BYTES // 8, descending=False, total=True)
+_PLAN = SortPlan("uint64", VECTOR_BYTES // 8, descending=False, total=True)
 _POSITION = (1 << 32) - 1
 
 
 def suits_words(frame: Frame, work: Sorting, order: Order) -> bool:
-    """Whether keys and positions fit into words, and the processor compresses vectors."""
+    """Whether keys and indices fit into words, and the processor has vector compress."""
     return frame.machine.vector_bytes == VECTOR_BYTES and order.bits <= 32 and work.length > 1
 
 
-class Positions(Rows):
-    """The kernel of a sort of words; addresses must be 32-bit numbers."""
+class Positions(RowSort):
+    """The kernel of an argsort by words; addresses must fit in 32 bits."""
 
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
         super().__init__(frame, work, max(1, work.length.bit_length() // 2))
@@ -65,7 +65,7 @@ class Positions(Rows):
         return statements, position
 
     def _enter(self, base: Expr, first: Expr, number: Expr) -> list[Stmt]:
-        """Stores the key of one element with its position."""
+        """Store the word of one element: its key and its index."""
         made, key = self.keyed(self.order, base, number)
         high = tirx.Cast("uint64", key) << const(32, "uint64")
         word = high | tirx.Cast("uint64", number)

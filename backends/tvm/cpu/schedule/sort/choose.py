@@ -1,4 +1,4 @@
-"""Sort and TopK: which algorithm, by comparator and size."""
+"""Chooses the algorithm of Sort and TopK, by comparator and size."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting, suits_sele
 from tracejit.backends.tvm.cpu.schedule.sort.select_code import Choosing, suits_choosing
 from tracejit.backends.tvm.ir.tir import Stmt
 
-# Shorter rows are merged before a radix sort has cleared its counts.
+# The least length of a radix sort: shorter rows are merged before its counts are cleared.
 RADIX_FROM = 64
 
 
 def sorting(frame: Frame, work: Sorting) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     name, write = frame.choices.of("algorithm", ((way[0], way) for way in _ways(frame, work)))
     frame.schedule = name
     return write()
 
 
 def _ways(frame: Frame, work: Sorting) -> Iterator[tuple[str, Callable[[], Stmt]]]:
-    """The algorithms that can do it, the quickest first."""
+    """The algorithms that support this sort, the fastest first."""
     order = order_of(work.comparator)
     if order is not None and suits_vectors(frame, work, order):
         yield "vector sort", lambda: vector_sort(frame, work, order)

@@ -1,7 +1,7 @@
-"""The places of a row in the order of its truth values, in vector registers.
+"""Stable argsort of booleans: the indices of the true elements, then those of the false ones.
 
-A vector of places is packed by the truth values beside it, so that one pass finds where they hold,
-in order, and another where they do not. The second begins only where the first few are not enough.
+A vector of indices is compressed by a mask, so one pass finds all true elements in order, and
+another the false ones. The second pass is skipped if the first finds ``kept`` indices.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import BOOL
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES, rows_in_memory
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan, SortCode
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Expr, Stmt, i64, loop, tirx
 from tracejit.shapes import ElementType
 
 
 def suits_flags(frame: Frame, work: Sorting, order: Order) -> bool:
-    """Whether places alone are put in the order of truth values, in rows of memory."""
+    """Whether only indices are wanted, in the order of booleans in contiguous rows."""
     return (
         frame.machine.vector_bytes == VECTOR_BYTES
         and order.element_type is ElementType.PRED
@@ -29,10 +29,10 @@ def suits_flags(frame: Frame, work: Sorting, order: Order) -> bool:
 
 
 def flag_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     ((target, _),) = work.targets
     kind = str(target.dtype)
-    plan = Plan(kind, VECTOR_BYTES * 8 // int(kind[3:]), order.descending, order.total)
+    plan = SortPlan(kind, VECTOR_BYTES * 8 // int(kind[3:]), order.descending, order.total)
     flags = frame.inputs[work.operands[order.operand]]
     rows, length, kept = rows_in_memory(work), work.length, work.kept
     places = _places(plan)
@@ -48,8 +48,8 @@ def flag_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     return loop(rows, row, PARALLEL if is_shared else SERIAL, dtype="int64")
 
 
-def _places(plan: Plan) -> Procedure:
-    """Stores the first ``kept`` places of a row of ``length`` flags."""
+def _places(plan: SortPlan) -> Procedure:
+    """Store the first ``kept`` indices of a row of ``length`` flags."""
     code = SortCode(plan, "places", ("flags", "target"), ("length", "kept"))
     found = code.variable("0")
 
@@ -63,7 +63,7 @@ def _places(plan: Plan) -> Procedure:
 
 
 def _find(code: SortCode, found: str, holds: bool) -> None:
-    """Appends the places whose flag is ``holds``, as long as there is room."""
+    """Append the indices of elements whose flag is ``holds``, while there is room."""
     lanes = str(code.lanes)
     blocks, rest = code.quotient("%length", lanes)
 
@@ -112,19 +112,19 @@ def _find(code: SortCode, found: str, holds: bool) -> None:
 
 
 def _mask(code: SortCode, flags: str, holds: bool) -> Value:
-    """Which bytes are, or are not, zero."""
+    """The mask of bytes that are zero, or not zero."""
     kind = f"<{code.lanes} x i8>"
     how = "ne" if holds else "eq"
     return code.emit(BOOL, f"icmp {how} {kind} {flags}, zeroinitializer")
 
 
 def _counted(code: SortCode, first: str) -> Value:
-    """So many places from ``first`` on."""
+    """A vector of consecutive indices from ``first`` on."""
     element = code.kind.llvm
     narrow = first if element == "i64" else code.made(f"trunc i64 {first} to {element}")
     return code.splat(narrow) + Value(code, code.kind, code.numbers(range(code.lanes)))
 
 
 def _both(code: SortCode, number: str, after: str) -> Value:
-    """The lanes that are found and for which there is room."""
+    """The lanes that match and that still have room."""
     return code.below(code.difference(code.lesser(after, "%kept"), number))

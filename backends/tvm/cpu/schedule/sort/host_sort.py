@@ -1,4 +1,6 @@
-"""Sort of values alone, left to NumPy: its vector code is several times a radix sort's speed."""
+"""Sort of values by a callback to NumPy, whose vector code is several times faster than radix
+sort.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import Evaluate, Stmt, i64, tirx
 
-# Smaller arrays are sorted before Python has answered.
+# The least elements: smaller arrays are sorted before the callback returns.
 _LIBRARY_FROM = 1 << 12
-# From so many threads on, each with rows of its own, radix sorts are quicker together.
+# The number of threads from which radix sorts of several rows are faster together.
 _MANY_THREADS = 5
 
 
 def suits_library(frame: Frame, work: Sorting, order: Order) -> bool:
-    """Whether a sort is one of values alone, and NumPy the quickest to do it."""
+    """Whether a sort is of values alone, and NumPy is the fastest."""
     size = work.operands[0].array_shape.size
     threads = min(frame.machine.threads, size // work.length)
     return (
@@ -33,7 +35,7 @@ def suits_library(frame: Frame, work: Sorting, order: Order) -> bool:
 
 
 def library_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
-    """The whole kernel: one call back."""
+    """The whole kernel: one callback."""
     (operand,) = work.operands
     ((target, _),) = work.targets
     outer = math.prod(work.sizes[: work.dimension])

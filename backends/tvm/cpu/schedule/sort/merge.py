@@ -1,7 +1,7 @@
-"""Sort under any comparator: a stable merge sort of positions.
+"""Sort under any comparator: a stable merge sort of indices.
 
-Runs of 1, 2, 4 … positions are merged from one half of the scratch into the other. Every position
-loaded is one that a pass before has stored, so no index leaves its row.
+Runs of 1, 2, 4 … indices are merged from one half of the scratch into the other. Every index that
+is loaded was stored by an earlier pass, so no access leaves its row.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.cpu.schedule.sort.rows import Rows, Sorting
+from tracejit.backends.tvm.cpu.schedule.sort.rows import RowSort, Sorting
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -26,12 +26,12 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 
-class Merging(Rows):
+class Merging(RowSort):
     """The kernel of a merge sort."""
 
     def __init__(self, frame: Frame, work: Sorting) -> None:
         super().__init__(frame, work, max(1, work.length.bit_length()))
-        # Two halves of positions for every row.
+        # Two halves of indices for every row.
         self.positions = buffer("order", (2 * self.rows * self.length,), self.dtype)
 
     def scratch(self) -> Sequence[Buffer]:
@@ -52,7 +52,7 @@ class Merging(Rows):
         return statements, lambda number: self.positions[source + number]
 
     def _pass(self, base: Expr, source: Expr, target: Expr, width: int) -> Stmt:
-        """Merges neighbouring runs of ``width``."""
+        """Merge adjacent runs of ``width``."""
         length = self.number(self.length)
         left = buffer("left", (1,), self.dtype, scope="local")
         right = buffer("right", (1,), self.dtype, scope="local")
@@ -64,7 +64,7 @@ class Merging(Rows):
             end = tirx.min(middle + self.number(width), length)
 
             def place(offset: Expr) -> list[Stmt]:
-                # The clamped positions are loaded even when a run is used up; both exist.
+                # The clamped indices are loaded even if a run is used up; both exist.
                 one = self.positions[source + tirx.min(left[zero], length - self.number(1))]
                 two = self.positions[source + tirx.min(right[zero], length - self.number(1))]
                 emitter = self.emitter()
@@ -94,7 +94,7 @@ class Merging(Rows):
         return seq(AllocBuffer(left), AllocBuffer(right), loop(runs, run, dtype=self.dtype))
 
     def _before(self, emitter: Emitter, base: Expr, first: Expr, second: Expr) -> Value:
-        """Whether the element at position ``first`` of the row must precede that at ``second``."""
+        """Whether the element at index ``first`` of the row must precede that at ``second``."""
         arguments = [
             emitter.hold(
                 self.load(emitter, operand, base, position), operand.array_shape.element_type
@@ -102,6 +102,6 @@ class Merging(Rows):
             for operand in self.work.operands
             for position in (first, second)
         ]
-        # Nothing is compared by operands that were left out.
+        # The comparator does not read operands that were removed.
         unused = len(self.work.comparator.parameters) - len(arguments)
         return emitter.apply(self.work.comparator, [*arguments, *arguments[:1] * unused])

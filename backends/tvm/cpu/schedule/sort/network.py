@@ -1,9 +1,9 @@
-"""Sorting networks in vector registers: which lanes are compared, and how they come to meet.
+"""Plans sorting networks in vector registers: compare-exchanges and the shuffles between them.
 
-A network is Batcher's bitonic one: for k = 1, 2 … the elements of each block of 2**k are compared
-across the block's middle, then at distances 2**(k - 2) … 1. What is compared must lie in the same
-lane of two registers. So lanes change places with registers as late as possible, and the register
-whose elements are needed last gives way.
+The network is Batcher's bitonic one: for k = 1, 2 … the elements of each block of 2**k are
+compared across the block's middle, then at distances 2**(k - 2) … 1. Compared elements must be in
+the same lane of two registers, so lanes are exchanged with registers: as late as possible, and
+with the register whose elements are needed last.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Two registers become lanes of both; those of ``second`` count on from those of ``first``.
+    """Replaces two registers by shuffles of their lanes; lanes of ``second`` follow those of
+    ``first``.
 
-    Without ``onto_second`` only the first changes.
+    Without ``onto_second`` only the first register changes.
     """
 
     first: int
@@ -39,7 +40,7 @@ Step = Shuffle | Exchange
 
 @dataclass(frozen=True)
 class Network:
-    """The steps of a sort, and which block of the result each register then holds."""
+    """The steps of a sort, and the block of the result that each register finally holds."""
 
     steps: tuple[Step, ...]
     order: tuple[int, ...]
@@ -47,24 +48,28 @@ class Network:
 
 @functools.cache
 def network(registers: int, lanes: int) -> Network:
-    """What sorts all elements of ``registers`` (2, 4, 8 …) of ``lanes``, in whatever order."""
+    """The network that sorts all elements of ``registers`` (2, 4, 8 …) of ``lanes``,
+    in any order.
+    """
     made = _Network(registers, lanes)
     return Network(tuple(made.steps), tuple(row[0] // lanes for row in made.places))
 
 
 class _Network:
-    """Where the elements are: ``places[register][lane]`` is the number of one in the result."""
+    """The state of the plan: ``places[register][lane]`` is the index of an element in
+    the result.
+    """
 
     def __init__(self, registers: int, lanes: int) -> None:
         self.lanes = lanes
-        # What comes in has no order: neighbours lie in the same lane of neighbouring registers.
+        # The input is unordered: neighbours begin in the same lane of neighbouring registers.
         self.places = [
             [lane * registers + register for lane in range(lanes)] for register in range(registers)
         ]
         self.steps: list[Step] = []
         levels = (registers * lanes).bit_length() - 1
         turns = registers.bit_length() - 1
-        # The bit of an element's number that each bit of a register's number stands for.
+        # Maps each bit of a register's number to a bit of an element's number.
         self.held = list(range(turns))
         self.coming = [bit for level in range(levels) for bit in range(level, -1, -1)]
         for level in range(levels):
@@ -74,7 +79,7 @@ class _Network:
         self._put_in_order()
 
     def _compare(self, bit: int, across: int) -> None:
-        """Compares the elements number n and n ^ ``across``, whose highest bit is ``bit``."""
+        """Compare elements n and n ^ ``across``; ``bit`` is the highest bit of ``across``."""
         self.coming.pop(0)
         if self._is_mixed(bit):
             self._meet(bit, across)
@@ -92,7 +97,7 @@ class _Network:
             self.steps.append(Exchange(register, other))
 
     def _arrange(self, register: int, order: Sequence[int]) -> None:
-        """Puts the lanes of one register into an order."""
+        """Permute the lanes of one register."""
         if list(order) == list(range(self.lanes)):
             return
         self.steps.append(Shuffle(register, register, tuple(order), None))
@@ -100,7 +105,7 @@ class _Network:
         self.places[register] = [row[lane] for lane in order]
 
     def _meet(self, bit: int, across: int) -> None:
-        """Brings elements that are compared into different registers, in the same lane."""
+        """Move compared elements to the same lane of different registers."""
 
         def wait(turn: int) -> int:
             held = self.held[turn]
@@ -116,11 +121,13 @@ class _Network:
                 self._split(first, first ^ (apart or 1 << turn), bit, across)
 
     def _split(self, first: int, second: int, bit: int, across: int) -> None:
-        """Of two registers, elements without ``bit`` into the first, their partners opposite."""
+        """Move elements without ``bit`` to the first of two registers, their partners to the
+        second.
+        """
         both = [*self.places[first], *self.places[second]]
         where = {number: lane for lane, number in enumerate(both)}
         partners = [where[number ^ across] for number in both]
-        # Where a pair lies in one register, its lanes take a pair of each register.
+        # If a pair is in one register, its lanes take a pair of each register.
         inside = partners[0] if partners[0] < self.lanes else 0
         top = 1 << (inside.bit_length() - 1) if inside else 0
         low, high = [], []
@@ -139,7 +146,7 @@ class _Network:
         self.places[second] = [both[lane] for lane in high]
 
     def _put_in_order(self) -> None:
-        """Element n into lane n % lanes; registers then hold a block of the result each."""
+        """Move element n to lane n % lanes; registers then hold a block of the result each."""
         across = self.lanes.bit_length() - 1
         while mixed := [h for h in range(across, across + len(self.held)) if self._is_mixed(h)]:
             bit = mixed[0]

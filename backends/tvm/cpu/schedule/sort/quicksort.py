@@ -1,7 +1,7 @@
-"""Sort of values alone along neighbours in memory, in vector registers.
+"""Vectorised quicksort of values in contiguous rows: divides rows among threads.
 
-Threads share rows. Where there are fewer rows than threads, pivots first cut a row into a part for
-each thread.
+Threads share rows. With fewer rows than threads, pivots first cut a row into a part for each
+thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from tracejit.backends.tvm.analysis.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_procedures import (
     division,
     is_short,
@@ -36,14 +36,14 @@ from tracejit.backends.tvm.ir.tir import (
     tirx,
 )
 
-# Only these registers have lanes that can be compressed.
+# Kinds of numbers whose vectors can be compressed.
 VECTOR_BYTES = 64
-# Bytes of a row from which threads share it.
+# The least bytes of a row that several threads share.
 _SHARED_FROM = 1 << 17
 
 
 def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
-    """Whether a sort is one of values alone, in rows, on a processor that compresses vectors."""
+    """Whether a sort is of values alone, in rows, on a processor with vector compress."""
     return (
         frame.machine.vector_bytes == VECTOR_BYTES
         and len(work.operands) == 1
@@ -55,15 +55,15 @@ def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
 
 
 def rows_in_memory(work: Sorting) -> int:
-    """How many rows lie one after the other."""
+    """The number of consecutive rows in memory."""
     return math.prod(work.sizes[: work.dimension])
 
 
 def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
-    """The whole kernel."""
+    """The statement of the whole kernel."""
     itemsize = order.element_type.dtype.itemsize
     kind = register_dtype(order.element_type)
-    plan = Plan(kind, VECTOR_BYTES // itemsize, order.descending, order.total)
+    plan = SortPlan(kind, VECTOR_BYTES // itemsize, order.descending, order.total)
     (operand,) = work.operands
     ((target, _),) = work.targets
     rows, length = rows_in_memory(work), work.length
@@ -75,9 +75,15 @@ def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
 
 
 def _by_rows(
-    frame: Frame, plan: Plan, source: Buffer, target: Buffer, rows: int, length: int, pieces: int
+    frame: Frame,
+    plan: SortPlan,
+    source: Buffer,
+    target: Buffer,
+    rows: int,
+    length: int,
+    pieces: int,
 ) -> Stmt:
-    """Rows in turn, in ``pieces`` for the threads."""
+    """Rows one after the other, in ``pieces`` for the threads."""
     short = short_row(plan, length) if is_short(plan, length) else None
     scratch = buffer("keys", (pieces * length,), str(target.dtype))
     size = -(-rows // pieces)
@@ -100,10 +106,10 @@ def _by_rows(
     return body if short is not None else seq(*frame.allocate([scratch]), body)
 
 
-def sorted_row(plan: Plan, source: Expr, target: Expr, scratch: Expr, length: int) -> Stmt:
-    """Sorts a row that is not short; ``scratch`` has room for it.
+def sorted_row(plan: SortPlan, source: Expr, target: Expr, scratch: Expr, length: int) -> Stmt:
+    """Sort a row that is not short; ``scratch`` has room for it.
 
-    Integers may be sorted where they are.
+    Integers may be sorted in place.
     """
     said = buffer("said", (2,), "int64", scope="local")
     number, zero = said[0], i64(0)
@@ -120,13 +126,13 @@ def sorted_row(plan: Plan, source: Expr, target: Expr, scratch: Expr, length: in
 
 
 def _shared(
-    frame: Frame, plan: Plan, source: Buffer, target: Buffer, rows: int, length: int
+    frame: Frame, plan: SortPlan, source: Buffer, target: Buffer, rows: int, length: int
 ) -> Stmt:
     """Rows one after the other, each cut into parts by pivots until every thread has one."""
     levels = (frame.machine.threads - 1).bit_length()
     parts = 1 << levels
     scratch = buffer("keys", (length,), str(target.dtype))
-    # Where parts begin, and what a division says of one.
+    # The boundaries of parts, and the output of a division.
     bounds = buffer("bounds", (parts + 1,), "int64", scope="local")
     said = buffer("said", (2 * parts,), "int64", scope="local")
     enter, divide = division(plan, True), division(plan, False)

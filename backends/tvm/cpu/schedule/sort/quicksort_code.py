@@ -1,12 +1,12 @@
-"""What a quicksort of numbers in vector registers is written in, as LLVM procedures.
+"""`SortCode`: the vocabulary of the vectorised quicksort, as LLVM procedures over integer keys.
 
-Numbers are sorted as signed integers, their keys: what enters is turned into keys while the first
-pivot divides it, what is in order is turned back while it is stored. A vector is divided by two
-compressions, for either end of where it goes. Short parts are sorted by a network in registers.
-Elements go back and forth between the result and as much scratch memory.
+Elements are sorted as signed integers, their keys: the first partition converts elements to keys,
+and the final stores convert them back. A vector is partitioned by two compressions, for either end
+of the target. Short parts are sorted by a network in registers. Elements alternate between the
+result and scratch memory of equal size.
 
-A sample that chooses badly is followed by a pivot halfway between the least and the greatest key,
-so that no order of elements takes more than some log n + bits passes.
+After a bad pivot from a sample, the next pivot is halfway between the least and the greatest key,
+so that no input takes more than about log n + bits passes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 
-# Instructions for lanes in an order that a vector says.
+# Permutation instructions with variable indices.
 _PERMUTED = {32: "permvar.si.512", 64: "permvar.di.512"}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is sorted: elements of ``kind`` (TVM's name), and how many fill a vector.
+class SortPlan:
+    """The elements of a sort: ``kind`` (TVM's name), and the number of lanes of a vector.
 
-    ``total`` orders of floats tell zeros and NaN apart.
+    ``total`` orders of floats distinguish zeros and NaN.
     """
 
     kind: str
@@ -36,27 +36,27 @@ class Plan:
 
     @property
     def restores(self) -> bool:
-        """Whether elements that are equal can be told apart."""
+        """Whether equal keys belong to distinguishable elements."""
         return self.kind.startswith("float") and not self.total
 
     @property
-    def of_one(self) -> Plan:
-        """The same of one element at a time."""
+    def of_one(self) -> SortPlan:
+        """The same sort with scalars in place of vectors."""
         return replace(self, lanes=1)
 
     @property
     def name(self) -> str:
-        """This plan in the names of its procedures."""
+        """The name of this plan in the names of its procedures."""
         way = "down" if self.descending else "up"
         return f"{self.kind}x{self.lanes}_{way}{'_total' if self.total else ''}"
 
 
 class SortCode(Procedure):
-    """A procedure over keys, with variables."""
+    """A procedure over keys, with mutable variables."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SortPlan,
         stem: str,
         pointers: tuple[str, ...],
         integers: tuple[str, ...],
@@ -72,7 +72,7 @@ class SortCode(Procedure):
         self.least = -self.greatest - 1
         self.vector = self.type(self.kind)
 
-    # Variables of 64 bits, which LLVM keeps in registers.
+    # 64-bit variables, which LLVM promotes to registers.
 
     def variable(self, begin: str) -> str:
         (name,) = self.fresh("%c")
@@ -81,7 +81,7 @@ class SortCode(Procedure):
         return name
 
     def words(self, count: int) -> str:
-        """Memory for so many numbers of 64 bits."""
+        """Stack memory for ``count`` 64-bit numbers."""
         (name,) = self.fresh("%w")
         self._rooms.append(f"  {name} = alloca [{count} x i64]")
         return name
@@ -96,12 +96,12 @@ class SortCode(Procedure):
         return self._made(instruction)
 
     def is_poor(self, count: str, whole: str) -> str:
-        """1 if a part is too small for its pivot to have been a good one, else 0."""
+        """1 if a part is so small that its pivot was a bad one, else 0."""
         sixteenth = self.quotient(whole, "16")[0]
         return self.made(f"zext i1 {self.holds('slt', count, sixteenth)} to i64")
 
     def middle(self, low: str, high: str) -> str:
-        """Between two keys, or the lower of neighbours."""
+        """The midpoint of two keys, rounded down."""
         element = self.kind.llvm
         same = self.made(f"and {element} {low}, {high}")
         half = self.made(f"ashr {element} {self.made(f'xor {element} {low}, {high}')}, 1")
@@ -124,7 +124,9 @@ class SortCode(Procedure):
         condition: Callable[..., str],
         body: Callable[..., Sequence[str]],
     ) -> list[str]:
-        """Numbers that ``body`` makes of themselves while the i1 of ``condition`` of them holds."""
+        """A while loop with loop-carried values: ``body`` maps them while ``condition`` of them
+        holds.
+        """
         top, inside, done = self.fresh("while", "inside", "done")
         before = self.block
         self.jump(top)
@@ -139,7 +141,7 @@ class SortCode(Procedure):
         self.start(done)
         return numbers
 
-    # Masks and memory.
+    # Masks and memory
 
     def at(self, memory: str, number: str) -> str:
         """The address of an element."""
@@ -152,7 +154,7 @@ class SortCode(Procedure):
         return self.made(f"zext {word} {bits} to i64")
 
     def count(self, mask: Value) -> str:
-        """How many lanes a mask holds."""
+        """The number of lanes that are set in a mask."""
         return self.made(f"call i64 @llvm.ctpop.i64(i64 {self.bits_of(mask)})")
 
     def below(self, count: str, first: int = 0) -> Value:
@@ -171,7 +173,7 @@ class SortCode(Procedure):
         )
 
     def get_some(self, address: str, mask: Value, rest: int) -> Value:
-        """Lanes in memory; ``rest`` elsewhere."""
+        """A masked load; ``rest`` in the other lanes."""
         other = self.literal(self.kind, rest)
         name = f"llvm.masked.load.{self.suffix(self.kind)}.p0"
         return self.emit(
@@ -187,12 +189,12 @@ class SortCode(Procedure):
         )
 
     def packed(self, value: Value, mask: Value) -> Value:
-        """The lanes of a mask first."""
+        """Compress: the lanes of a mask first."""
         name = f"experimental.vector.compress.{self.suffix(self.kind)}"
         return self.call(self.kind, name, value, mask, f"{self.vector} poison")
 
     def from_here(self, value: Value) -> Value:
-        """The same vector, of which nothing is made before what is stored so far."""
+        """The same vector, behind a barrier: computations on it follow all stores so far."""
         return self.emit(value.kind, f'call {self.vector} asm sideeffect "", "=v,0"({value.typed})')
 
     def numbers(self, numbers: Iterable[int]) -> str:
@@ -200,11 +202,11 @@ class SortCode(Procedure):
         return "<" + ", ".join(f"{self.kind.llvm} {number}" for number in numbers) + ">"
 
     def permuted(self, value: Value, lanes: Value) -> Value:
-        """Lanes in an order that a vector says."""
+        """A permutation with a vector of lane indices."""
         return self.call(self.kind, f"x86.avx512.{_PERMUTED[self.kind.bits]}", value, lanes)
 
-    def turned(self, value: Value, distance: str) -> Value:
-        """Every lane so much further on, the last lanes first."""
+    def rotated(self, value: Value, distance: str) -> Value:
+        """The vector rotated by ``distance`` lanes."""
         element = self.kind.llvm
         back = distance if element == "i64" else self.made(f"trunc i64 {distance} to {element}")
         lanes = Value(self, self.kind, self.numbers(range(self.lanes)))
@@ -219,19 +221,19 @@ class SortCode(Procedure):
     def greater_of(self, a: Value, b: Value) -> Value:
         return self.call(self.kind, f"smax.{self.suffix(self.kind)}", a, b)
 
-    # Keys.
+    # Keys
 
     def as_given(self, bits: Value) -> Value:
         return self.emit(self.given, f"bitcast {bits.typed} to {self.type(self.given)}")
 
     def is_special(self, bits: Value) -> Value:
-        """Which are NaN, or negative zero."""
+        """The lanes that are NaN or negative zero."""
         return self.as_given(bits).is_nan | bits.equals(self.least)
 
     def key(self, bits: Value) -> Value:
         made = bits
         if self.given.is_float:
-            made = self._turned(bits)
+            made = self._monotonic(bits)
             if not self.plan.total:
                 made = self.chosen_lanes(bits.equals(self.least), self.literal(self.kind, 0), made)
                 greatest = self.literal(self.kind, self.greatest)
@@ -241,12 +243,12 @@ class SortCode(Procedure):
         return ~made if self.plan.descending else made
 
     def element(self, key: Value) -> Value:
-        """The bits of a key's element; those of the first zero and of some NaN."""
+        """The bits of a key's element; for zeros and NaN those of one representative."""
         made = ~key if self.plan.descending else key
         if self.given.is_float:
-            return self._turned(made)
+            return self._monotonic(made)
         return made if self.given.is_signed else made ^ self.least
 
-    def _turned(self, bits: Value) -> Value:
-        """Negative floats as falling integers, and back."""
+    def _monotonic(self, bits: Value) -> Value:
+        """Maps negative floats to falling integers, and back."""
         return bits ^ ((bits >> (self.kind.bits - 1)) & self.greatest)

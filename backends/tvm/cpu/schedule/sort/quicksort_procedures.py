@@ -1,11 +1,11 @@
-"""The procedures that a sort in vector registers consists of.
+"""The procedures of a vectorised quicksort.
 
-    division(plan)      # the first pivot divides elements of the operand into keys
+    division(plan)      # partitions elements by the first pivot, converting them to keys
     sorted_part(plan)   # sorts keys
-    restored(plan)      # zeros of both signs, and NaN, as they followed each other
-    short_row(plan, n)  # sorts a row of so many elements in registers
+    restored(plan)      # restores the order of zeros of both signs, and of NaN
+    short_row(plan, n)  # sorts a row of n elements in registers
 
-Memory is given as pointers, and where a row or a part begins as a number of elements. All but the
+Memory is given as pointers, and the beginning of a row or part as an element index. All but the
 last serve rows of any length, in all programs of a process.
 """
 
@@ -15,26 +15,29 @@ import functools
 
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_steps import REGISTERS, SMALL, Steps
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_steps import REGISTERS, SMALL, PartitionCode
 
-# What is compiled together, once in a process: the largest network takes as long as all the rest.
+# Groups that are compiled together, once in a process: the largest network takes as long to
+# compile as all the rest.
 _NETWORK, _QUICKSORT, _MORE_THREADS = "sort network", "quicksort", "quicksort for more threads"
-# Parts that wait: the longer of two waits for the shorter one, so that 40 would do for a terabyte.
+# The depth of the stack of parts: the longer of two parts is pushed first, so 40 would do for a
+# terabyte.
 _WAITING = 64
-# Words that say what part waits: where it begins, its length, where its keys are, how to divide it.
+# The words of a part: its beginning, its length, the memory of its keys, and the kind of pivot.
 _WORDS = 4
 
 
 @functools.cache
-def division(plan: Plan, enter: bool) -> Procedure:
-    """Divides ``count`` elements from ``first`` on; writes to ``said`` how many come first.
+def division(plan: SortPlan, enter: bool) -> Procedure:
+    """Partition ``count`` elements from ``first`` on; writes the size of the first part to
+    ``said``.
 
-    With ``enter`` they become keys, and the second word of ``said`` is not 0 if some are zeros or
-    NaN to restore.
+    With ``enter`` elements are converted to keys, and the second word of ``said`` is not 0 if
+    there are zeros or NaN to restore.
     """
     stem, group = ("sort_enter", _QUICKSORT) if enter else ("sort_divide", _MORE_THREADS)
-    code = Steps(plan, stem, ("source", "target", "said"), ("first", "count"), group)
+    code = PartitionCode(plan, stem, ("source", "target", "said"), ("first", "count"), group)
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     restores = enter and plan.restores
     special = code.variable("0")
@@ -45,8 +48,10 @@ def division(plan: Plan, enter: bool) -> Procedure:
     return code
 
 
-def _divided(code: Steps, source: str, target: str, count: str, enter: bool, special: str) -> str:
-    """By a sample where there is enough for one; otherwise all come first."""
+def _divided(
+    code: PartitionCode, source: str, target: str, count: str, enter: bool, special: str
+) -> str:
+    """By a sampled pivot if there are enough elements; otherwise all come first."""
     pivot = code.room(code.kind)[1]
     code.stored(code.literal(code.kind, code.greatest), pivot, "0")
 
@@ -58,34 +63,35 @@ def _divided(code: Steps, source: str, target: str, count: str, enter: bool, spe
 
 
 @functools.cache
-def sorted_part(plan: Plan) -> Procedure:
-    """Sorts ``count`` keys from ``first`` on in ``source``; ``other`` is as much free memory.
+def sorted_part(plan: SortPlan) -> Procedure:
+    """Sort ``count`` keys from ``first`` on in ``source``; ``other`` is free memory of the same
+    size.
 
-    The elements go to ``target``, which is one of the two. The first pivot is chosen by a sample,
-    or halves the range of keys if ``halve`` is not 0.
+    The elements go to ``target``, which is one of the two. The first pivot is from a sample, or
+    the middle of the range of keys if ``halve`` is not 0.
     """
     pointers, integers = ("source", "other", "target"), ("first", "count", "halve")
-    code = Steps(plan, "sort_part", pointers, integers, _QUICKSORT)
-    stack = _Waiting(code)
+    code = PartitionCode(plan, "sort_part", pointers, integers, _QUICKSORT)
+    stack = _WorkStack(code)
     stack.push("%first", "%count", "0", "%halve")
     stack.work("%source", "%other", "%target")
     return code
 
 
 @functools.cache
-def _network(plan: Plan, registers: int) -> Procedure:
-    """Sorts ``count`` keys, as many as ``registers`` hold, and stores their elements.
+def _network(plan: SortPlan, registers: int) -> Procedure:
+    """Sort ``count`` keys, at most what ``registers`` hold, and store their elements.
 
     There are more than the next smaller network sorts.
     """
     least, group = (0, _QUICKSORT) if registers == SMALL else (SMALL * plan.lanes + 1, _NETWORK)
-    code = Steps(plan, f"sort_{registers}", ("source", "target"), ("count",), group)
+    code = PartitionCode(plan, f"sort_{registers}", ("source", "target"), ("count",), group)
     code.sorted_in(registers, "%source", "%target", "%count", least=least)
     return code
 
 
-def _leaf(code: Steps, source: str, target: str, count: str) -> None:
-    """Sorts up to `Steps.most` keys, and stores their elements."""
+def _leaf(code: PartitionCode, source: str, target: str, count: str) -> None:
+    """Sort up to `PartitionCode.most` keys, and store their elements."""
 
     def by(registers: int) -> None:
         code.invoke(_network(code.plan, registers), [source, target, count])
@@ -94,17 +100,18 @@ def _leaf(code: Steps, source: str, target: str, count: str) -> None:
     code.branches(is_small, lambda: by(SMALL), lambda: by(REGISTERS))
 
 
-def is_short(plan: Plan, count: int) -> bool:
+def is_short(plan: SortPlan, count: int) -> bool:
     """Whether a row is sorted in registers, without scratch memory."""
     return count <= REGISTERS * plan.lanes
 
 
-def short_row(plan: Plan, count: int) -> Procedure:
-    """Sorts a short row of ``count`` elements from ``first`` on into the same place of ``target``.
+def short_row(plan: SortPlan, count: int) -> Procedure:
+    """Sort a short row of ``count`` elements from ``first`` on into the same indices of
+    ``target``.
 
-    Integers may be sorted where they are.
+    Integers may be sorted in place.
     """
-    code = Steps(plan, f"sort_row_{count}", ("source", "target"), ("first",))
+    code = PartitionCode(plan, f"sort_row_{count}", ("source", "target"), ("first",))
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     special = code.variable("0") if plan.restores else ""
     code.short(source, target, count, special)
@@ -115,20 +122,24 @@ def short_row(plan: Plan, count: int) -> Procedure:
 
 
 @functools.cache
-def restored(plan: Plan) -> Procedure:
-    """Puts zeros and NaN into the order that they had, if the second word of ``said`` is not 0."""
-    code = Steps(plan, "sort_restore", ("source", "target", "said"), ("first", "count"), _QUICKSORT)
+def restored(plan: SortPlan) -> Procedure:
+    """Restore the original order of zeros and NaN if the second word of ``said`` is
+    not 0.
+    """
+    code = PartitionCode(
+        plan, "sort_restore", ("source", "target", "said"), ("first", "count"), _QUICKSORT
+    )
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     some = code.holds("ne", code.number("%said", 1), "0")
     code.when(some, lambda: _restore(code, source, target, "%count"))
     return code
 
 
-def _restore(code: Steps, source: str, target: str, count: str) -> None:
+def _restore(code: PartitionCode, source: str, target: str, count: str) -> None:
     zeros, nans = code.variable("0"), code.variable("0")
 
     def numbers(bits: Value) -> tuple[Value, Value, Value]:
-        """What precedes zeros, what is zero, what is NaN."""
+        """The number of elements before the zeros, of zeros, and of NaN."""
         given = code.as_given(bits)
         nan = given.is_nan
         before = (given > 0.0) | nan if code.plan.descending else given < 0.0
@@ -146,7 +157,7 @@ def _restore(code: Steps, source: str, target: str, count: str) -> None:
 
     def placed(first: str, mask: Value | None = None) -> None:
         address = code.at(source, first)
-        # The bits of 1 stand for no zero.
+        # The bits of 1 are not those of a zero.
         bits = code.get(code.kind, address) if mask is None else code.get_some(address, mask, 1)
         _, zero, nan = numbers(bits)
         for variable, which in ((zeros, zero), (nans, nan)):
@@ -160,16 +171,16 @@ def _restore(code: Steps, source: str, target: str, count: str) -> None:
     code.by_vectors(count, placed, placed)
 
 
-class _Waiting:
-    """Parts of a row that are still to be sorted, the shortest on top."""
+class _WorkStack:
+    """The stack of parts that are still to be sorted, the shortest on top."""
 
-    def __init__(self, code: Steps) -> None:
+    def __init__(self, code: PartitionCode) -> None:
         self.code = code
         self.memory = code.words(_WAITING * _WORDS)
         self.top = code.variable("0")
 
     def push(self, first: str, count: str, side: str, halve: str) -> None:
-        """A part whose keys are in memory number ``side``; ``halve`` their range, or sample."""
+        """Push a part with keys in memory ``side``; ``halve`` says how to choose its pivot."""
         code = self.code
         top = code.read(self.top)
         for number, word in enumerate((first, count, side, halve)):
@@ -178,7 +189,7 @@ class _Waiting:
         code.write(self.top, code.sum(top, str(_WORDS)))
 
     def push_both(self, first: str, count: str, number: str, side: str) -> None:
-        """The two parts that a pivot made, of which the first has ``number`` keys."""
+        """Push both parts of a partition, the first with ``number`` keys."""
         code = self.code
         rest = code.difference(count, number)
         is_more = code.holds("sgt", number, rest)
@@ -191,7 +202,7 @@ class _Waiting:
         self.push(short_first, short, side, "0")
 
     def work(self, memory: str, other: str, target: str) -> None:
-        """Sorts all that waits; the keys are in ``memory``, elements go to ``target``."""
+        """Sort all parts on the stack; keys are in ``memory``, elements go to ``target``."""
         code = self.code
 
         def one() -> None:

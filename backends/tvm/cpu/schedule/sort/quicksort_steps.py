@@ -1,4 +1,4 @@
-"""The steps of a quicksort in vector registers."""
+"""The steps of a vectorised quicksort: sampling a pivot, partitioning, sorting networks."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.schedule.sort.network import Shuffle, network
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan, SortCode
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
 
-# Registers of the networks. With smaller ones more jumps are guessed wrong, larger ones are long to
-# compile. To sort the halves of the largest by the smaller, and merge them, would be half as much
-# code, but takes 1.7 times as long: registers wait for each other in a small network.
+# The register counts of the networks. Smaller ones have more mispredicted jumps, larger ones take
+# long to compile. Sorting the halves of the largest by the smaller one and merging them would be
+# half the code, but takes 1.7 times as long: a small network is bound by latency.
 SMALL, REGISTERS = 8, 16
-# Instructions for lanes of two vectors in an order that a third one says.
+# Two-source permutation instructions with variable indices.
 _JOINED = {32: "vpermi2var.d.512", 64: "vpermi2var.q.512"}
 
 
-class Steps(SortCode):
-    """A procedure that sorts or divides parts of a row."""
+class PartitionCode(SortCode):
+    """A procedure that sorts or partitions parts of a row."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SortPlan,
         stem: str,
         pointers: tuple[str, ...],
         integers: tuple[str, ...],
@@ -33,11 +33,11 @@ class Steps(SortCode):
 
     @property
     def most(self) -> int:
-        """How many elements a network sorts."""
+        """The most elements that a network sorts."""
         return REGISTERS * self.lanes
 
     def short(self, source: str, target: str, count: int, special: str) -> None:
-        """Sorts up to `most` elements that are no keys yet."""
+        """Sort up to `most` elements that are not keys yet."""
         registers = max(2, 1 << (-(-count // self.lanes) - 1).bit_length())
         self.sorted_in(registers, source, target, str(count), count, True, special)
 
@@ -51,7 +51,7 @@ class Steps(SortCode):
         enter: bool = False,
         special: str = "",
     ) -> None:
-        """Sorts ``count`` elements, of which there are at least ``least``, in so many registers."""
+        """Sort ``count`` elements, at least ``least``, in ``registers`` registers."""
         values: list[Value] = []
         masks: list[Value | None] = []
         for register in range(registers):
@@ -101,10 +101,10 @@ class Steps(SortCode):
         return f"@{self._table} = internal constant {kind} [{rows}], align 64\n{text}"
 
     def joined(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
-        """Lanes of ``a``, numbered from 0, and of ``b``, numbered on.
+        """A permutation: lanes of ``a`` are numbered from 0, those of ``b`` after them.
 
-        They come out of a table that LLVM cannot look into, or it would take a third of its time
-        to look for better instructions.
+        The indices are loaded from a table that is opaque to LLVM, which would otherwise spend a
+        third of its time on a search for better instructions.
         """
         if not self._tables:
             self._rooms.append(f'  %lanes = call ptr asm "", "=r,0"(ptr @{self._table})')
@@ -122,7 +122,7 @@ class Steps(SortCode):
     def sample(self, source: str, count: str, enter: bool) -> Value:
         """A pivot in every lane: a median of medians of 81 of ``count`` elements.
 
-        There are at least as many as lanes.
+        ``count`` is at least the number of lanes.
         """
         step = self.made(f"lshr i64 {self.sum(count, str(-self.lanes))}, 3")
         keys = [
@@ -145,7 +145,7 @@ class Steps(SortCode):
     def by_vectors(
         self, count: str, whole: Callable[[str], None], part: Callable[[str, Value], None]
     ) -> None:
-        """Numbers 0 … count - 1, a vector of them at a time, the last lanes under a mask."""
+        """Elements 0 … count - 1 in whole vectors, then the remainder under a mask."""
         place = self.variable("0")
         end = self.difference(count, str(self.lanes))
 
@@ -162,10 +162,10 @@ class Steps(SortCode):
     def divide(
         self, source: str, target: str, count: str, pivot: Value, enter: bool, special: str = ""
     ) -> str:
-        """Keys up to the pivot first, then the others; how many are first.
+        """Partition keys by the pivot, those up to it first; returns the size of the first part.
 
-        Of what has not been read yet there is as much as places are free between the two, so that
-        a whole vector may be stored while one is left to read.
+        The free gap of the target is as large as the unread part of the source, so a whole vector
+        may be stored while one is left to read.
         """
         width = str(self.lanes)
 
@@ -179,17 +179,17 @@ class Steps(SortCode):
             before = value <= pivot
             number = self.count(before)
             self.put(self.packed(value, before), self.at(target, low))
-            # LLVM would rather make both parts and then store them, which takes twice as long.
-            after = self.turned(self.packed(self.from_here(value), ~before), number)
+            # Separate code for both ends would take LLVM twice as long to compile.
+            after = self.rotated(self.packed(self.from_here(value), ~before), number)
             self.put(after, self.at(target, self.difference(high, width)))
             low = self.sum(low, number)
-            # As many places are free as numbers are left.
+            # The gap is as large as the number of unread elements.
             high = self.difference(self.sum(high, number), width)
             return [self.sum(place, width), low, high, seen]
 
         def rest(place: str, low: str, high: str, seen: str) -> list[str]:
             mask = self.below(self.difference(count, place))
-            # Zero bits are no special number, and lanes without an element go nowhere.
+            # Zero bits are no special number, and lanes without an element are not stored.
             value, seen = keys(self.get_some(self.at(source, place), mask, 0), seen)
             before = (value <= pivot) & mask
             after = ~before & mask
@@ -199,7 +199,7 @@ class Steps(SortCode):
             self.put_some(self.packed(value, after), self.at(target, high), self.below(left))
             return [self.sum(place, width), self.sum(low, number), high, seen]
 
-        # Whole vectors may be stored at both ends while two of them are free.
+        # Whole vectors may be stored at both ends while the gap has room for two.
         most = self.difference(count, str(2 * self.lanes))
         begin = self.carried(
             ["0", "0", count, "0"], lambda place, *_: self.holds("sle", place, most), vector
@@ -212,7 +212,7 @@ class Steps(SortCode):
         return low
 
     def extremes(self, source: str, count: str) -> tuple[str, str]:
-        """The least key and the greatest, of at least one vector."""
+        """The least and the greatest key of at least one vector."""
         ends = [self.room(self.kind)[1] for _ in range(2)]
         for end in ends:
             self.stored(self.get(self.kind, source), end, "0")

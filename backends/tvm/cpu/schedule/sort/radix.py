@@ -1,7 +1,7 @@
-"""Sort by keys: a stable radix sort of keys with their positions, lowest digits first.
+"""Sort by keys: a stable LSD radix sort of keys with their indices.
 
-One pass over a row counts every digit of every key; then a pass for each digit moves the keys to
-their places under that digit. A digit that all keys of a row share is passed over.
+One pass over a row counts every digit of every key; then a pass for each digit moves the keys in
+the order of that digit. A digit that all keys of a row share is skipped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.analysis.sort_keys import Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.cpu.schedule.sort.rows import Rows, Sorting
+from tracejit.backends.tvm.cpu.schedule.sort.rows import RowSort, Sorting
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -26,20 +26,20 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 DIGIT = 8
-"""Bits of a digit: 256 places to write to are as many as the nearest cache holds lines of."""
+"""Bits of a digit: 256 write positions use all lines of the first-level cache."""
 
 _BUCKETS = 1 << DIGIT
 _MASK = _BUCKETS - 1
 
 
-class Radix(Rows):
-    """The kernel of a radix sort; addresses must be 32-bit numbers."""
+class Radix(RowSort):
+    """The kernel of a radix sort; addresses must fit in 32 bits."""
 
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
         super().__init__(frame, work, order.bits // DIGIT + 2)
         self.order = order
         self.digits = order.bits // DIGIT
-        # Two halves for every row. Up to 32 bits, a key and its position share a word.
+        # Two halves for every row. Up to 32 bits, a key and its index share a word.
         self.word = "uint64" if order.bits <= 32 else "uint32"
         room = (2 * self.rows * self.length,)
         self.words = buffer("words", room, self.word)
@@ -68,7 +68,7 @@ class Radix(Rows):
         return statements, position
 
     def _enter(self, base: Expr, first: Expr, counts: Buffer, number: Expr) -> list[Stmt]:
-        """Stores the key of one element with its position, and counts its digits."""
+        """Store the key of one element with its index, and count its digits."""
         made, key = self.keyed(self.order, base, number)
         counted = []
         for digit in range(self.digits):
@@ -77,7 +77,7 @@ class Radix(Rows):
         return [*made, *self._put(first + number, key, number), *counted]
 
     def _bucket(self, key: Expr, digit: Expr) -> Expr:
-        """The place of a key's digit among the counts."""
+        """The index of a key's digit in the counts."""
         dtype = str(key.ty)
         shift = tirx.Cast(dtype, digit * const(DIGIT, "int32"))
         part = (key >> shift) & const(_MASK, dtype)
@@ -94,7 +94,7 @@ class Radix(Rows):
 
     def _pass(self, first: Expr, source: Buffer, total: Buffer, counts: Buffer, digit: int) -> Stmt:
         zero, one = self.number(0), const(1, "int32")
-        # Below the source's half lies the target's, or above it.
+        # The other half of the scratch, before or after the source's.
         target = first + first + self.number(self.length) - source[zero]
         start = digit * const(_BUCKETS, "int32")
 
@@ -104,7 +104,7 @@ class Radix(Rows):
             return self.words[place] >> const(32, "uint64")
 
         def begin(bucket: Expr) -> list[Stmt]:
-            """The count of a bucket becomes the place of its first key."""
+            """Replace the count of a bucket by the index of its first key (an exclusive scan)."""
             count = buffer("count", (1,), "int32", scope="local")
             return [
                 AllocBuffer(count),

@@ -1,4 +1,4 @@
-"""What every sort shares: rows side by side, and results gathered by sorted positions."""
+"""Base class of sorts: loops over rows, and results gathered by sorted indices."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tracejit.graph import Computation, Instruction
 
 @dataclass(frozen=True)
 class Sorting:
-    """What is sorted: ``operands`` together along ``dimension``.
+    """A sort: ``operands`` sorted together along ``dimension``.
 
-    ``targets`` pairs each result's buffer with the operand it is a permutation of, or None for
-    the positions themselves. Of each row the first ``kept`` places are stored. The comparator has
-    more parameters where operands that only tell positions have been left out.
+    ``targets`` pairs each result's buffer with the operand that it permutes, or None for the
+    indices themselves. The first ``kept`` elements of each row are stored. The comparator has more
+    parameters than ``operands`` if operands that are iotas were removed.
     """
 
     operands: Sequence[Instruction]
@@ -53,10 +53,10 @@ class Sorting:
         return self.sizes[self.dimension]
 
 
-class Rows(abc.ABC):
-    """A kernel that puts the positions of every row in order, then gathers by them.
+class RowSort(abc.ABC):
+    """A kernel that sorts the indices of every row, then gathers by them.
 
-    ``steps`` is about how many steps of a sort one element takes.
+    ``steps`` is the approximate number of steps for one element.
     """
 
     def __init__(self, frame: Frame, work: Sorting, steps: int) -> None:
@@ -76,13 +76,14 @@ class Rows(abc.ABC):
 
     @abc.abstractmethod
     def scratch(self) -> Sequence[Buffer]:
-        """Memory for all rows together."""
+        """Scratch memory for all rows together."""
 
     @abc.abstractmethod
     def ordered(self, row: Expr, base: Expr) -> tuple[list[Stmt], Callable[[Expr], Expr]]:
-        """Statements that sort row number ``row``, whose first element is at address ``base``.
+        """Statements that sort row ``row``, whose first element is at address ``base``.
 
-        And from the number of a result in the row to the position that it comes from.
+        Also a function from an index in the sorted row to the index of that element in the
+        operand.
         """
 
     def number(self, value: int) -> Expr:
@@ -95,13 +96,15 @@ class Rows(abc.ABC):
         return seq(*self.frame.allocate(self.scratch()), body)
 
     def load(self, emitter: Emitter, operand: Instruction, base: Expr, position: Expr) -> Value:
-        """The element of ``operand`` at a position of the row."""
+        """The element of ``operand`` at an index of the row."""
         stride = self.number(self.strides[self.work.dimension])
         element_type = operand.array_shape.element_type
         return emitter.load(self.in_memory[operand], base + position * stride, element_type)
 
     def keyed(self, order: Order, base: Expr, position: Expr) -> tuple[list[Stmt], Expr]:
-        """Statements that make the key of the element at a position; the key, to be read again."""
+        """Statements that make the key of the element at an index; and the key, which may be read
+        again.
+        """
         emitter = self.emitter()
         operand = self.work.operands[order.operand]
         element_type = operand.array_shape.element_type
@@ -132,7 +135,7 @@ class Rows(abc.ABC):
         return total
 
     def _row_and_base(self) -> tuple[Expr, Expr]:
-        """The number of the row at hand, and the address of its first element."""
+        """The number of the current row, and the address of its first element."""
         row = self.number(0)
         for d in self.others:
             row = row * self.number(self.work.sizes[d]) + self.at[d]

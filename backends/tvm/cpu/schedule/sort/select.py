@@ -1,8 +1,8 @@
-"""The first few of each row by keys.
+"""Top-k selection: the first few of each row by keys.
 
-Vectors find the least key of every block of elements. Of the first k elements, all lie in those k
-blocks whose least keys come first, so that only these are looked at one by one. A few long rows are
-cut into parts for the threads, and the first of a row are the first among those of its parts.
+Vectors find the least key of every block of elements. The first k elements are in the k blocks
+with the first least keys, so only these are searched element by element. A few long rows are cut
+into parts for the threads; the first of a row are the first among those of its parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
 from tracejit.backends.tvm.cpu import mathematics
 from tracejit.backends.tvm.cpu.mathematics.argminmax import least_of_lanes
-from tracejit.backends.tvm.cpu.schedule.sort.rows import Rows, Sorting
+from tracejit.backends.tvm.cpu.schedule.sort.rows import RowSort, Sorting
 from tracejit.backends.tvm.cpu.schedule.sort.select_procedures import SELECTED
 from tracejit.backends.tvm.ir.tir import (
     SERIAL,
@@ -34,31 +34,32 @@ from tracejit.backends.tvm.ir.tir import (
     tirx,
 )
 
-# So many are selected from rows four times as long. Of up to `SELECTED`, each that enters moves
-# half of them, and rows must be longer than three times their square, or sorting is quicker.
+# The most elements that are selected from rows four times as long. Up to `SELECTED`, each
+# insertion moves half of them, and rows must be longer than three times their square, or sorting
+# is faster.
 FEW = 8
-# A part is at least so long, so that threads have something to do.
+# The least length of a part, so that threads have enough work.
 PART = 1 << 14
-# Elements in a block: what a block costs and what an element of a chosen block costs, balanced.
+# Elements in a block: balances the cost of a block and the cost of searching a chosen one.
 BLOCKS = (256, 128, 64, 32, 16)
-# So many vectors of a block are looked at in one turn of a loop.
+# Vectors of a block that one iteration processes.
 STEPS = 8
 
 
 def suits_selection(work: Sorting) -> bool:
-    """Whether so few are kept that a selection is quicker than a sort."""
+    """Whether ``kept`` is so small that a selection is faster than a sort."""
     return are_few(work.kept, work.length)
 
 
 def are_few(kept: int, length: int) -> bool:
-    """Whether a selection of so many from a row is quicker than a sort."""
+    """Whether a selection of ``kept`` elements from a row is faster than a sort."""
     if kept <= FEW:
         return 0 < kept and 4 * kept <= length
     return kept <= SELECTED and 3 * kept * kept <= length
 
 
 class _First:
-    """The ``count`` first pairs of a key and a place among those seen, in order."""
+    """A sorted list of the ``count`` first (key, index) pairs seen so far."""
 
     def __init__(self, count: int, key_type: str, dtype: str) -> None:
         self.count = count
@@ -75,13 +76,13 @@ class _First:
         self.begin = [*locals_, loop(count, clear, dtype=dtype)]
 
     def offer(self, key: Expr, place: Expr) -> Stmt:
-        """Takes a pair in if it precedes the last; pairs may come in any order of places."""
+        """Insert a pair if it precedes the last; pairs may come in any order of indices."""
         at = self.hole[0]
         before = tirx.max(at - 1, 0)
         shift = seq(
             store(self.keys, at, self.keys[before]),
             store(self.places, at, self.places[before]),
-            # A loop that LLVM knew the length of would be four times as much code.
+            # With a known trip count LLVM would unroll it to four times the code.
             store(self.hole, 0, mathematics.kept(at - 1, self.dtype)),
         )
         enter = seq(
@@ -98,8 +99,8 @@ class _First:
         return tirx.Or(key < other, tie)
 
 
-class Selecting(Rows):
-    """The kernel of a selection of at least one element; addresses must be 32-bit numbers."""
+class Selecting(RowSort):
+    """The kernel of a selection of at least one element; addresses must fit in 32 bits."""
 
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
         super().__init__(frame, work, 2)
@@ -113,14 +114,14 @@ class Selecting(Rows):
         self.lanes = frame.lanes(self.element_type, self.block) if self.block else 1
 
     def _parts(self) -> int:
-        """Into how many parts each row is cut; none is shorter than half of the others."""
+        """The number of parts of each row; none is shorter than half of the others."""
         most = min(-(-self.frame.machine.threads // self.rows), self.length // PART)
         if most < 2 or not self.frame.is_shared(self.rows * self.length):
             return 1
         return most
 
     def _block(self) -> int:
-        """Elements in a block; 0 where parts are too short for any to be passed over."""
+        """Elements in a block; 0 if parts are too short for blocks to pay."""
         kept = self.work.kept
         least = [size for size in BLOCKS if 2 * size * size * kept <= 5 * self.part]
         size = least[0] if least else BLOCKS[-1]
@@ -174,7 +175,7 @@ class Selecting(Rows):
         return nest(counts, part, parallel=self.rows * self.parts, dtype=self.dtype)
 
     def _merged(self, keys: Buffer, places: Buffer) -> list[Stmt]:
-        """The first of a row, stored as results."""
+        """Merge the firsts of a row's parts, and store them as results."""
         row, base = self._row_and_base()
         first = self._first()
         count = self.parts * self.work.kept
@@ -193,7 +194,7 @@ class Selecting(Rows):
         return _First(self.work.kept, self.key_type, self.dtype)
 
     def _scan(self, first: _First, base: Expr, begin: Expr, extent: Expr) -> list[Stmt]:
-        """``extent`` elements from position ``begin`` on, no fewer than are kept."""
+        """``extent`` elements from index ``begin`` on, no fewer than are kept."""
 
         def one(place: Expr) -> list[Stmt]:
             return self._offered(first, base, place)
@@ -213,7 +214,7 @@ class Selecting(Rows):
             ]
 
         def elements(number: Expr) -> list[Stmt]:
-            """Of a chosen block, or in the end those that are left behind the last one."""
+            """The elements of a chosen block, or at the end those after the last block."""
             bounds = buffer("bounds", (2,), self.dtype, scope="local")
             last = self.number(self.work.kept - 1)
             where = tirx.Select(number > last, blocks, chosen.places[tirx.min(number, last)]) * size
@@ -232,7 +233,7 @@ class Selecting(Rows):
         ]
 
     def _least(self, least: Buffer, base: Expr, begin: Expr) -> list[Stmt]:
-        """Puts the least key of a block into every lane."""
+        """Write the least key of a block to every lane."""
         greatest = const(2 ** int(self.key_type[4:]) - 1, self.key_type)
 
         steps = min(self.block // self.lanes, STEPS)

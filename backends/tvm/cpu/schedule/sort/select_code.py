@@ -1,6 +1,6 @@
-"""The first few of each row, in the words of LLVM: values alone, of neighbours in memory.
+"""Top-k selection of values in contiguous rows, as LLVM text.
 
-It does what `select` does for all that can be sorted, and is built in a third of the time.
+It does the same as `select` for its case, and is built in a third of the time.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from tracejit.backends.tvm.analysis.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import rows_in_memory
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
 from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting, suits_selection
 from tracejit.backends.tvm.cpu.schedule.sort.select_procedures import (
+    indices_as,
     merged_parts,
-    places_as_given,
     selected,
     values_at,
 )
@@ -35,7 +35,7 @@ from tracejit.backends.tvm.ir.tir import (
 
 
 def suits_choosing(work: Sorting, order: Order) -> bool:
-    """Whether few values of each row are kept, of one operand that lies in memory by rows."""
+    """Whether few values of each row are kept, of one operand with contiguous rows."""
     return (
         suits_selection(work)
         and len(work.operands) == 1
@@ -45,13 +45,13 @@ def suits_choosing(work: Sorting, order: Order) -> bool:
 
 
 class Choosing(Selecting):
-    """The kernel; addresses must be 32-bit numbers."""
+    """The kernel; addresses must fit in 32 bits."""
 
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
         super().__init__(frame, work, order)
         kind = register_dtype(order.element_type)
         lanes = frame.machine.vector_bytes // order.element_type.dtype.itemsize
-        self.plan = Plan(kind, lanes, order.descending, order.total)
+        self.plan = SortPlan(kind, lanes, order.descending, order.total)
         (self.operand,) = work.operands
         self.size = i64(work.kept)
 
@@ -72,13 +72,13 @@ class Choosing(Selecting):
         return chosen.called([source, keys, places, first, begin, count, self.size])
 
     def _store(self, places: Buffer, row: Expr) -> list[Stmt]:
-        """Stores what the first of a row are."""
+        """Store the results for the first of a row."""
         statements = []
         for target, operand in self.work.targets:
             result = tirx.address_of(target[row * self.work.kept])
             if operand is None:
                 given = [places.data, result, self.size]
-                made = places_as_given(self.plan, str(target.dtype)).called(given)
+                made = indices_as(self.plan, str(target.dtype)).called(given)
             else:
                 source = self.in_memory[operand].data
                 given = [source, places.data, result, row * self.length, self.size]

@@ -1,11 +1,12 @@
-"""The procedures of a selection of the first few of a row.
+"""The LLVM procedures of a top-k selection.
 
-    selected(plan, block)       # of a part: the least keys of blocks first, then a few blocks
-    merged_parts(plan)          # of a row, from those of its parts
-    values_at(plan), places_as_given(plan, dtype)   # what is stored of them
+    selected(plan, block)               # of a part: the least keys of blocks, then a few blocks
+    merged_parts(plan)                  # of a row, from those of its parts
+    values_at(plan)                     # stores the values
+    indices_as(plan, dtype)             # stores the indices
 
-The first are held as keys and places in memory, 64-bit integers, in their order; elements with the
-same key come in that of their places. All this is so little code that programs share none of it.
+The first elements are held as sorted keys and indices in memory, 64-bit integers; equal keys are
+in the order of their indices. This is so little code that programs share none of it.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ import functools
 
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import Plan, SortCode
+from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
 
-# So many are selected at most.
+# The most elements that are selected.
 SELECTED = 128
 _BEYOND = str((1 << 63) - 1)
-# So many vectors of a block are looked at in one turn of a loop.
+# Vectors of a block that one iteration processes.
 _STEPS = 8
 
 
 class _First(SortCode):
-    """A procedure over the ``kept`` first, which are in memory."""
+    """A procedure over the sorted list of the ``kept`` first pairs, in memory."""
 
     def word(self, memory: str, index: str) -> str:
-        """The address of a number of 64 bits."""
+        """The address of a 64-bit number."""
         return self.address(memory, self.product(index, "8"))
 
     def put_word(self, value: str, memory: str, index: str) -> None:
         self.act(f"store i64 {value}, ptr {self.word(memory, index)}, align 8")
 
     def precedes(self, key: str, place: str, keys: str, places: str, index: str) -> str:
-        """Whether a pair comes before the one that is held at ``index``."""
+        """Whether a pair precedes the one at ``index`` of the list."""
         other = self.number(keys, index)
         is_less = self.holds("slt", key, other)
         is_same = self.holds("eq", key, other)
@@ -42,7 +43,7 @@ class _First(SortCode):
         return self.made(f"or i1 {is_less}, {self.made(f'and i1 {is_same}, {is_before}')}")
 
     def clear(self, keys: str, places: str) -> None:
-        """Holds none: all elements come before what is there."""
+        """Empty the list: fill it with keys that follow all elements."""
 
         def one(index: str) -> None:
             self.put_word(str(self.greatest), keys, index)
@@ -51,7 +52,7 @@ class _First(SortCode):
         self.loop("%kept", one)
 
     def offer(self, key: str, place: str, keys: str, places: str) -> None:
-        """Takes a pair in if it comes before the last."""
+        """Insert a pair if it precedes the last."""
         last = self.difference("%kept", "1")
 
         def enter() -> None:
@@ -71,8 +72,8 @@ class _First(SortCode):
 
 
 @functools.cache
-def _entered(plan: Plan) -> Procedure:
-    """Puts a pair that comes before the last into its place."""
+def _entered(plan: SortPlan) -> Procedure:
+    """Insert a pair that precedes the last."""
     code = _First(plan, "first_enter", ("keys", "places"), ("key", "place", "kept"))
 
     def goes_on(hole: str) -> str:
@@ -93,10 +94,10 @@ def _entered(plan: Plan) -> Procedure:
 
 
 @functools.cache
-def _offered(plan: Plan) -> Procedure:
-    """Offers element number ``index`` of ``source``, whose place is ``place``."""
+def _offered(plan: SortPlan) -> Procedure:
+    """Offer element ``index`` of ``source``, whose index in the row is ``place``."""
     pointers, integers = ("source", "keys", "places"), ("index", "place", "kept")
-    # One lane: a number, which the vectors of other procedures hold as many of.
+    # One lane: the caller's vector procedures pass a scalar.
     code = _First(plan.of_one, "first_offer", pointers, integers)
     key = code.key(code.get(code.kind, code.at("%source", "%index")))
     code.offer(code.widened(key.text), "%place", "%keys", "%places")
@@ -104,8 +105,8 @@ def _offered(plan: Plan) -> Procedure:
 
 
 @functools.cache
-def _scanned(plan: Plan) -> Procedure:
-    """Offers ``count`` elements from number ``first`` of ``source`` on; the first has a place."""
+def _scanned(plan: SortPlan) -> Procedure:
+    """Offer ``count`` elements of ``source`` from ``first`` on; the first has index ``place``."""
     pointers, integers = ("source", "keys", "places"), ("first", "place", "count", "kept")
     code = _First(plan, "first_scan", pointers, integers)
     lanes = str(plan.lanes)
@@ -135,11 +136,11 @@ def _scanned(plan: Plan) -> Procedure:
 
 
 @functools.cache
-def selected(plan: Plan, block: int) -> Procedure:
-    """The ``kept`` first of ``count`` elements from number ``first`` of ``source`` on.
+def selected(plan: SortPlan, block: int) -> Procedure:
+    """Select the ``kept`` first of ``count`` elements of ``source`` from ``first`` on.
 
-    The first of them has place ``place``. Blocks have ``block`` elements, and there are at least as
-    many as are kept; all elements are looked at where that is 0.
+    The first of them has index ``place`` in its row. Blocks have ``block`` elements, and there are
+    at least ``kept`` blocks; 0 searches all elements.
     """
     pointers, integers = ("source", "keys", "places"), ("first", "place", "count", "kept")
     code = _First(plan, f"first_of_{block}", pointers, integers)
@@ -190,8 +191,8 @@ def _least(code: _First, address: str, block: int) -> str:
 
 
 @functools.cache
-def merged_parts(plan: Plan) -> Procedure:
-    """The ``kept`` first of ``count`` pairs, those of the parts of a row."""
+def merged_parts(plan: SortPlan) -> Procedure:
+    """Select the ``kept`` first of ``count`` pairs, those of the parts of a row."""
     pointers = ("of_parts", "places_of_parts", "keys", "places")
     code = _First(plan, "first_of_parts", pointers, ("count", "kept"))
     code.clear("%keys", "%places")
@@ -205,8 +206,8 @@ def merged_parts(plan: Plan) -> Procedure:
 
 
 @functools.cache
-def values_at(plan: Plan) -> Procedure:
-    """Stores the elements at ``kept`` places, counted from number ``first`` of ``source`` on."""
+def values_at(plan: SortPlan) -> Procedure:
+    """Store the elements at ``kept`` indices, counted from element ``first`` of ``source`` on."""
     pointers, integers = ("source", "places", "target"), ("first", "kept")
     code = _First(plan.of_one, "first_values", pointers, integers)
 
@@ -219,8 +220,8 @@ def values_at(plan: Plan) -> Procedure:
 
 
 @functools.cache
-def places_as_given(plan: Plan, dtype: str) -> Procedure:
-    """Stores ``kept`` places as numbers of ``dtype``, ``int32`` or ``int64``."""
+def indices_as(plan: SortPlan, dtype: str) -> Procedure:
+    """Store ``kept`` indices as numbers of ``dtype``, ``int32`` or ``int64``."""
     code = _First(plan.of_one, f"first_places_{dtype}", ("places", "target"), ("kept",))
     kind = KINDS[dtype]
 

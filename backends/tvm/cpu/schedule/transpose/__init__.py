@@ -1,1 +1,1 @@
-"""Transpositions through the first cache, or through registers."""
+"""Transposition of tiles, in the first-level cache or in registers."""

@@ -1,8 +1,8 @@
-"""LLVM's text of arrays turned, and nothing else done to them: squares that lie in registers.
+"""Pure transposition kernels as LLVM text: square blocks in registers.
 
-    body = turned_in_text(frame, tile, axes, load, store, parallel)     # or None
+    body = transpose_kernel(frame, tile, axes, load, store, parallel)     # or None
 
-It does what `tiled.in_tiles` does square by square, as one procedure: TVM sees a call.
+It does the same as `tiled.in_tiles`, as one procedure: TVM sees a call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
-from tracejit.backends.tvm.cpu.schedule.transpose.tiled import CHEAP, Turned
+from tracejit.backends.tvm.cpu.schedule.transpose.tiled import CHEAP, StridedLoads
 from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt
 
@@ -25,7 +25,7 @@ _LEAST_BYTES = 4
 
 @dataclass(frozen=True)
 class _Walk:
-    """An axis that is walked along ``size`` at a time: where that takes the operand and result."""
+    """An axis in steps of ``size``: the strides of a step in the source and in the target."""
 
     extent: int
     size: int
@@ -37,17 +37,17 @@ class _Walk:
         return -(-self.extent // self.size)
 
 
-def turned_in_text(
+def transpose_kernel(
     frame: Frame,
-    what: Turned,
+    what: StridedLoads,
     axes: Sequence[Axis],
     source: tuple[Buffer, Affine],
     target: tuple[Buffer, Affine],
     workers: int,
 ) -> Stmt | None:
-    """A copy of what lies at one address to another, for all positions on ``axes``.
+    """A copy from one address to another, for all positions on ``axes``.
 
-    None where numbers are narrow, squares do not fit into registers, or nothing may be copied
+    None if elements are narrow, squares do not fit into registers, or no element may be copied
     twice.
     """
     (given, before), (made, after) = source, target
@@ -83,10 +83,11 @@ def turned_in_text(
 
 
 class _Squares(Procedure):
-    """``int32 name(ptr source, ptr target, i64 first, i64 count)``: so many tiles, from one on.
+    """``int32 name(ptr source, ptr target, i64 first, i64 count)``: ``count`` tiles from ``first``
+    on.
 
-    ``rows`` are how far apart rows of a square lie, read and written; ``tile`` how many squares lie
-    side by side, and one below the other; ``first`` the places of the first numbers.
+    ``rows`` are the row strides of a square in the source and in the target; ``tile`` the numbers
+    of squares in a tile, horizontally and vertically; ``first`` the offsets of the first elements.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class _Squares(Procedure):
         return self.address(memory, self.product(index, str(self._kind.bits // 8)))
 
     def _one(self, number: str) -> None:
-        """The tile of this number, counted from ``first``."""
+        """The tile with this number, counted from ``first``."""
         rest = self.sum("%first", number)
         before, after = (str(place) for place in self._first)
         for position, walk in reversed([*enumerate(self._walks)]):
@@ -141,10 +142,10 @@ class _Squares(Procedure):
         end = self.sum(self.product(down, str(side * step)), self.product(along, str(side)))
         here, there = self._at(source, begin), self._at(target, end)
         rows = [self.get(self._kind, self._at(here, str(row * apart))) for row in range(side)]
-        for row, vector in enumerate(self._turned(rows)):
+        for row, vector in enumerate(self._transposed(rows)):
             self.put(vector, self._at(there, str(row * step)))
 
-    def _turned(self, rows: Sequence[Value]) -> list[Value]:
+    def _transposed(self, rows: Sequence[Value]) -> list[Value]:
         made, half = list(rows), self.lanes // 2
         for _ in range(self.lanes.bit_length() - 1):
             pairs = zip(made[:half], made[half:], strict=True)
@@ -152,6 +153,6 @@ class _Squares(Procedure):
         return made
 
     def _zipped(self, a: Value, b: Value, begin: int) -> Value:
-        """Numbers of two vectors in turn, half of each, from ``begin`` on."""
+        """Interleave halves of two vectors, from lane ``begin`` on."""
         numbers = range(begin, begin + self.lanes // 2)
         return self.shuffled(a, b, [lane for n in numbers for lane in (n, self.lanes + n)])

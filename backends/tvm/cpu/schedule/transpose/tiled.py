@@ -1,9 +1,9 @@
-"""Pointwise kernels that read across memory: a tile of the source is turned in the first cache.
+"""Pointwise kernels with strided loads: transposes a tile of the source in the first-level cache.
 
-A result whose neighbours lie far apart in an operand would take one item of each cache line at a
-time, and find the line gone when it comes to the next item. So the lines of a tile are copied side
-by side, along the axis on which they are contiguous, and vectors are gathered from there. Where
-little is computed, squares of a vector's side are turned and used in registers instead.
+If vectors of the result run across an operand's memory order, each load would take one item of a
+cache line, and the line would be evicted before the next item is needed. So the lines of a tile
+are copied along their contiguous axis, and vectors are gathered from the copy. If the computation
+is cheap, square blocks are transposed and used in registers instead.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ from tracejit.backends.tvm.ir.tir import (
 from tracejit.backends.tvm.tune.knobs import either
 from tracejit.graph import Instruction
 
-# Squares in a tile, and how many of them side by side along results. LLVM must not unroll the loop
-# over all of them: it would see through the zips, and take vectors apart lane by lane.
+# Squares in a tile, and the number of them side by side along results. LLVM must not unroll the
+# loop over all of them: it would see through the shuffles, and split vectors into lanes.
 SQUARES = 16
 ALONG = 8
-# Elements that cost so little are computed where a square was turned, in registers.
+# The highest cost of an element that is computed directly from a register transpose.
 CHEAP = 4
-# Operands that are turned in one kernel: each takes 32 KiB of stack.
+# The most operands that one kernel transposes: each takes 32 KiB of stack.
 MOST = 3
-# Elements below which everything stays in the first cache anyway.
+# The least elements: fewer stay in the first-level cache anyway.
 LEAST = 1 << 12
 
 Make = Callable[
     [int, Expr, Mapping[Instruction, tuple[Buffer, Expr]]], tuple[list[Stmt], list[Stmt]]
 ]
-"""``make(lanes, lane, turned)`` writes a vector of results at the positions as they stand, first
-what has to be allocated for it; ``turned`` says where loads find their items.
+"""``make(lanes, lane, tiles)`` returns the allocations and statements for a vector of results at
+the current positions; ``tiles`` maps transposed loads to their buffer and offset.
 """
 
 
 def aligned(size: int, dtype: str) -> Buffer:
-    """A buffer of a kernel's own whose vectors lie in one cache line each."""
+    """A local buffer whose vectors are aligned to cache lines."""
     return tirx.decl_buffer((size,), dtype, name="tile", data_alignment=64)
 
 
 def steps(side: int) -> list[int]:
-    """How many vectors at a time are zipped until a square of ``side`` vectors is turned."""
+    """The number of vectors that are interleaved in each step of transposing ``side`` vectors."""
     levels = side.bit_length() - 1
     return [4] * (levels // 2) + [2] * (levels % 2)
 
 
 Vector = Callable[[Expr], Expr]
-"""Something in every lane, whose number is given."""
+"""A function from the lane to an expression."""
 
 
 def zipped(vectors: Sequence[Vector], side: int, dtype: str) -> tuple[list[Stmt], list[Buffer]]:
-    """Vectors, a power of two of them, zipped: all first lanes, then all second lanes …
+    """Interleave a power of two of vectors: all first lanes, then all second lanes …
 
-    Where ``vectors`` are i, i + side / n, i + 2 side / n … of a square, the results are n i,
-    n i + 1, n i + 2 … of what is next zipped, and at last of the turned square.
+    If ``vectors`` are i, i + side / n, i + 2 side / n … of a square, the results are n i, n i + 1,
+    n i + 2 … of the next step's input, and after the last step of the transpose.
     """
     statements: list[Stmt] = []
 
@@ -94,26 +94,27 @@ def zipped(vectors: Sequence[Vector], side: int, dtype: str) -> tuple[list[Stmt]
 
 
 Source = Callable[[Expr, Expr], Vector]
-"""Vector ``row`` of square ``block``."""
+"""``source(block, row)``: vector ``row`` of square ``block``."""
 
 
 @dataclass(frozen=True)
-class Turned:
-    """Loads that are contiguous along ``across`` while results are along ``inner``."""
+class StridedLoads:
+    """The loads that are contiguous along ``across`` while results are along ``inner``."""
 
     across: Axis
     inner: Axis
     loads: tuple[Load, ...]
 
     def square(self, vector_bytes: int) -> int:
-        """The side of what is turned in registers: a power of two, a vector at most."""
+        """The side of a register transpose: a power of two, at most a vector."""
         most = min(vector_bytes // self.item_bytes, self.inner.extent, self.across.extent)
         return 1 << (most.bit_length() - 1)
 
     def tile(self, frame: Frame) -> tuple[int, int, int]:
-        """The side of a square, and how many lie in a tile along ``inner`` and ``across``.
+        """The side of a square, and the numbers of squares in a tile along ``inner`` and
+        ``across``.
 
-        Where no element may be computed twice, tiles are of a size that leaves least over.
+        If no element may be computed twice, the tile size with the smallest remainder.
         """
         side = self.square(frame.machine.vector_bytes)
         along, deep = self.inner.extent // side, self.across.extent // side
@@ -124,7 +125,7 @@ class Turned:
         return side, along, max(n for n in range(1, SQUARES // along + 1) if deep % n == 0)
 
     def covered(self, frame: Frame) -> tuple[int, int]:
-        """How much of ``across`` and of ``inner`` whole tiles cover."""
+        """The extents of ``across`` and ``inner`` that whole tiles cover."""
         side, along, deep = self.tile(frame)
         across, inner = self.across.extent, self.inner.extent
         return across - across % (deep * side), inner - inner % (along * side)
@@ -135,19 +136,21 @@ class Turned:
         return max(4, *(t.dtype.itemsize for t in types))
 
 
-def turned(loads: Sequence[Load], axes: Sequence[Axis], elements: int) -> Turned | None:
-    """What of a kernel over ``axes`` reads across memory, if that is worth a tile."""
+def strided_loads(
+    loads: Sequence[Load], axes: Sequence[Axis], elements: int
+) -> StridedLoads | None:
+    """The strided loads of a kernel over ``axes``, if transposing a tile pays."""
     if len(axes) < 2 or elements < LEAST or axes[-1].extent < 4:
         return None
     *others, inner = axes
     for across in others:
-        found = tuple(load for load in loads if _is_turned(load, across, inner, loads))
+        found = tuple(load for load in loads if _is_strided(load, across, inner, loads))
         if found and across.extent >= 4:
-            return Turned(across, inner, found[:MOST])
+            return StridedLoads(across, inner, found[:MOST])
     return None
 
 
-def _is_turned(load: Load, across: Axis, inner: Axis, loads: Sequence[Load]) -> bool:
+def _is_strided(load: Load, across: Axis, inner: Axis, loads: Sequence[Load]) -> bool:
     shape = load.instruction.array_shape
     return (
         load.known
@@ -160,13 +163,13 @@ def _is_turned(load: Load, across: Axis, inner: Axis, loads: Sequence[Load]) -> 
 
 def in_tiles(
     frame: Frame,
-    what: Turned,
+    what: StridedLoads,
     axes: Sequence[Axis],
     positions: dict[LoopVariable, Expr],
     parallel: int,
     make: Make,
 ) -> Stmt:
-    """The whole nest; the whole tiles where no element may be computed twice."""
+    """The whole nest; only the whole tiles if no element may be computed twice."""
     dtype = frame.index_dtype
     side, along, deep = what.tile(frame)
     length, width = deep * side, along * side
@@ -228,7 +231,7 @@ def in_tiles(
         return [*statements, *allocations, lines]
 
     def reading(load: Load) -> Source:
-        """The vectors as they lie in the operand."""
+        """The vectors of the operand, untransposed."""
 
         def read(block: Expr, row: Expr) -> Vector:
             across = tirx.truncmod(block, number(deep)) * number(side)
@@ -251,7 +254,7 @@ def in_tiles(
         return lambda block, row: lambda lane: local[place(block, row, lane)]
 
     def zipping(source: Source, target: Buffer, count: int) -> Callable[[Expr], list[Stmt]]:
-        """Iteration ``each`` zips ``count`` vectors of one square."""
+        """A loop body: iteration ``each`` interleaves ``count`` vectors of one square."""
         groups = number(side // count)
 
         def step(each: Expr) -> list[Stmt]:
@@ -270,7 +273,7 @@ def in_tiles(
         return step
 
     def square(along: Expr, down: Expr) -> list[Stmt]:
-        """One square turned and used in registers."""
+        """One square, transposed and used in registers."""
         statements: list[Stmt] = []
         held = {}
         for load in what.loads:
