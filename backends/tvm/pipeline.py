@@ -40,7 +40,6 @@ from tracejit.backends.tvm.passes.loops.vectorize import (
     vectorize_loops,
     with_hoisted_contractions,
     with_promoted_scalars,
-    with_reassociated_recurrences,
 )
 from tracejit.backends.tvm.passes.manager import (
     Context,
@@ -54,7 +53,6 @@ from tracejit.backends.tvm.passes.manager import (
 from tracejit.backends.tvm.passes.nested_computations import with_optimized_computations
 from tracejit.backends.tvm.passes.reroll.reroll import reroll
 from tracejit.backends.tvm.passes.tile.overlapped_tiling import tile_stencils
-from tracejit.backends.tvm.passes.tile.split_concats import split_concats
 from tracejit.backends.tvm.passes.tile.tile_and_fuse import tile_and_fuse
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import OPTIMIZATION_BARRIER
@@ -171,11 +169,6 @@ LOOPS = (
         over_loop(with_hoisted_contractions),
         "where the loop stays, its products of all steps come before it",
     ),
-    Pass(
-        "reassociate-recurrences",
-        over_loop(with_reassociated_recurrences),
-        "last: it changes no more than the order of minima and maxima",
-    ),
 )
 
 REROLL = (Pass("canonicalize-anew", _anew, "equal steps stay apart, and get equal forms"),)
@@ -287,12 +280,7 @@ FRAGMENT = (
     Pass(
         "overlapped-tiling",
         on_machine(tile_stencils),
-        "last but one: it asks fusion what would be stored",
-    ),
-    Pass(
-        "split-concats",
-        on_roots(split_concats),
-        "last: every other pass sees the whole array",
+        "last: it asks fusion what would be stored",
     ),
 )
 

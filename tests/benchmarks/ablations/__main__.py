@@ -264,7 +264,6 @@ _FILES = {
     "dead-sort-operands": "sort_dead_operands",
     "promote-sort-keys": "sort_promote_type",
     "vectorize-loops": "vectorize",
-    "reassociate-recurrences": "reassociate_recurrence",
     "hoist-scan-contractions": "scan_contractions",
 }
 

@@ -24,7 +24,6 @@ from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.passes.loops.dependence import OwnSlices
 from tracejit.backends.tvm.passes.loops.hoist_contractions import hoist_contractions
 from tracejit.backends.tvm.passes.loops.if_conversion import convert_cheap_if
-from tracejit.backends.tvm.passes.loops.reassociate_recurrence import reassociate_recurrences
 from tracejit.backends.tvm.passes.loops.scalar_promotion import promote_scalars
 from tracejit.backends.tvm.passes.manager import Context
 from tracejit.batching.batch import Batched, applied, uniform
@@ -110,16 +109,13 @@ class _Loops:
             inner = inside.visited([loop.body.root])
             chosen = inside.over_body("if-conversion", inner)
         bodies = (inside.over_body("predicate-reductions", body) for body in (chosen, inner))
-        found = (_with_roots(simple, operands, [roots[0], canonicalize(body)]) for body in bodies)
-        batched = next(found)
+        batched, simple = (
+            _with_roots(simple, operands, [roots[0], canonicalize(body)]) for body in bodies
+        )
         vectors = self._over_loop("vectorize", batched)
         if vectors is not batched:
             return vectors
-        simple = next(found)
-        hoisted = self._over_loop("hoist-contractions", simple)
-        if hoisted is not simple:
-            return hoisted
-        return self._over_loop("reassociate-recurrences", simple)
+        return self._over_loop("hoist-contractions", simple)
 
     def _over_loop(self, name: str, loop: Instruction) -> Instruction:
         (made,) = self.over_body(name, [loop])
@@ -179,17 +175,6 @@ def with_hoisted_contractions(loop: CountedLoop, instruction: Instruction) -> In
     for lanes in _lanes(loop):
         return hoist_contractions(loop, instruction, lanes)
     return None
-
-
-def with_reassociated_recurrences(
-    loop: CountedLoop, instruction: Instruction
-) -> Instruction | None:
-    """The loop, in whose minima and maxima what the step before has made comes last."""
-    root = reassociate_recurrences(loop)
-    if root is loop.body.root:
-        return None
-    condition = instruction.attributes["condition"].root
-    return _with_roots(instruction, instruction.operands, [[condition], [root]])
 
 
 def _with_roots(
