@@ -11,8 +11,8 @@ from tracejit.numpy.joining import stack
 from tracejit.numpy.manipulation import (
     as_array,
     broadcast_to,
-    in_column_major_memory,
     is_contiguous,
+    note_copy,
     sizes_of,
 )
 from tracejit.numpy.storing import finish
@@ -24,12 +24,20 @@ from tracejit.trace.convert import (
     operand,
     stretch,
 )
+from tracejit.trace.memory_order import (
+    Layout,
+    column_major,
+    given_layout,
+    is_vector,
+    row_major,
+)
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
+from tracejit.trace.views import Reshape
 
 
-@implements(np.array, creates=True)
+@implements(np.array, creates=True, layout=None)
 def array(
     object: Any,
     dtype: Any = None,
@@ -50,7 +58,24 @@ def array(
     if missing > 0:
         made = layout.reshape(made, (1,) * missing + dimensions)
     array = lift(made, False)
-    return in_column_major_memory(array) if order == "F" else array
+    array.lay(_copied_layout(object, order, array.ndim))
+    return array
+
+
+def _copied_layout(given: Any, order: str, rank: int) -> Layout | None:
+    """How a copy in an order lies in memory, after dimensions of size 1 were put in front."""
+    if isinstance(given, np.ndarray) and order in ("K", "A"):
+        known = given_layout(given)
+    elif isinstance(given, Tracer) or order in ("C", "F"):
+        if order in ("C", "F"):
+            return (row_major if order == "C" else column_major)(rank)
+        known = given.copied_layout(order)
+    else:
+        return None
+    if known is None or known.order is None:
+        return known
+    new = rank - len(known.order)
+    return Layout((*range(new), *(d + new for d in known.order)), known.is_certain)
 
 
 def require_cpu(function: str, device: Any) -> None:
@@ -59,7 +84,7 @@ def require_cpu(function: str, device: Any) -> None:
         raise AttributeValueError(f"{function}: device must be 'cpu', not {device!r}")
 
 
-@implements(np.asarray, np.asanyarray, creates=True)
+@implements(np.asarray, np.asanyarray, creates=True, layout=None)
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -78,8 +103,9 @@ def asarray(
         return array(a, dtype, order=order or "K")
     if isinstance(a, Tracer) and not a.is_scalar:
         if dtype is None or a.element_type is element_type_of(dtype):
-            if _lies_in(a, order):
+            if order not in ("C", "F"):
                 return a
+            return _in_order(a, order)
     if copy is False:
         raise ArgumentError("asarray: copy=False, but this value cannot be an array without one")
     return array(a, dtype, order=order or "K")
@@ -101,73 +127,90 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return asarray(x, device=device, copy=copy)
 
 
-def _lies_in(x: Tracer, order: str | None) -> bool:
-    if order == "C":
-        return is_contiguous(x)
-    return order != "F" or is_contiguous(x.T)
+def _in_order(x: Tracer, order: str) -> Tracer:
+    """The array itself, or a view of all of it, where it lies in memory in an order; else a copy.
+
+    Where that depends on how arguments lie, a write to one of the two says that it was asked for.
+    """
+    turned = x if order == "C" else x.T
+    known = x.layout
+    if is_contiguous(turned):
+        if is_vector(x.shape) or (known is not None and known.is_certain):
+            return x
+        view = turned.through(Reshape(turned.shape, may_copy=True), False)
+        return view if order == "C" else view.T
+    if turned.has_unknown_order:
+        view = turned.through(Reshape(turned.shape, may_copy=True), False)
+        view.lay(row_major(x.ndim))
+        return view if order == "C" else view.T
+    made = x.copy(order)
+    note_copy(made, x)
+    return made
 
 
-@implements(np.ascontiguousarray, creates=True)
+@implements(np.ascontiguousarray, creates=True, layout=None)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """The array as it is if it lies in memory row by row, else a new one; of rank 1 at least."""
     x = asarray(a, dtype, "C")
     return x if x.ndim else x.reshape(1)
 
 
-@implements(np.asfortranarray, creates=True)
+@implements(np.asfortranarray, creates=True, layout=None)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """The array as it is if it lies in memory column by column, else a new one."""
     x = asarray(a, dtype, "F")
     return x if x.ndim else x.reshape(1)
 
 
-@implements(np.copy, creates=True)
+@implements(np.copy, creates=True, layout=None)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A new array with the same elements."""
     return array(a, order=order)
 
 
-@implements(np.astype)
+@implements(np.astype, layout=None)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The elements as another dtype."""
     require_cpu("astype", device)
     return as_array(x).astype(dtype, copy=copy)
 
 
-def filled(shape: Any, value: complex, dtype: Any) -> Tracer:
+def filled(shape: Any, value: complex, dtype: Any, order: str = "C") -> Tracer:
     """An array of ``shape`` with one known value in every element."""
     element_type = element_type_of(np.float64 if dtype is None else dtype)
-    return lift(layout.full(Shape(element_type, sizes_of(shape)), value), False)
+    made = lift(layout.full(Shape(element_type, sizes_of(shape)), value), False)
+    made.lay((column_major if order == "F" else row_major)(made.ndim))
+    return made
 
 
-@implements(np.zeros, creates=True)
+@implements(np.zeros, creates=True, layout=None)
 def zeros(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """Filled with 0; float64 by default."""
     require_cpu("zeros", device)
-    return filled(shape, 0, dtype)
+    return filled(shape, 0, dtype, order)
 
 
-@implements(np.ones, creates=True)
+@implements(np.ones, creates=True, layout=None)
 def ones(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """Filled with 1; float64 by default."""
     require_cpu("ones", device)
-    return filled(shape, 1, dtype)
+    return filled(shape, 1, dtype, order)
 
 
-@implements(np.empty, creates=True)
+@implements(np.empty, creates=True, layout=None)
 def empty(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """Filled with 0: a graph has no memory without a value."""
     require_cpu("empty", device)
-    return filled(shape, 0, dtype)
+    return filled(shape, 0, dtype, order)
 
 
-@implements(np.full, creates=True)
+@implements(np.full, creates=True, layout=None)
 def full(
     shape: Any,
     fill_value: Any,
@@ -181,7 +224,9 @@ def full(
     require_cpu("full", device)
     value = operand(fill_value)
     made = value.natural if dtype is None else value.to(element_type_of(dtype))
-    return lift(stretch("full", made, sizes_of(shape)), False)
+    array = lift(stretch("full", made, sizes_of(shape)), False)
+    array.lay((column_major if order == "F" else row_major)(array.ndim))
+    return array
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
@@ -191,12 +236,23 @@ def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
     return sizes, model.element_type.dtype if dtype is None else dtype
 
 
-def _filled_like(a: Any, value: complex, dtype: Any, shape: Any) -> Tracer:
+def _filled_like(a: Any, value: complex, dtype: Any, order: str, shape: Any) -> Tracer:
     sizes, wanted = _like(a, dtype, shape)
-    return filled(sizes, value, wanted)
+    return _in_order_of(a, order, filled(sizes, value, wanted))
 
 
-@implements(np.zeros_like, creates=True)
+def _in_order_of(model: Any, order: str, made: Tracer) -> Tracer:
+    """A new array, laid out in an order K or A as an array of its rank is; row by row else."""
+    rank = made.ndim
+    if order in ("C", "F"):
+        made.lay((column_major if order == "F" else row_major)(rank))
+    elif isinstance(model, Tracer | np.ndarray) and model.ndim == rank:
+        given = as_array(model)
+        made.lay(given.copied_layout(order) if given.is_permuted else row_major(rank))
+    return made
+
+
+@implements(np.zeros_like, creates=True, layout=None)
 def zeros_like(
     a: Any,
     dtype: Any = None,
@@ -208,10 +264,10 @@ def zeros_like(
 ) -> Any:
     """Filled with 0, of the array's shape and dtype."""
     require_cpu("zeros_like", device)
-    return _filled_like(a, 0, dtype, shape)
+    return _filled_like(a, 0, dtype, order, shape)
 
 
-@implements(np.ones_like, creates=True)
+@implements(np.ones_like, creates=True, layout=None)
 def ones_like(
     a: Any,
     dtype: Any = None,
@@ -223,10 +279,10 @@ def ones_like(
 ) -> Any:
     """Filled with 1, of the array's shape and dtype."""
     require_cpu("ones_like", device)
-    return _filled_like(a, 1, dtype, shape)
+    return _filled_like(a, 1, dtype, order, shape)
 
 
-@implements(np.empty_like, creates=True)
+@implements(np.empty_like, creates=True, layout=None)
 def empty_like(
     prototype: Any,
     dtype: Any = None,
@@ -238,10 +294,10 @@ def empty_like(
 ) -> Any:
     """Filled with 0, of the array's shape and dtype."""
     require_cpu("empty_like", device)
-    return _filled_like(prototype, 0, dtype, shape)
+    return _filled_like(prototype, 0, dtype, order, shape)
 
 
-@implements(np.full_like, creates=True)
+@implements(np.full_like, creates=True, layout=None)
 def full_like(
     a: Any,
     fill_value: Any,
@@ -255,7 +311,7 @@ def full_like(
     """Filled with a value, of the array's shape and dtype."""
     require_cpu("full_like", device)
     sizes, wanted = _like(a, dtype, shape)
-    return full(sizes, fill_value, wanted)
+    return _in_order_of(a, order, full(sizes, fill_value, wanted))
 
 
 @implements(np.meshgrid, creates=True)

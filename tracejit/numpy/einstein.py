@@ -19,12 +19,13 @@ from tracejit.shapes import element_type_of
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import unknown
 from tracejit.trace.tracer import Tracer, lift
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@implements(np.einsum)
+@implements(np.einsum, layout=unknown)
 def einsum(
     *operands: Any,
     out: Any = None,

@@ -14,6 +14,7 @@ from tracejit.numpy.manipulation import as_array, ravel
 from tracejit.numpy.sizes import checked_size, known, known_or_none, listed
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import unknown
 from tracejit.trace.tracer import Tracer
 
 
@@ -175,7 +176,7 @@ def histogram(
     return counts, edges
 
 
-@implements(np.histogramdd)
+@implements(np.histogramdd, layout=unknown)
 def histogramdd(
     sample: Any,
     bins: Any = 10,

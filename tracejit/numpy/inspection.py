@@ -50,6 +50,7 @@ def common_type(*arrays: Any) -> Any:
 def isfortran(a: Any) -> bool:
     """Whether an array lies in memory by columns, and not by rows: the transpose of one does."""
     x = as_array(a)
+    x.ask_order("isfortran")
     return not is_contiguous(x) and is_contiguous(x.T)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,16 @@ import numpy as np
 from tracejit.errors import AttributeValueError, ReadOnlyError, UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.numpy.building import axes_of
-from tracejit.numpy.manipulation import as_array, broadcast_arrays, in_memory_order
+from tracejit.numpy.manipulation import as_array, broadcast_arrays
 from tracejit.numpy.manipulation import broadcast_to as _broadcast_to
 from tracejit.numpy.places import take_places
 from tracejit.ops import layout
 from tracejit.trace.convert import operand
+from tracejit.trace.memory_order import iteration_order
 from tracejit.trace.public import enter, implements
 from tracejit.trace.table import find_traced
 from tracejit.trace.tracer import Tracer
-from tracejit.trace.views import Strides
+from tracejit.trace.views import Permute, Strides
 
 
 class broadcast:
@@ -68,10 +69,21 @@ def nditer(op: Any, flags: Any = (), op_flags: Any = None, **kwargs: Any) -> Any
     arrays = broadcast_arrays(*op) if several else [op]
     if several and "readwrite" in modes:
         raise UnsupportedError("nditer: only one traced array can be written to at a time")
-    if not several:
-        arrays = [in_memory_order(op)]
+    arrays = _in_iteration_order(arrays)
     columns = [_views(x) for x in arrays]
     return zip(*columns, strict=True) if several else columns[0]
+
+
+def _in_iteration_order(arrays: Sequence[Any]) -> list[Any]:
+    """Arrays of one shape with their dimensions as nditer goes through them, all forwards."""
+    shape = arrays[0].shape
+    strides = [x.ask_order("nditer") for x in arrays]
+    order = iteration_order(shape, [(shape, one) for one in strides])
+    turned = tuple(
+        slice(None, None, -1 if min(steps) < 0 and max(steps) <= 0 else None)
+        for steps in (tuple(one[d] for one in strides) for d in order)
+    )
+    return [x.through(Permute(order), False)[turned] for x in arrays]
 
 
 def _views(x: Any) -> Iterator[Any]:

@@ -15,7 +15,15 @@ from tracejit.errors import AttributeValueError, DimensionError, ShapeError
 from tracejit.numpy.building import axes_of, canonical_axis
 from tracejit.numpy.reducing import NO_VALUE, reduction_axes
 from tracejit.ops import layout
+from tracejit.trace.context import ask_order_if
 from tracejit.trace.convert import broadcast_dimensions, operand
+from tracejit.trace.memory_order import (
+    given_layout,
+    is_dense,
+    is_vector,
+    iteration_order,
+    row_major,
+)
 from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.trace.views import (
@@ -23,7 +31,6 @@ from tracejit.trace.views import (
     Permute,
     Reshape,
     reshaped_strides,
-    row_major_strides,
 )
 
 
@@ -31,7 +38,10 @@ def as_array(value: Any) -> Tracer:
     """A traced array as it is, anything else as a new one."""
     if isinstance(value, Tracer):
         return value
-    return lift(operand(value).natural, False)
+    made = lift(operand(value).natural, False)
+    if isinstance(value, np.ndarray):
+        made.lay(given_layout(value))
+    return made
 
 
 def floating(x: Any) -> Tracer:
@@ -49,10 +59,37 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
 
 def reshaped(x: Tracer, dimensions: tuple[int, ...]) -> Tracer:
     """A view of ``x`` under other dimensions where NumPy gives one, else a copy."""
+    if _without_ones(dimensions) == _without_ones(x.shape):
+        return x.through(Reshape(dimensions), False)
     strides = x.strides_in_elements()
-    if strides is not None and reshaped_strides(x.shape, strides, dimensions) is not None:
-        return x.through(Reshape(dimensions, may_copy=dimensions != x.shape), False)
-    return lift(layout.reshape(x.instruction, dimensions), False)
+    if x.has_unknown_order or (
+        strides is not None and reshaped_strides(x.shape, strides, dimensions) is not None
+    ):
+        return x.through(Reshape(dimensions, may_copy=True), False)
+    return _copied(x, dimensions)
+
+
+def _copied(x: Tracer, dimensions: tuple[int, ...]) -> Tracer:
+    """A reshaped copy, row by row, where a view may be impossible."""
+    made = lift(layout.reshape(x.instruction, dimensions), False)
+    made.lay(row_major(len(dimensions)))
+    note_copy(made, x)
+    return made
+
+
+def note_copy(made: Tracer, x: Tracer) -> None:
+    """Says that a copy of ``x`` might be a view if arguments lay otherwise in memory.
+
+    That is seen where one of the two is written to.
+    """
+    known = x.layout
+    if known is None or not known.is_certain:
+        before = x.version
+        ask_order_if(lambda: made.version > 0 or x.version > before)
+
+
+def _without_ones(dimensions: tuple[int, ...]) -> list[int]:
+    return [size for size in dimensions if size != 1]
 
 
 def _full_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
@@ -94,37 +131,18 @@ def _is_column_major(function: str, x: Tracer, order: str) -> bool:
     """Whether the first dimension of an order C, F or A counts up fastest."""
     if order not in ("C", "F", "A"):
         raise AttributeValueError(f"{function}: order must be 'C', 'F' or 'A', not {order!r}")
-    if order == "A" and x.ndim > 1:
-        x.ask_order()
+    if order == "A":
+        x.ask_order(function)
     return order == "F" or (order == "A" and not is_contiguous(x) and is_contiguous(x.T))
 
 
 def is_contiguous(x: Tracer) -> bool:
     """Whether the elements lie one behind the other in memory, row by row."""
-    strides, dense = x.strides_in_elements(), row_major_strides(x.shape)
-    if strides is None:
-        return False
-    return not x.size or all(
-        stride == wanted or size == 1
-        for stride, wanted, size in zip(strides, dense, x.shape, strict=True)
-    )
+    strides = x.strides_in_elements()
+    return is_vector(x.shape) if strides is None else is_dense(x.shape, strides)
 
 
-def in_column_major_memory(x: Tracer) -> Tracer:
-    """A new array with the same elements, laid out column by column."""
-    return x.T.copy().T
-
-
-def in_memory_order(x: Tracer) -> Tracer:
-    """The array with its dimensions in the order in which they lie in memory."""
-    if x.ndim > 1:
-        x.ask_order()
-    strides = x.strides_in_elements() or row_major_strides(x.shape)
-    by_stride = sorted(range(x.ndim), key=lambda d: -abs(strides[d]))
-    return x.through(Permute(tuple(by_stride)), False)
-
-
-@implements(np.ravel)
+@implements(np.ravel, layout=None)
 def ravel(a: Any, order: str = "C") -> Any:
     """The array with one dimension: a view where it lies in memory in this order, else a copy.
 
@@ -132,12 +150,13 @@ def ravel(a: Any, order: str = "C") -> Any:
     """
     x = as_array(a)
     if order == "K":
-        x = in_memory_order(x)
+        strides = x.ask_order("ravel")
+        x = x.through(Permute(iteration_order(x.shape, [(x.shape, strides)])), False)
     elif _is_column_major("ravel", x, order):
         x = x.T
-    if is_contiguous(x):
+    if is_contiguous(x) or x.has_unknown_order:
         return x.through(Reshape((x.size,), may_copy=True), False)
-    return lift(layout.reshape(x.instruction, (x.size,)), False)
+    return _copied(x, (x.size,))
 
 
 @implements(np.transpose)

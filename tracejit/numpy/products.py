@@ -21,6 +21,7 @@ from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import broadcast_dimensions, converted, operand
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import by_rows, of_products
 from tracejit.trace.tracer import lift
 from tracejit.trace.views import broadcast
 
@@ -41,7 +42,7 @@ def contract(x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> In
     return dot_general(x, y, numbers)
 
 
-@implements(np.matmul)
+@implements(np.matmul, layout=of_products)
 def matmul(
     x1: Any,
     x2: Any,
@@ -97,7 +98,7 @@ def _matmul(x: Instruction, y: Instruction) -> Instruction:
     return contract(x, y, numbers)
 
 
-@implements(np.dot)
+@implements(np.dot, layout=by_rows)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The sum of products over the last dimension of ``a`` and the second last of ``b``."""
     x, y = _promoted("dot", a, b)
@@ -124,7 +125,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     return dot(x.conj() if x.element_type.is_complex else x, ravel(b))
 
 
-@implements(np.inner)
+@implements(np.inner, layout=by_rows)
 def inner(a: Any, b: Any, /) -> Any:
     """The sum of products over the last dimensions of both."""
     x, y = _promoted("inner", a, b)
@@ -135,7 +136,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return lift(contract(x, y, DotDimensionNumbers((ranks[0] - 1,), (ranks[1] - 1,))))
 
 
-@implements(np.outer)
+@implements(np.outer, layout=by_rows)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """The products of every element of one flat array with every element of another."""
     return arithmetic.multiply(ravel(a)[:, None], ravel(b)[None, :], out=out)
@@ -160,7 +161,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return matmul(as_array(x1).conj()[..., None, :], x2)[..., 0, :]
 
 
-@implements(np.tensordot)
+@implements(np.tensordot, layout=by_rows)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """The sum of products over ``axes``: that many last and first dimensions, or two lists."""
     x, y = _promoted("tensordot", a, b)

@@ -26,6 +26,7 @@ from tracejit.shapes import element_type_of
 from tracejit.trace.convert import operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import unknown
 from tracejit.trace.tracer import Tracer, lift
 
 _POSITIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -255,7 +256,7 @@ def percentile(
     return _quantiles("percentile", a, share, axis, out, method, keepdims, weights, False)
 
 
-@implements(np.nanquantile)
+@implements(np.nanquantile, layout=unknown)
 def nanquantile(
     a: Any,
     q: Any,
@@ -272,7 +273,7 @@ def nanquantile(
     return _quantiles("nanquantile", a, share, axis, out, method, keepdims, weights, True)
 
 
-@implements(np.nanpercentile)
+@implements(np.nanpercentile, layout=unknown)
 def nanpercentile(
     a: Any,
     q: Any,

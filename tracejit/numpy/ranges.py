@@ -17,6 +17,7 @@ from tracejit.shapes import ElementType, Shape, element_type_of
 from tracejit.trace.convert import PYTHON_SCALARS, converted, operand
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import unknown
 from tracejit.trace.table import Traced
 from tracejit.trace.tracer import Tracer, lift
 
@@ -71,7 +72,7 @@ def _counted(start: Any, stop: Any, step: Any) -> int:
     return len(range(start, stop, step)) if step else 0
 
 
-@implements(np.linspace, creates=True)
+@implements(np.linspace, creates=True, layout=unknown)
 def linspace(
     start: Any,
     stop: Any,
@@ -134,7 +135,7 @@ def _ending_in(last: Tracer, made: Tracer, position: Tracer, count: int) -> Trac
     return lift(where(ends, value, made.instruction), False)
 
 
-@implements(np.logspace, creates=True)
+@implements(np.logspace, creates=True, layout=unknown)
 def logspace(
     start: Any,
     stop: Any,
@@ -149,7 +150,7 @@ def logspace(
     return made if dtype is None else made.astype(dtype)
 
 
-@implements(np.geomspace, creates=True)
+@implements(np.geomspace, creates=True, layout=unknown)
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:

@@ -38,6 +38,8 @@ from tracejit.trace.int_range_checks import require_between
 from tracejit.trace.mask_places import Places
 from tracejit.trace.promotion import common_element_type
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import as_first, by_columns
+from tracejit.trace.result_layouts import elementwise as elementwise_layout
 from tracejit.trace.tracer import Tracer, lift
 
 SIZE_ADVICE = (
@@ -49,7 +51,7 @@ MASK_ADVICE = (
 )
 
 
-@implements(np.where)
+@implements(np.where, layout=elementwise_layout)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """``x`` where the condition holds, else ``y``; with the condition alone, `nonzero`."""
     if x is None and y is None:
@@ -61,7 +63,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return lift(elementwise.select(*arrays), False)
 
 
-@implements(np.clip)
+@implements(np.clip, layout=elementwise_layout)
 def clip(
     a: Any,
     a_min: Any = None,
@@ -358,7 +360,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-@implements(np.argwhere)
+@implements(np.argwhere, layout=by_columns)
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The places of the elements that are not zero, as rows; see `nonzero`."""
     x = as_array(a)
@@ -370,7 +372,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return np.stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
 
-@implements(np.nan_to_num)
+@implements(np.nan_to_num, layout=as_first)
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:

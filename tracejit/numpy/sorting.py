@@ -18,6 +18,7 @@ from tracejit.trace.convert import operand
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.promotion import result_dtype
 from tracejit.trace.public import implements
+from tracejit.trace.result_layouts import as_first
 from tracejit.trace.tracer import Tracer, lift
 
 FEW = 64
@@ -33,7 +34,7 @@ def _sortable(function: str, a: Any, axis: int | None) -> tuple[Tracer, int]:
     return x, canonical_axis(function, axis, x.ndim)
 
 
-@implements(np.sort)
+@implements(np.sort, layout=as_first)
 def sort(
     a: Any,
     axis: int | None = -1,

@@ -32,6 +32,7 @@ from tracejit.shapes import ElementType, element_type_of
 from tracejit.trace.convert import Operand, broadcast_together, operand
 from tracejit.trace.promotion import ufunc_dtypes
 from tracejit.trace.public import enter, public
+from tracejit.trace.result_layouts import elementwise
 from tracejit.trace.tracer import Tracer, lift
 
 Kernel = Callable[..., Instruction | tuple[Instruction, ...]]
@@ -56,7 +57,7 @@ class Ufunc:
         self.__name__ = like.__name__
         self.__qualname__ = like.__name__
         self.__doc__ = f"``np.{like.__name__}``, recorded."
-        self._public = public(self._record, like)
+        self._public = public(self._record, like, layout=elementwise)
         enter(like, self)
 
     def __repr__(self) -> str:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
 from tracejit.shapes import Shape
-from tracejit.trace.context import Trace
+from tracejit.trace.context import Trace, note_permuted
 from tracejit.trace.convert import operand
 from tracejit.trace.object_state import require_still, snapshot
 from tracejit.trace.recording import recording
@@ -36,6 +36,8 @@ class Abstract(NamedTuple):
     def of(value: Any) -> Abstract:
         """What a value that `operand` takes looks like."""
         given = operand(value)
+        if isinstance(value, Tracer) and value.is_permuted:
+            note_permuted()
         is_scalar = (
             value.is_scalar if isinstance(value, Tracer) else not isinstance(value, np.ndarray)
         )
@@ -107,10 +109,13 @@ def record_body(
             Tracer(parameter, trace, is_weak=argument.is_weak, is_scalar=argument.is_scalar)
             for parameter, argument in zip(parameters, arguments, strict=True)
         ]
+        for tracer in tracers:
+            tracer.lay_unknown()
         recorded = recording(function) if trace.record_numpy else function
         before = snapshot(function, only_moving=True)
         leaves, structure = tree.flatten(recorded(*assemble(tracers)))
         require_still(before, title)
+        _require_order(trace, leaves)
         try:
             abstract = tuple(Abstract.of(leaf) for leaf in leaves)
         except ArgumentError as error:
@@ -125,8 +130,22 @@ def with_kinds(values: Sequence[Instruction], kinds: Sequence[Abstract]) -> list
     for value, kind in zip(values, kinds, strict=True):
         tracer = lift(value, kind.is_scalar)
         tracer.is_weak = kind.is_weak
+        tracer.lay_unknown()
         made.append(tracer)
     return made
+
+
+def _require_order(trace: Trace, leaves: Sequence[Any]) -> None:
+    """Raises `UnsupportedError` where a body took its arguments' order for that of the first step.
+
+    Later ones may get its results, which lie in another order.
+    """
+    if trace.asks_order and any(isinstance(leaf, Tracer) and leaf.is_permuted for leaf in leaves):
+        raise UnsupportedError(
+            f"{trace.name}: it asks for the order of memory (order='K' or 'A', or a write through "
+            f"ravel or reshape), and an array that it hands on does not lie row by row; write the "
+            f"order, 'C' or 'F', or hand on a copy, x.copy()"
+        )
 
 
 def _own_instructions(results: Sequence[Instruction], trace: Trace) -> list[Instruction]:

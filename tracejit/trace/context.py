@@ -90,13 +90,15 @@ class Trace:
     ``record_numpy`` that functions called inside see recording namespaces. ``effects`` are the
     instructions that happen for their side effects, whatever becomes of their values. ``bounds``
     are those of arguments that are Python's integers. ``limit`` holds for inner traces as well;
-    recording that reaches ``end`` asks it. ``asks_order``: what was recorded is right for arguments
-    that lie in memory row by row. ``memory`` has what earlier traces of the function made;
+    recording that reaches ``end`` asks it. ``asks_order``: what was recorded is right for
+    arguments that lie in memory row by row. ``has_permuted``: an array was made that may lie in
+    another order. ``memory`` has what earlier traces of the function made;
     inner traces make everything anew.
     """
 
     __slots__ = (
         "_before",
+        "_copies",
         "_errors",
         "_noticed",
         "alive",
@@ -106,6 +108,7 @@ class Trace:
         "eager",
         "effects",
         "end",
+        "has_permuted",
         "limit",
         "memory",
         "name",
@@ -131,7 +134,8 @@ class Trace:
         self.alive = False
         self.parent: Trace | None = None
         self.arguments: dict[Instruction, Argument] = {}
-        self.asks_order = False
+        self.asks_order = self.has_permuted = False
+        self._copies: list[Callable[[], bool]] = []
         self.bounds: dict[Instruction, Bounds] = {}
         self.values: dict[Instruction, Any] = {}
         self.effects: list[Instruction] = []
@@ -150,6 +154,7 @@ class Trace:
         self.parent = traces[-1] if traces else None
         self.record_numpy &= self.parent is None or self.parent.record_numpy
         self.alive = True
+        self.has_permuted = self.parent is not None and self.parent.has_permuted
         self._before = make_from(None if self.memory is None else self.memory.begun())
         self.start = mark()
         if self.limit is not None:
@@ -167,6 +172,9 @@ class Trace:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if any(was_written() for was_written in self._copies):
+            ask_order()
+        self._copies.clear()
         self.alive = False
         make_from(self._before)
         assert _running.traces.pop() is self
@@ -246,6 +254,23 @@ def ask_order() -> None:
     """Says that what is recorded depends on how arguments lie in memory."""
     for trace in _running.traces:
         trace.asks_order = True
+        if trace.memory is not None:
+            trace.memory.asked += 1
+
+
+def ask_order_if(was_written: Callable[[], bool]) -> None:
+    """Says that it does where ``was_written()`` holds at the end of the trace.
+
+    A copy would be a view if the arguments lay in another order.
+    """
+    if _running.traces:
+        _running.traces[-1]._copies.append(was_written)
+
+
+def note_permuted() -> None:
+    """Says that an array was made that may not lie in memory row by row."""
+    for trace in _running.traces:
+        trace.has_permuted = True
 
 
 def running_traces() -> list[Trace]:

@@ -150,8 +150,9 @@ class Diagonal:
     def write(self, base: Instruction, value: Instruction) -> Instruction:
         raise ReadOnlyError("a diagonal is read-only; write to x[range, range], or copy it first")
 
-    def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides | None:
-        return None
+    def strides(self, shape: tuple[int, ...], strides: Strides) -> Strides:
+        rest = (s for d, s in enumerate(strides) if d not in (self.first, self.second))
+        return (*rest, strides[self.first] + strides[self.second])
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from tracejit.trace.index_parse import UnknownMask, is_array_of_rank_0, parse_in
 from tracejit.trace.mask_places import Places
 from tracejit.trace.masked_slices import Between
 from tracejit.trace.masks import is_same_mask
+from tracejit.trace.memory_order import UNKNOWN, Layout
 from tracejit.trace.table import Traced
 from tracejit.traversal import in_order
 
@@ -41,6 +42,10 @@ class Indexing(Traced):
     is_view: Callable[[Any, object], bool]
     write: Callable[[Instruction], None]
     _new: Callable[..., Any]
+
+    @property
+    def is_permuted(self) -> bool:
+        raise NotImplementedError
 
     @property
     def instruction(self) -> Instruction:
@@ -77,11 +82,26 @@ class Indexing(Traced):
             return self._selected(unknown)
         if isinstance(parsed, FancyIndex) or _has(index, is_array_of_rank_0):
             value = parsed.read(self.instruction)
-            return self._new(value, not value.array_shape.rank and not _has(index, _is_ellipsis))
+            is_scalar = not value.array_shape.rank and not _has(index, _is_ellipsis)
+            made = self._new(value, is_scalar)
+            if isinstance(parsed, FancyIndex) and len(made.shape) > 1:
+                made.lay(self._taken_layout(parsed, index))
+            return made
         if all(isinstance(part, Fixed | Moving) for part in parsed.parts):
             # x[0] is a number, x[..., 0] an array of rank 0 and a view.
             return self.through(parsed, not _has(index, _is_ellipsis))
         return self.through(parsed)
+
+    def _taken_layout(self, index: FancyIndex, given: Any) -> Layout | None:
+        """How elements at listed places lie in memory: the lists' dimensions go first."""
+        if self.is_permuted or _has(given, _is_permuted):
+            return UNKNOWN
+        batch, front = index.batch(self.instruction)
+        if not front:
+            return None
+        rank = len(index.result_dimensions(self.instruction))
+        lists = range(front, front + len(batch))
+        return Layout((*lists, *(d for d in range(rank) if d not in lists)))
 
     def _selected(self, unknown: UnknownMask) -> Masked:
         """The elements under an unknown mask, among ones: of those every function is defined.
@@ -163,6 +183,12 @@ class Indexing(Traced):
 
 def _has(index: Any, wanted: Callable[[Any], bool]) -> bool:
     return any(map(wanted, index)) if isinstance(index, tuple) else wanted(index)
+
+
+def _is_permuted(item: Any) -> bool:
+    if isinstance(item, np.ndarray):
+        return not item.flags.c_contiguous
+    return bool(getattr(item, "is_permuted", False))
 
 
 def _is_ellipsis(item: Any) -> bool:

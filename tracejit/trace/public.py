@@ -10,7 +10,7 @@ nothing in it is unknown. Outside every trace a call is recorded and evaluated a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MethodType
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,7 +22,9 @@ from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.convert import PLAIN_KINDS, as_instruction, held
 from tracejit.trace.evaluation import evaluate
 from tracejit.trace.hash_consing import Memory, Result, key_of_call
-from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name
+from tracejit.trace.memory_order import given_layout
+from tracejit.trace.result_layouts import Rule, by_default, lay_out, unknown
+from tracejit.trace.table import FUNCTIONS, Traced, find_traced, function_name, origin
 from tracejit.trace.tracer import Tracer, lift
 from tracejit.tracebacks import hide_internal_frames
 from tracejit.tree import flatten, unflatten
@@ -37,13 +39,21 @@ def public(
     *,
     creates: bool = False,
     raises: bool = False,
+    layout: Rule | None = by_default,
 ) -> Callable[P, R]:
     """Makes ``function``, which records, callable inside and outside traces.
 
     ``static`` is NumPy's own, for calls without a traced value; a function that ``creates``
     arrays records those calls too, so that the arrays can be written to. A function that
     ``raises`` for some values, which no graph can, is NumPy's own outside traces as well.
+    ``layout`` says how its results lie in memory; None if they say so themselves.
     """
+    rule = _rule_of(static, layout)
+
+    def laid_out(result: R, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> R:
+        if rule is not None and isinstance(result, _OF_ARRAYS):
+            lay_out(rule, result, args, kwargs)
+        return result
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -55,7 +65,7 @@ def public(
                     return plain
                 return run_now(function, *args, **kwargs)
             if creates or static is None or traces[-1].eager:
-                return function(*args, **kwargs)
+                return laid_out(function(*args, **kwargs), args, kwargs)
             memory = traces[-1].memory
             if memory is not None and not are_counted():
                 key = key_of_call(function, args, kwargs, Tracer)
@@ -64,9 +74,9 @@ def public(
                     key = key_of_call(function, args, kwargs, Tracer)
                 if key is not None:
                     known: R = remembered(memory, key, function, args, kwargs)
-                    return known
+                    return laid_out(known, args, kwargs)
             if find_traced((args, kwargs)) is not None:
-                return function(*args, **kwargs)
+                return laid_out(function(*args, **kwargs), args, kwargs)
             result: R = adopted(static(*args, **kwargs))
             return result
         except Exception as error:
@@ -74,6 +84,17 @@ def public(
             raise
 
     return call
+
+
+_OF_ARRAYS = (Tracer, tuple, list)
+
+
+def _rule_of(static: Callable[..., Any] | None, given: Rule | None) -> Rule | None:
+    """The rule for the results of what records ``static``: JAX's arrays have no order of memory."""
+    if static is None:
+        return None
+    module = origin(static)
+    return unknown if module.startswith("scipy.") and module != "scipy.special" else given
 
 
 _TAKING_ARRAYS = frozenset(
@@ -125,7 +146,10 @@ def remembered(
 
 
 def implements(
-    *numpy_functions: Any, creates: bool = False, raises: bool = False
+    *numpy_functions: Any,
+    creates: bool = False,
+    raises: bool = False,
+    layout: Rule | None = by_default,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Registers the decorated function for NumPy functions, and makes it public.
 
@@ -133,7 +157,7 @@ def implements(
     """
 
     def register(function: Callable[P, R]) -> Callable[P, R]:
-        made = public(function, numpy_functions[0], creates=creates, raises=raises)
+        made = public(function, numpy_functions[0], creates=creates, raises=raises, layout=layout)
         for numpy_function in numpy_functions:
             enter(numpy_function, made)
         return made
@@ -227,7 +251,9 @@ def own(value: np.ndarray, like: Tracer) -> Any:
 def adopted(result: Any) -> Any:
     """What NumPy made while tracing: arrays become traced, so that they can be written to."""
     if type(result) is np.ndarray:
-        return lift(as_instruction(result), False)
+        made = lift(as_instruction(result), False)
+        made.lay(given_layout(result))
+        return made
     if type(result) in (tuple, list):
         return type(result)(adopted(item) for item in result)
     return result

@@ -23,11 +23,22 @@ from tracejit.ops.layout import full
 from tracejit.shapes import ElementType, element_type_of
 from tracejit.sources import user_source
 from tracejit.trace.concrete import concrete, differentiated_argument
-from tracejit.trace.context import Trace, ask_order, current_trace
+from tracejit.trace.context import Trace, ask_order, current_trace, note_permuted
 from tracejit.trace.convert import Operand, converted
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
 from tracejit.trace.may_alias import Shares, Way, are_dense, foreign, refreshed, share_parts, tick
+from tracejit.trace.memory_order import (
+    UNKNOWN,
+    Layout,
+    column_major,
+    copied_order,
+    dense_strides,
+    is_dense,
+    is_row_by_row,
+    is_vector,
+    row_major,
+)
 from tracejit.trace.methods import Methods
 from tracejit.trace.operators import Operators
 from tracejit.trace.promotion import weak_type
@@ -74,7 +85,7 @@ class Tracer(Operators, Indexing, Methods):
         "__weakref__",
         "_base",
         "_instruction",
-        "_is_row_major",
+        "_layout",
         "_path",
         "_seen",
         "_trace",
@@ -100,7 +111,7 @@ class Tracer(Operators, Indexing, Methods):
         self._path: Path | None = None
         self._version = 0
         self._seen = 0
-        self._is_row_major = False
+        self._layout: Layout | None = None
         self.shares: Shares | None = None
         self.is_weak = is_weak
         self.is_scalar = not instruction.array_shape.dimensions if is_scalar is None else is_scalar
@@ -252,28 +263,102 @@ class Tracer(Operators, Indexing, Methods):
                 self.root.last.array_shape,
                 None,
                 reason=f"ravel or reshape at {user_source()} gives a view of it or a copy, which "
-                f"depends on the array that its name stands for; write to the array itself",
+                f"depends on the array that its name stands for and on its order in memory; "
+                f"write to the array itself",
             )
+            if self.has_unknown_order:
+                made.lay(UNKNOWN)
         else:
             made._base, made._path, made._seen = self, path, self.version
         return made
 
-    def ask_order(self) -> None:
-        """Says that what is recorded depends on how the memory behind the array is laid out.
+    # Order in memory
 
-        That of a copy in order C is known; any other array may lie as the arguments do.
+    @property
+    def layout(self) -> Layout | None:
+        """How the array behind this one lies in memory; None if row by row, as arguments must."""
+        return self.root._layout
+
+    def lay(self, layout: Layout | None) -> None:
+        """Says how an array that is no view lies in memory."""
+        assert self._base is None, "a view lies in its base"
+        if layout is not None and not is_vector(self.shape):
+            self._layout = layout
+            if layout.order != tuple(range(self.ndim)):
+                note_permuted()
+
+    def lay_like(self, array: Tracer) -> None:
+        """Says that an array that is no view lies in memory as ``array`` does."""
+        self.lay(array.own_layout)
+
+    @property
+    def own_layout(self) -> Layout | None:
+        """The layout of an array of its own whose elements lie in the same order."""
+        if self._base is None:
+            return self._layout
+        return self.copied_layout("K") if self.is_permuted else None
+
+    def lay_unknown(self) -> None:
+        """Says that an array, of another trace's, may lie in memory as any array there does."""
+        trace = current_trace()
+        if trace is not None and trace.has_permuted:
+            self.lay(UNKNOWN)
+
+    @property
+    def is_permuted(self) -> bool:
+        """Whether the dimensions lie in memory in another order than their own, or may do so."""
+        if self._base is None and self._layout is None:
+            return False
+        if is_vector(self.shape):
+            return False
+        strides = self.strides_in_elements()
+        return strides is None or not is_row_by_row(self.shape, strides)
+
+    @property
+    def has_unknown_order(self) -> bool:
+        """Whether the order in memory is not known, and elements may lie in more than one."""
+        return self.strides_in_elements() is None and not is_vector(self.shape)
+
+    def copied_layout(self, order: str) -> Layout | None:
+        """How a copy in an order K, A, C or F lies in memory."""
+        rank = self.ndim
+        if order in ("C", "F"):
+            return row_major(rank) if order == "C" else column_major(rank)
+        strides = self.strides_in_elements()
+        if strides is None:
+            return UNKNOWN
+        kept = copied_order(strides)
+        if order == "A" and not is_dense(self.shape[::-1], strides[::-1]):
+            kept = tuple(range(rank))
+        layout = self.layout
+        return Layout(kept, layout is not None and layout.is_certain)
+
+    def ask_order(self, function: str = "") -> Strides:
+        """The strides, in elements; says that what is recorded depends on them.
+
+        Raises `UnsupportedError`, which names the ``function``, where they are not known.
         """
         root = self.root
-        if not root._is_row_major or root.shares is not None:
+        if root.shares is not None or root._layout is None or not root._layout.is_certain:
             ask_order()
+        strides = self.strides_in_elements()
+        if strides is None and not is_vector(self.shape):
+            raise UnsupportedError(
+                f"{function}: the order in memory of this array {self.instruction.shape} is not "
+                f"known while tracing; write order='C' or order='F', or copy the array before, "
+                f"x.copy()"
+            )
+        return strides or row_major_strides(self.shape)
 
     def _ask_order_of(self, path: Path) -> None:
-        """Says that a view, or a write to one, is right where the memory lies row by row."""
+        """Says that a view, or a write to one, is right where the memory lies as it is known to."""
         if type(path) is Reshape and path.may_copy:
-            self.ask_order()
+            self.ask_order("reshape")
 
     def _is_dense(self) -> bool:
-        """Whether the memory behind the array lies row by row, whichever array that is."""
+        """Whether the order in memory is known, whichever array this is."""
+        if self.has_unknown_order:
+            return False
         shares = self.root.shares
         return shares is None or all(map(are_dense, shares.entries))
 
@@ -309,7 +394,10 @@ class Tracer(Operators, Indexing, Methods):
     def strides_in_elements(self) -> Strides | None:
         """How NumPy would lay the array out within its base, in elements; None when unknown."""
         if self._base is None or self._path is None:
-            return row_major_strides(self.shape)
+            if self._layout is None:
+                return row_major_strides(self.shape)
+            order = self._layout.order
+            return None if order is None else dense_strides(self.shape, order)
         strides = self._base.strides_in_elements()
         return None if strides is None else self._path.strides(self._base.shape, strides)
 
@@ -349,8 +437,7 @@ class Tracer(Operators, Indexing, Methods):
     @property
     def strides(self) -> tuple[int, ...]:
         """How NumPy would lay the array out, were it made as it is while tracing, in bytes."""
-        elements = self.strides_in_elements() or row_major_strides(self.shape)
-        return tuple(self.itemsize * step for step in elements)
+        return tuple(self.itemsize * step for step in self.ask_order("strides"))
 
     @property
     def base(self) -> Tracer | None:
@@ -403,7 +490,9 @@ class Tracer(Operators, Indexing, Methods):
     @property
     def imag(self) -> Tracer:
         if not self.element_type.is_complex:
-            return self._new(full(self._instruction.array_shape, 0), self.is_scalar)
+            made = self._new(full(self._instruction.array_shape, 0), self.is_scalar)
+            made.lay_like(self)
+            return made
         return self.through(ComplexPart(False), self.is_scalar)
 
     @imag.setter
@@ -433,7 +522,7 @@ class Tracer(Operators, Indexing, Methods):
     def copy(self, order: str = "C") -> Tracer:
         """A new array with the same elements."""
         made = self._new(self.instruction, False)
-        made._is_row_major = order == "C"
+        made.lay(self.copied_layout(order))
         return made
 
     def astype(
@@ -455,7 +544,9 @@ class Tracer(Operators, Indexing, Methods):
             )
         if not copy and order == "K" and element_type is self.element_type:
             return self
-        return self._new(converted(self.instruction, element_type), self.is_scalar)
+        made = self._new(converted(self.instruction, element_type), self.is_scalar)
+        made.lay(self.copied_layout(order))
+        return made
 
     def flatten(self, order: str = "C") -> Any:
         """A copy with one dimension."""

@@ -130,6 +130,8 @@ def record_on(
             Tracer(p, trace, is_weak=kind.is_weak, is_scalar=kind.is_scalar)
             for p, kind in zip(given, kinds, strict=True)
         ]
+        for tracer in tracers:
+            tracer.lay_unknown()
         recorded = recording(function) if trace.record_numpy else function
         outputs = wanted(recorded(*assemble(tracers)))
     replacements = dict(zip(given, values, strict=True))

@@ -19,6 +19,7 @@ from tracejit.trace.body import Abstract
 from tracejit.trace.context import Trace, current_trace
 from tracejit.trace.evaluation import evaluate
 from tracejit.trace.hash_consing import Memory
+from tracejit.trace.memory_order import UNKNOWN, given_layout
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.transforms.derived_cache import DerivedGraph
@@ -191,7 +192,10 @@ def run(
                 seen = _without(abstract, axis)
                 element = trace.parameter(seen.shape, describe)
             inputs[number] = Input(made, abstract, known, element, axis)
-            leaves[number] = Tracer(element, trace, is_weak=seen.is_weak, is_scalar=seen.is_scalar)
+            tracer = Tracer(element, trace, is_weak=seen.is_weak, is_scalar=seen.is_scalar)
+            layout = leaf.own_layout if isinstance(leaf, Tracer) else given_layout(np.asarray(leaf))
+            tracer.lay(layout if axis is None or layout is None else UNKNOWN)
+            leaves[number] = tracer
         given = tree.leaves((args, kwargs))
         new_args, new_kwargs = tree.unflatten(structure, leaves)
         function = as_recorded(function)

@@ -451,4 +451,5 @@ def _zero(kind: Abstract) -> Any:
     zero: Instruction = full(kind.shape, 0)
     made = lift(zero, kind.is_scalar)
     made.is_weak = kind.is_weak
+    made.lay_unknown()
     return made

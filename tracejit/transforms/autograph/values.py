@@ -134,6 +134,7 @@ def _fresh(leaf: Any) -> Any:
         return leaf
     made = lift(leaf.instruction, leaf.is_scalar)
     made.is_weak = leaf.is_weak
+    made.lay_like(leaf)
     return made
 
 

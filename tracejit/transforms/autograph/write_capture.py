@@ -18,6 +18,12 @@ from tracejit.transforms.autograph.parts import Get, Put
 from tracejit.transforms.autograph.values import Detached, attached
 
 
+def _value_of(array: Tracer) -> Tracer:
+    made = lift(array.instruction, False)
+    made.lay_like(array)
+    return made
+
+
 class _Lent:
     """The variables of a statement without those that hold a lent array, and the lent arrays."""
 
@@ -30,7 +36,7 @@ class _Lent:
         self._seen = [_detached(roots, value) for value in self._before]
         self._shown = [n for n in range(len(names)) if n not in kept]
         self._owned = [array.state for array in arrays]
-        self._given = [lift(array.instruction, False) for array in arrays]
+        self._given = [_value_of(array) for array in arrays]
         self._versions = [array.version for array in arrays]
         lent = (f"autograph_array_{n}" for n in range(len(arrays)))
         self.names = (*(names[n] for n in self._shown), *lent)
@@ -41,7 +47,7 @@ class _Lent:
         values = [seen if value is before else value for value, before, seen in mine]
         states = zip(self._arrays, self._given, self._versions, strict=True)
         arrays = (
-            given if array.version == version else lift(array.instruction, False)
+            given if array.version == version else _value_of(array)
             for array, given, version in states
         )
         return (*(values[n] for n in self._shown), *arrays)

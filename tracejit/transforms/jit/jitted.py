@@ -22,7 +22,7 @@ from tracejit.passes.input_layouts import in_memory_order
 from tracejit.runtime.locks import ProcessLock
 from tracejit.shapes import Shape
 from tracejit.trace.context import Limit, current_trace
-from tracejit.trace.convert import as_instruction
+from tracejit.trace.public import adopted
 from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
 from tracejit.trace.tracer import Tracer, lift
@@ -440,8 +440,9 @@ class JitFunction(Generic[P, R]):
                 if made is None:
                     made = copies[id(leaf)] = lift(leaf.instruction, leaf.is_scalar)
                     made.is_weak = leaf.is_weak
+                    made.lay_like(leaf)
                 return made
-            return lift(as_instruction(leaf), False) if isinstance(leaf, np.ndarray) else leaf
+            return adopted(leaf)
 
         trace = current_trace()
         if trace is None:

@@ -1,0 +1,116 @@
+"""How the results of array functions lie in memory, given how their arguments do.
+
+@implements(np.where, layout=elementwise)
+
+A function without a rule of its own gives arrays that lie row by row where its arguments do, and
+in an unknown order where one of them does not. Results that are views need no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tracejit.trace.convert import operand
+from tracejit.trace.memory_order import (
+    UNKNOWN,
+    Layout,
+    column_major,
+    is_row_by_row,
+    is_vector,
+    iteration_order,
+    row_major,
+)
+from tracejit.trace.tracer import Tracer
+
+Rule = Callable[[tuple[Any, ...], Mapping[str, Any], Tracer], Layout | None]
+"""Of the arguments, by place and by name, and of a result: how that one lies in memory."""
+
+
+def lay_out(rule: Rule, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Says how the arrays of a function's result lie in memory, those that are its own."""
+    if type(result) is Tracer:
+        if len(result.shape) > 1 and result.path is None:
+            if not any(one is result for one in (*args, *kwargs.values())):
+                result.lay(rule(args, kwargs, result))
+    elif isinstance(result, tuple | list):
+        for one in result:
+            lay_out(rule, one, args, kwargs)
+
+
+def by_default(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """Row by row, where all arguments are."""
+    return UNKNOWN if _any_permuted(args) or _any_permuted(kwargs.values()) else None
+
+
+def unknown(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """In any order."""
+    return UNKNOWN
+
+
+def by_columns(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """Column by column."""
+    return column_major(result.ndim)
+
+
+def by_rows(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """Row by row, however the arguments lie."""
+    return row_major(result.ndim)
+
+
+def of_products(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """A matrix row by row; a stack of them as its operands."""
+    return row_major(2) if result.ndim == 2 else by_default(args, kwargs, result)
+
+
+def as_first(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """As a copy of the first argument that keeps its order."""
+    first = args[0] if args else None
+    if isinstance(first, Tracer) and first.ndim == result.ndim:
+        return first.copied_layout("K")
+    return by_default(args, kwargs, result)
+
+
+def elementwise(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Tracer) -> Layout | None:
+    """As NumPy's nditer goes through the operands; ``order`` says otherwise."""
+    order = kwargs.get("order", "K")
+    if order == "C":
+        return row_major(result.ndim)
+    if order == "F":
+        return column_major(result.ndim)
+    if not _any_permuted(args):
+        return None
+    if order != "K":
+        return UNKNOWN
+    operands = []
+    is_certain = True
+    for one in args:
+        if isinstance(one, Tracer):
+            strides = one.strides_in_elements()
+            if strides is None:
+                if is_vector(one.shape):
+                    continue
+                return UNKNOWN
+            operands.append((one.shape, strides))
+            is_certain &= one.layout is not None and one.layout.is_certain
+        elif isinstance(one, np.ndarray):
+            operands.append((one.shape, one.strides))
+        elif isinstance(one, list | tuple):
+            array = np.empty(operand(one).dimensions)
+            operands.append((array.shape, array.strides))
+    return Layout(iteration_order(result.shape, operands), is_certain)
+
+
+def _any_permuted(values: Iterable[Any]) -> bool:
+    for value in values:
+        if type(value) is Tracer:
+            if value.is_permuted:
+                return True
+        elif isinstance(value, np.ndarray):
+            if value.ndim > 1 and not is_row_by_row(value.shape, value.strides):
+                return True
+        elif isinstance(value, list | tuple) and _any_permuted(value):
+            return True
+    return False
