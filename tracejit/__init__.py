@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         block_until_ready,
         device_get,
         device_put,
+        devices,
         named_call,
         named_scope,
     )
@@ -73,6 +74,7 @@ __all__ = [
     "debug",
     "device_get",
     "device_put",
+    "devices",
     "disable_jit",
     "errors",
     "eval_shape",
@@ -183,6 +185,7 @@ _MEMBERS = {
         "block_until_ready",
         "device_get",
         "device_put",
+        "devices",
         "named_call",
         "named_scope",
     ),

@@ -166,6 +166,18 @@ class UnknownTargetError(TracejitError, LookupError):
     """A custom call names a target that is not registered in this process."""
 
 
+class DeviceNotFoundError(TracejitError, RuntimeError):
+    """There is no CUDA device of this number, or no driver that is recent enough."""
+
+
+class DeviceError(TracejitError, RuntimeError):
+    """The CUDA driver refused a call, a kernel failed, or an array's device memory is gone."""
+
+
+class DeviceMemoryError(TracejitError, MemoryError):
+    """A CUDA device has no room for an array."""
+
+
 class CompilationError(TracejitError, RuntimeError):
     """The code generator refused a graph or the linker failed."""
 

@@ -32,6 +32,7 @@ LAYERS = (
     {"builder", "hlo", "queues", "rules", "targets", "trace", "verifier"},
     {
         "callbacks",
+        "cuda",
         "debug",
         "flatten_util",
         "lax",

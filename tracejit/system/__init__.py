@@ -54,6 +54,9 @@ COMPILER_OPTIONS = (
 )
 """The options by which a C compiler links a library."""
 
+CUDA_DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+"""The library of NVIDIA's driver."""
+
 _numbers = itertools.count(1)
 
 

@@ -1,21 +1,26 @@
-"""Names of `jax` that programs written for it use, and that have little to do here.
+"""Names of `jax` that programs written for it use, and what moves arrays to devices and back.
 
-Results are NumPy arrays on the CPU, complete when a call returns; so nothing is waited for or
-copied between devices, and operations are known by the lines that recorded them.
+On the CPU results are NumPy arrays, complete when a call returns, and nothing is waited for. Arrays
+on CUDA devices are `tracejit.cuda.DeviceArray`s. Operations are known by the lines that recorded
+them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from tracejit import tree
 from tracejit.errors import ArgumentError
+from tracejit.loading import load
 from tracejit.trace.convert import plain_array
 from tracejit.trace.table import Traced
+
+if TYPE_CHECKING:
+    from tracejit.cuda import Device
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,19 +41,40 @@ class Array(metaclass=_ArrayMeta):
 
 
 def block_until_ready(x: T) -> T:
-    """The same tree of arrays: they are complete when a call returns."""
+    """The same tree of arrays, once those on devices are computed.
+
+    Raises `DeviceError` where a kernel failed.
+    """
+
+    for leaf in tree.leaves(x):
+        ready = getattr(leaf, "block_until_ready", None)
+        if ready is not None:
+            ready()
     return x
 
 
-def device_put(x: T, device: None = None) -> T:
-    """A tree with its arrays and numbers as NumPy arrays; traced arrays as they are.
+def devices() -> list[Device]:
+    """The CUDA devices of this machine; none where there is no driver."""
+    found: list[Device] = load("tracejit.cuda").devices()
+    return found
 
-    Raises `ArgumentError` for a leaf that is no array of numbers, and for a ``device``.
+
+def device_put(x: Any, device: str | Device | None = None) -> Any:
+    """A tree with its arrays and numbers on a device; traced arrays as they are.
+
+    Without a ``device``, or with "cpu", they are NumPy arrays. On ``"cuda"``, ``"cuda:1"`` or a
+    `Device` they are `DeviceArray`s: arrays that lie there, of whatever library, are shared, others
+    are copied. Raises `ArgumentError` for a leaf that is no array of numbers and for an array on
+    another device, `DeviceNotFoundError` where there is no such device, `DeviceMemoryError` where
+    there is no room on it.
     """
-    if device is not None:
-        raise ArgumentError(f"device_put: arrays lie in the CPU's memory; device is {device!r}")
-    made: T = tree.map(lambda a: a if isinstance(a, Traced) else np.array(plain_array(a)), x)
-    return made
+    if device is None or device == "cpu":
+        return tree.map(lambda a: a if isinstance(a, Traced) else np.array(plain_array(a)), x)
+    cuda = load("tracejit.cuda")
+    place = cuda.device_of(device) if isinstance(device, str) else device
+    if not isinstance(place, cuda.Device):
+        raise ArgumentError(f"device_put: device must be 'cpu', 'cuda' or a Device, not {device!r}")
+    return tree.map(lambda a: a if isinstance(a, Traced) else cuda.to_device(a, place), x)
 
 
 def device_get(x: T) -> T:

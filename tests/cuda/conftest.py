@@ -1,0 +1,48 @@
+"""The emulated device as a fixture; without g++ its tests are skipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cuda import emulation
+from tracejit.cuda import device, driver, nvrtc
+from tracejit.errors import CompilationError
+
+
+@pytest.fixture(scope="session")
+def _libraries() -> None:
+    if emulation.LACKING:
+        pytest.skip(emulation.LACKING)
+    os.environ.update(emulation.environment())
+    driver.driver.cache_clear()
+    nvrtc.compiler.cache_clear()
+    device._devices.cache_clear()
+
+
+@pytest.fixture
+def emulated(_libraries: None) -> Iterator[emulation.Emulator]:
+    """Two emulated devices; a test fails where something was reported of its kernels."""
+    emulator = emulation.Emulator()
+    emulator.order = 0
+    emulator.reports()
+    yield emulator
+    found = emulator.reports()
+    for each in device.devices():
+        each.reset()
+    assert not found, "\n".join(found)
+
+
+@pytest.fixture(scope="session")
+def nvrtc_of_the_wheel() -> nvrtc.Compiler:
+    """The real compiler, which needs no device; tests are skipped where it is not installed."""
+    chosen = os.environ.pop(nvrtc.VARIABLE, None)
+    try:
+        return nvrtc.compiler.__wrapped__()
+    except CompilationError as error:
+        pytest.skip(str(error))
+    finally:
+        if chosen is not None:
+            os.environ[nvrtc.VARIABLE] = chosen
