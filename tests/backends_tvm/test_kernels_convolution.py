@@ -21,7 +21,14 @@ from tests.backends_tvm.kernel_harness import (
     Operand,
     accumulate_dtype,
 )
+from tracejit.backends.tvm.cpu.kernels.conv import convolution as kernel
 from tracejit.backends.tvm.cpu.kernels.conv.convolution import ConvolutionShape, convolution
+from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import (
+    Across,
+    DirectPlan,
+    Role,
+    direct_plan,
+)
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import const, tirx
 
@@ -322,9 +329,50 @@ def test_results_do_not_depend_on_the_number_of_threads(case: str, order: Sequen
 
 @pytest.mark.parametrize("case", LARGE)
 def test_small_caches(case: str) -> None:
-    """Slabs in blocks of lines, of features and of images."""
+    """Slabs in blocks of lines, of features and of images; sums in parts."""
     s = LARGE[case]
-    close(convolved(s, machine=dataclasses.replace(MACHINE, l2=1 << 14)), s)
+    close(convolved(s, machine=dataclasses.replace(MACHINE, l1=1 << 12, l2=1 << 14)), s)
+
+
+def planned(s: ConvolutionShape, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> DirectPlan:
+    """How a convolution is cut up."""
+    plans: list[DirectPlan] = []
+
+    def recording(*arguments: Any) -> DirectPlan:
+        plans.append(direct_plan(*arguments))
+        return plans[-1]
+
+    monkeypatch.setattr(kernel, "direct_plan", recording)
+    per_group = s.in_features // s.feature_group_count
+    lhs = Operand("lhs", (s.batch, s.in_features, *s.in_sizes), "float32")
+    rhs = Operand("rhs", (s.out_features, per_group, *s.window), "float32")
+    result = Operand("result", (s.out_batch, s.out_features, *s.out_sizes), "float32")
+    convolution(s, lhs.load, rhs.load, result.store, accumulate_dtype="float32", machine=machine)
+    return plans[0]
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize("features", [64, 256])
+def test_weights_of_a_tile_stay_in_the_first_cache(
+    vector_bytes: int, features: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(vector_bytes)
+    s = shape(8, features, features, (28, 28), (3, 3), padding=SAME)
+    plan = planned(s, machine, monkeypatch)
+    feature = plan.dimensions[plan.of_role(Role.FEATURE)]
+    assert plan.parts[0] > 1
+    assert plan.depth * 9 * feature.tile * 4 < machine.l1
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_depthwise_tiles_leave_registers_for_their_weights(
+    vector_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(vector_bytes)
+    s = shape(2, 8, 8, (56, 56), (3, 3), padding=SAME, groups=8)
+    plan = planned(s, machine, monkeypatch)
+    assert plan.across is Across.PIXELS
+    assert plan.tile_rows * plan.vectors + 9 < 16
 
 
 def test_producers_and_epilogues_are_fused() -> None:

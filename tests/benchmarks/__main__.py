@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.benchmarks import machine, picture, session, tables
 from tests.benchmarks.case import ENGINES, Case
+from tests.benchmarks.instructions import ENVIRONMENTS
 from tests.benchmarks.records import Report
 from tests.benchmarks.session import Settings
 from tests.options import count, seconds, threads
@@ -29,6 +30,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=seconds, default=0.3, help="of a turn; default: 0.3")
     made.add_argument("--tiny", action="store_true", help="tiny inputs, to see that all works")
     made.add_argument("--output", type=Path, default=Path("out"), help="folder; default: out")
+    made.add_argument(
+        "--processor",
+        choices=ENVIRONMENTS,
+        default=Settings.processor,
+        help="whose instructions all engines are held to; default: native, this machine's",
+    )
     made.add_argument("--table", default=Settings.table, help="module whose CASES are measured")
     return made
 
@@ -54,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rounds=options.rounds,
         seconds=options.seconds,
         tiny=options.tiny,
+        processor=options.processor,
     )
     try:
         chosen = choose(settings.cases(), options.cases)
@@ -67,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         parser().error(f"--output: {error}")
     inputs = {"inputs": "tiny, not as the names say"} if settings.tiny else {}
-    report = Report(machine.describe(settings.threads) | inputs)
+    held = {"held to": settings.processor} if settings.processor != Settings.processor else {}
+    report = Report(machine.describe(settings.threads) | held | inputs)
     session.run(settings, chosen, report, progress)
     if not report.versions:
         parser().error("; ".join(["none of these engines can be used", *report.errors()]))

@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.benchmarks.case import ENGINES, Case
 from tests.benchmarks.compare import compare
+from tests.benchmarks.instructions import ENVIRONMENTS
 from tests.benchmarks.process import AbsentError, FailedError, Process
 from tests.benchmarks.records import Cell, Memories, Memory, Report, Start, Starts
 from tests.benchmarks.timing import summarise
@@ -29,6 +30,7 @@ class Settings:
     rounds: int = 3
     seconds: float = 0.3
     tiny: bool = False
+    processor: str = "native"
 
     def cases(self) -> list[Case]:
         """The whole table."""
@@ -57,7 +59,9 @@ class Session:
                 self.report.broken[engine] = str(error)
 
     def start(self, engine: str, **environment: str) -> Process:
-        return Process(engine, self.settings.table, self.settings.threads, environment)
+        held = ENVIRONMENTS[self.settings.processor]
+        settings = self.settings
+        return Process(engine, settings.table, settings.threads, {**held, **environment})
 
     def process(self, engine: str) -> Process:
         """The running worker of an engine, warmed up: its compiler is loaded."""

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import machine, tables, tree, tuning
-from tests.benchmarks.case import Target
+from tests.benchmarks import machine, session, tables, tree, tuning
+from tests.benchmarks.case import ENGINES, Target
 from tests.benchmarks.compare import difference
 from tests.benchmarks.records import Cell, Memories, Memory, Report
 from tests.benchmarks.timing import Times, sample, summarise
@@ -272,3 +272,20 @@ def test_options_that_cannot_be_meant(
     with pytest.raises(SystemExit, match="2"):
         command.main(options)
     assert says in capsys.readouterr().err
+
+
+def test_all_engines_are_held_to_the_same_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, dict[str, str]] = {}
+
+    def process(engine: str, table: str, threads: int, environment: dict[str, str]) -> None:
+        told[engine] = environment
+
+    monkeypatch.setattr(session, "Process", process)
+    started = session.Session(session.Settings(processor="x86-64-v3"), Report({}), tmp_path)
+    for engine in ENGINES:
+        started.start(engine, TRACEJIT_CACHE="0")
+    expected = {"TRACEJIT_CPU": "x86-64-v3", "ATEN_CPU_CAPABILITY": "avx2", "TRACEJIT_CACHE": "0"}
+    assert set(told) == set(ENGINES)
+    assert all(environment.items() >= expected.items() for environment in told.values())

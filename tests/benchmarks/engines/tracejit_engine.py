@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 import tracejit as tj
@@ -17,7 +16,7 @@ class TracejitEngine(Engine):
 
     def __init__(self) -> None:
         self.module = tj
-        self.version = f"tracejit {version('tracejit')}"
+        self.version = f"tracejit {tj.__version__}"
 
     def prepare(self, implementation: Implementation) -> Callable[..., Any]:
         prepared: Callable[..., Any] = tj.jit(lambda *arguments: implementation(tj, *arguments))

@@ -102,11 +102,14 @@ class Tile:
 
     def spill(self) -> Stmt:
         """Put the sums into ``panel[row, column]``."""
-        arithmetic = self.arithmetic
+        return self.keep(lambda a, x, total: self.arithmetic.store(self.panel, [a, x], total))
+
+    def keep(self, store: Callable[[Expr, Expr, Parts], Stmt]) -> Stmt:
+        """``store(row, column, sum)`` for all sums."""
 
         def move(a: Expr, u: Expr, v: Expr) -> Stmt:
-            total = arithmetic.load(self.sums, a, u, v)
-            return arithmetic.store(self.panel, [a, u * self.lanes + v], total)
+            total = self.arithmetic.load(self.sums, a, u, v)
+            return store(a, u * self.lanes + v, total)
 
         return self._unrolled(move)
 

@@ -21,7 +21,7 @@ from tracejit.backends.tvm.cpu.kernels.conv.weights import Weights
 from tracejit.backends.tvm.cpu.kernels.results import Results
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import Tile, vector_loop
-from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
+from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx, var
 
 
 @dataclass(frozen=True)
@@ -136,31 +136,26 @@ class DirectConvolution:
         """One register tile: accumulates a range of its sums, then spills or stores them."""
         plan, tile, arithmetic = self._plan, self._tile, self._problem.arithmetic
         spot = [what.slot, place.row_tile, place.column_tile]
-        keep = tile.rows_of_panel(
-            i32(0),
-            0,
-            tile.columns,
-            lambda a, x, v: arithmetic.store(self._partial, [*spot, a, x], v),
-        )
+        keep = tile.keep(lambda a, x, v: arithmetic.store(self._partial, [*spot, a, x], v))
         begin = tile.clear()
-        end = keep if plan.ranges > 1 else self._results.store(unit, place)
+        end = keep if plan.ranges > 1 else seq(tile.spill(), self._results.store(unit, place))
         if self._parts > plan.ranges:
             resume = tile.load(lambda a, x: arithmetic.load(self._partial, *spot, a, x))
             begin = IfThenElse(what.is_first, begin, resume)
             end = end if plan.ranges > 1 else IfThenElse(what.is_last, end, keep)
         inner_taps = self._problem.taps // self._problem.axes[0].window
+        first = var("first", "int32")
         return seq(
-            self._slab.point(unit, place),
+            tirx.Bind(first, self._slab.address(unit, place)),
             begin,
             loop(
                 what.part.features * what.part.taps * inner_taps,
-                lambda q: self._add(unit, place, what.part, q),
+                lambda q: self._add(unit, place, first, what.part, q),
             ),
-            tile.spill(),
             end,
         )
 
-    def _add(self, unit: Unit, place: TilePosition, part: SumRange, q: Expr) -> Stmt:
+    def _add(self, unit: Unit, place: TilePosition, first: Expr, part: SumRange, q: Expr) -> Stmt:
         """Add product ``q`` of a range to all sums of a tile."""
         plan, tile = self._plan, self._tile
 
@@ -168,7 +163,7 @@ class DirectConvolution:
             return self._weights.load(unit, number, part, q, x)
 
         def operand(a: Expr, x: Expr) -> Parts:
-            return self._slab.load(unit.worker, q, [self._index(i, a) for i in rows], x)
+            return self._slab.load(unit.worker, first, q, [self._index(i, a) for i in rows], x)
 
         rows = range(len(plan.rows))
         if plan.across is Across.PIXELS:

@@ -21,8 +21,17 @@ from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either, ranked
 _MOST_ROWS = 16
 """Rows of a register tile: more would not fit, or take long to compile."""
 
+_UNROLLED_PRODUCTS = 16
+"""Products per result whose loop LLVM unrolls: their weights take registers, too."""
+
+_UNROLLED_SUMS = 4
+"""Most vectors of sums of such a tile; its results are stored as quickly as computed."""
+
 _FEW_PRODUCTS = 512
 """Products per result that amortise loading and storing its sum."""
+
+_LEAST_PRODUCTS = 128
+"""Products per result between loading and storing its sum, at the least."""
 
 _TRANSPOSING = 3
 """Cycles to copy a number between memories of different order."""
@@ -163,7 +172,7 @@ def direct_plan(problem: Correlation, machine: Machine, choices: Knobs = MODEL) 
         pick = cycles >= _PARALLEL_CYCLES
         threads = threads if choices.of("threads", either(pick, "all", "1")) else 1
     slab = choices.of("slab", _slabs(machine.l2 // 2))
-    return _shared(_cut(problem, slab, tile), threads)
+    return _shared(_cut(problem, slab, machine.l1, tile), threads)
 
 
 def _unlike(priced: Sequence[_Priced]) -> Iterator[tuple[str, _Priced]]:
@@ -208,11 +217,19 @@ def _register_tiles(problem: Correlation, machine: Machine) -> Iterator[_Registe
             count = math.prod(box)
             if count > _MOST_ROWS:
                 continue
+            most = _UNROLLED_SUMS if _is_unrolled(problem, across, box) else machine.registers
             # Across pixels, each feature is multiplied with the vectors of all other rows.
             shared = count // box[1] if across is Across.PIXELS and box[1] > 1 else 1
             for vectors in range(1, min(8, ceil_div(columns, lanes)) + 1):
-                if (count + shared) * vectors * parts < machine.registers:
+                fits = (count + shared) * vectors * parts < machine.registers
+                if fits and count * vectors <= most:
                     yield _RegisterTile(across, box, vectors, lanes)
+
+
+def _is_unrolled(problem: Correlation, across: Across, box: tuple[int, ...]) -> bool:
+    """Whether a tile of one feature has a few products, as those of a convolution by depth."""
+    few = problem.in_features * problem.taps <= _UNROLLED_PRODUCTS
+    return few and across is Across.PIXELS and box[1] == 1
 
 
 def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
@@ -228,8 +245,10 @@ def _cycles(problem: Correlation, choice: _RegisterTile) -> float:
         last = problem.axes[-1]
         gather = 1 if last.stride == 1 or in_planes(last, choice.lanes) else choice.lanes
         loads = features + count / features * choice.vectors * gather * _lines(problem, choice)
+    # A sum waits four cycles for the one before it, unless the next tile overlaps.
+    latency = 0 if _is_unrolled(problem, choice.across, choice.box) else 4
     # Loads that overlap with multiply-adds are not quite free.
-    step = max(sums / 2, (loads + 1) / 2, 4) + 0.5 + loads / 64
+    step = max(sums / 2, (loads + 1) / 2, latency) + 0.5 + loads / 64
     tiles = math.prod(ceil_div(e, t) for e, t in zip(rows, choice.box, strict=True))
     tiles *= ceil_div(columns, choice.columns)
     groups = 1 if choice.across is Across.GROUPS else problem.groups
@@ -262,25 +281,49 @@ def _storing(problem: Correlation, choice: _RegisterTile) -> float:
     return 0.8 if problem.result_access.walks(other) and choice.box[-1] >= 4 else 3
 
 
-def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
-    """The plan with slabs of at most ``limit`` bytes: by default half of a second-level cache."""
+def _depth(problem: Correlation, l1: int, choice: _RegisterTile) -> int:
+    """In features whose products' operands stay in a first-level cache from tile to tile."""
+    is_pixels = choice.across is Across.PIXELS
+    if choice.across is Across.GROUPS:
+        return problem.in_features
+    weights = problem.taps * (choice.box[1] if is_pixels else choice.columns)
+    box = (*choice.box[2:], choice.columns) if is_pixels else choice.box[1:]
+    *outer, inner = (
+        positions(axis.window, axis.dilation, axis.stride, count)
+        for axis, count in zip(problem.axes, box, strict=True)
+    )
+    itemsize = problem.arithmetic.itemsize
+    lines = choice.box[0] * math.prod(outer) * (inner * itemsize + _LINE_BYTES // 2)
+    most = max(l1 * 3 // 4 // (weights * itemsize + lines), ceil_div(_LEAST_PRODUCTS, problem.taps))
+    return ceil_div(problem.in_features, ceil_div(problem.in_features, most))
+
+
+def _cut(problem: Correlation, limit: int, l1: int, choice: _RegisterTile) -> DirectPlan:
+    """The plan with slabs of at most ``limit`` bytes: by default half of a second-level cache.
+
+    The operands of one tile take at most ``l1`` bytes.
+    """
     rows, columns = _extents(problem, choice.across)
     is_pixels, is_groups = choice.across is Across.PIXELS, choice.across is Across.GROUPS
     axes = problem.axes
     first = axes[0]
     spread = columns if is_groups else 1
 
+    tiles = [*choice.box, choice.columns]
+    cut = 2 if is_pixels else 1  # the first axis among the dimensions
+    images, results = problem.batch, first.result
+    depth, window = _depth(problem, l1, choice), first.window
+    partial = columns * math.prod(rows[1:]) // first.result if depth < problem.in_features else 0
+
     def size(images: int, depth: int, results: int, window: int) -> int:
         count = positions(window, first.dilation, first.stride, results)
         for a in axes[1:]:
             count *= positions(a.window, a.dilation, a.stride, a.result)
-        return images * depth * count * spread * problem.arithmetic.itemsize
+        count = images * (depth * count * spread + results * partial)
+        return count * problem.arithmetic.itemsize
 
-    tiles = [*choice.box, choice.columns]
-    cut = 2 if is_pixels else 1  # the first axis among the dimensions
-    images, results = problem.batch, first.result
-    depth, window = problem.in_features, first.window
-    if problem.in_features * problem.taps > problem.batch * problem.results:
+    is_split = problem.in_features * problem.taps > problem.batch * problem.results
+    if is_split:
         # Few results of long sums, such as a gradient of weights: the sums are split.
         depth = min(depth, ceil_div(_FEW_PRODUCTS, problem.taps))
         window = min(window, ceil_div(4 * _FEW_PRODUCTS * window, depth * problem.taps))
@@ -327,7 +370,7 @@ def _cut(problem: Correlation, limit: int, choice: _RegisterTile) -> DirectPlan:
         shares=(1, 1, 1),
     )
     results_bytes = math.prod(rows) * columns * problem.arithmetic.itemsize
-    if plan.units == 1 and not is_pixels and results_bytes <= _SPLIT_BYTES:
+    if is_split and plan.units == 1 and not is_pixels and results_bytes <= _SPLIT_BYTES:
         return replace(plan, ranges=no_empty_share(math.prod(parts), _MOST_RANGES))
     return plan
 

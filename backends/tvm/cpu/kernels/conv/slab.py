@@ -87,15 +87,14 @@ class Slab:
         # Padding: the last vector may read beyond the last number; those lanes are not used.
         self._size = step + plan.column.tile * axes[-1].stride
         self._slab: Buffer = problem.arithmetic.scratch("slab", (plan.workers, self._size))
-        self._products = -(-plan.depth * math.prod(self._windows) // _TABLE_LANES) * _TABLE_LANES
-        self._table = tirx.decl_buffer((self._products,), "int32", name="table")
-        self._places = tirx.decl_buffer((plan.workers, self._products), "int32", name="places")
+        products = plan.depth * math.prod(self._windows)
+        self._table = tirx.decl_buffer((products,), "int32", name="table")
 
     @property
     def scratch(self) -> tuple[Buffer, ...]:
         """The buffers that slabs need."""
         row = () if self._planes is None else (self._planes.row,)
-        return (self._table, self._places, self._slab, *row)
+        return (self._table, self._slab, *row)
 
     def _memory_order(self) -> list[int]:
         axes = [_AXES + i for i in range(len(self._problem.axes))]
@@ -143,28 +142,22 @@ class Slab:
 
             return vector_loop(window, _TABLE_LANES, put)
 
-        used = self._plan.depth * math.prod(self._windows)
-        return seq(
-            loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE])),
-            # `point` reads whole vectors.
-            loop(self._products - used, lambda q: store(self._table, used + q, i32(0))),
-        )
+        return loop(self._plan.depth, lambda c: nest(0, c, c * self._steps[_FEATURE]))
 
-    def point(self, unit: Unit, place: TilePosition) -> Stmt:
-        """The address in the slab of the operands of one tile."""
+    def address(self, unit: Unit, place: TilePosition) -> Expr:
+        """The address in the slab of the first operand of one tile."""
         base: Expr = i32(0)
         for d, at, origin in zip(self._plan.dimensions, place.start, unit.start, strict=True):
             base = base + (at - origin) * self._distance(d)
-        return vector_loop(
-            self._products,
-            _TABLE_LANES,
-            lambda q: store(self._places, [unit.worker, q], self._table[q] + base),
-        )
+        return base
 
-    def load(self, worker: Expr, q: Expr, rows: Sequence[Expr], column: Expr) -> Parts:
-        """The operand of product ``q`` for the row with these indices and for a column."""
+    def load(self, worker: Expr, first: Expr, q: Expr, rows: Sequence[Expr], column: Expr) -> Parts:
+        """The operand of product ``q`` for the row with these indices and for a column.
+
+        ``first`` is the tile's `address`.
+        """
         # In 64 bits, so that constants are folded into the addressing mode.
-        address = tirx.Cast("int64", self._places[worker, q])
+        address = tirx.Cast("int64", first) + tirx.Cast("int64", self._table[q])
         for d, index in zip(self._plan.dimensions, [*rows, column], strict=True):
             address = address + index * self._distance(d)
         return self._problem.arithmetic.load(self._slab, worker, address)
