@@ -1,1 +1,3 @@
-"""The CPU: schedules, kernels, vector mathematics, LLVM text, and the build of a library."""
+"""The CPU target: schedules, kernels, vector mathematics, LLVM text, and building a shared
+library.
+"""

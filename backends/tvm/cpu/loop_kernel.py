@@ -1,10 +1,10 @@
-"""Loops whose steps compute with a few numbers: one kernel each, that holds them in registers.
+"""Compiles a small loop to a single kernel that keeps the scalars of its state in registers.
 
-    in_registers(loop, name, places)     steps that run the whole loop; None for larger ones
+    in_registers(loop, name, places)     steps that run the whole loop; None for larger loops
 
-A program calls the kernels of a loop one by one, and they hand each other numbers through memory:
-nanoseconds each. In one function their bodies follow each other, and what had memory is a variable.
-State of more than a few numbers stays where it is.
+Otherwise a program calls the kernels of a loop one by one, and they exchange scalars through
+memory: nanoseconds each. In one function the bodies follow each other, and a scalar buffer is a
+variable. Larger state stays in memory.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from tracejit.graph import Instruction
 
 MOST_KERNELS = 64
 MOST_CODE = 800
-"""Units of `cost_to_compile`: beyond, calls cost little beside what they call."""
+"""Units of `cost_to_compile`: for more, the calls cost little compared with the work."""
 MOST_WORK = 4096
-"""Operations and bytes of a step, for each kernel."""
+"""The most operations and bytes of an iteration, for each kernel."""
 NUMBERS = 2
-"""So many numbers of the state are held in registers."""
+"""The most elements of a state array that is held in registers."""
 STACK_BYTES = 16 << 10
-"""What a step needs for itself lies on the stack, up to so much."""
+"""The most bytes of an iteration's local buffers on the stack."""
 
 
 def in_registers(
     loop: WhileStep, name: str, places: BufferAssignment
 ) -> Sequence[KernelStep] | None:
-    """What copies the arrays that the loop begins with, and a step that does the rest of it."""
+    """Steps that copy the initial arrays, and one that runs the loop; None for larger loops."""
     begun = [step for step in loop.start if _gives_numbers(step, loop, places)]
     own = [kernel for step in (*begun, *loop.updates) for kernel in step.kernels()]
     kernels = [*loop.condition.all_kernels, *loop.body.all_kernels, *own]
@@ -74,7 +74,9 @@ def in_registers(
 
 
 def _gives_numbers(step: KernelStep, loop: WhileStep, places: BufferAssignment) -> bool:
-    """Whether a step of the start gives a number its first value, and reads no other state."""
+    """Whether an initial step only computes the first value of a scalar, without reading other
+    state.
+    """
     *given, (_, target) = step.parameters
     state = {places.home(owner) for owner in loop.state}
     is_apart = all(places.home(owner) not in state for owner, _ in given)
@@ -82,7 +84,7 @@ def _gives_numbers(step: KernelStep, loop: WhileStep, places: BufferAssignment) 
 
 
 class _LargeError(Exception):
-    """The loop is none of these."""
+    """The loop does not qualify."""
 
 
 def _are_small(kernels: Sequence[Kernel]) -> bool:
@@ -97,7 +99,7 @@ def _are_small(kernels: Sequence[Kernel]) -> bool:
 
 
 def _is_plain(body: Stmt) -> bool:
-    """Whether a body neither calls back, nor runs on threads, nor brings code with it."""
+    """Whether a body has no callbacks, threads or imported code."""
     found: list[bool] = []
     packed = Op.get("tirx.tvm_call_packed")
     structural_walk(
@@ -112,7 +114,7 @@ def _is_plain(body: Stmt) -> bool:
 
 
 class _Whole:
-    """A loop while its kernel is written."""
+    """The single kernel of a loop, under construction."""
 
     def __init__(
         self,
@@ -157,7 +159,7 @@ class _Whole:
         return self._with_state(name, body)
 
     def _starts(self, places: Mapping[Owner, Argument], free: int) -> list[Node]:
-        """The calls that give numbers of the state their first values, of what has places too."""
+        """The initial calls that set scalars of the state, if all their buffers have arguments."""
         known = dict(places)
         for step in self._begun:
             for owner in step.owners:
@@ -174,7 +176,7 @@ class _Whole:
         return value if str(predicate.dtype) == "bool" else value != const(0, str(value.ty))
 
     def _with_state(self, name: str, body: Stmt) -> KernelStep:
-        """The kernel: numbers of the state are read before the loop, and written after it."""
+        """The kernel: loads the scalar state before the loop, and stores it afterwards."""
         parameters: list[tuple[Argument, Buffer]] = []
         locals_, before, after = [], [], []
         for argument, memory in self._memory.items():
@@ -182,8 +184,8 @@ class _Whole:
             is_number = _size(memory) <= NUMBERS
             if owner is None or (is_number and argument.memory is Memory.OUTPUT):
                 if argument in self._guarded:
-                    # LLVM may write more than the number: `cpu.objects.tir_pipeline.Contents` tells
-                    # of parameters.
+                    # LLVM may write past the element: `cpu.objects.tir_pipeline.Contents`
+                    # describes this for parameters.
                     raise _LargeError
                 locals_.append(AllocBuffer(memory))
             if owner is None:
@@ -230,7 +232,7 @@ class _Whole:
         return chosen
 
     def _call(self, node: Call) -> Stmt:
-        """The kernel's body, on the loop's own memory."""
+        """The kernel's body, with the loop's own buffers in place of its parameters."""
         kernel = self._kernels[node.kernel]
         if node.kernel in self._called:
             raise _LargeError
@@ -259,10 +261,10 @@ class _Whole:
         return body
 
     def _held(self, argument: Argument, own: Buffer) -> Buffer:
-        """The memory at a place, which all kernels must see alike."""
+        """The loop's buffer for an argument; all kernels must use one shape for it."""
         held = self._memory.get(argument)
         if held is None:
-            if len(own.shape) != 1 or not _size(own):  # nothing cannot be a variable
+            if len(own.shape) != 1 or not _size(own):  # an empty array cannot be a variable
                 raise _LargeError
             held = buffer("held", [_size(own)], str(own.dtype))
             self._memory[argument] = held
@@ -272,7 +274,7 @@ class _Whole:
 
 
 def _require_gone(buffers: Sequence[Buffer], body: Stmt) -> None:
-    """Raises where a body takes the address of its parameters."""
+    """Raises if a body takes the address of its parameters."""
     found: list[bool] = []
     pointers = [each.data for each in buffers]
     structural_walk(
@@ -284,7 +286,9 @@ def _require_gone(buffers: Sequence[Buffer], body: Stmt) -> None:
 
 
 def _is_narrow(memory: Buffer) -> bool:
-    """Whether an array is of numbers that LLVM stores wrongly under a condition: see `Contents`."""
+    """Whether an array's elements are so narrow that LLVM's masked stores are wrong: see
+    `Contents`.
+    """
     return _size(memory) > 1 and itemsize(memory) < 4
 
 

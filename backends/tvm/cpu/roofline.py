@@ -1,6 +1,6 @@
-"""Programs that show what this machine can do at most: multiply-adds in registers, plain reading.
+"""Benchmark programs for this machine's peak arithmetic and memory bandwidth.
 
-They are run by `tracejit.runtime.roofline`, and bound what any kernel can reach.
+`tracejit.runtime.roofline` runs them; their rates bound those of any kernel.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from tracejit.backends.tvm.ir.tir import (
 )
 from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
 
-# Chains of multiply-adds that do not wait for each other: two a cycle, four cycles each, and some.
+# Independent chains of multiply-adds: two start in each cycle, and take four cycles each.
 CHAINS = 12
-# Vectors of sums in which a thread adds up what it reads.
+# Vectors of sums in a thread that reads.
 SUMS = 8
 
 
 def arithmetic(dtype: str, turns: int) -> tuple[bytes | InProcess, int]:
-    """A program that computes in the registers of one core, and how many flops it does.
+    """A program that computes in the registers of one core, and its number of flops.
 
-    It takes one array of 2 numbers, x and y, and computes z = z * x + y again and again.
+    It takes one array of 2 numbers, x and y, and computes z = z * x + y in a loop.
     """
     target = cpu_target()
     lanes = target.vector_bytes // np.dtype(dtype).itemsize
@@ -61,7 +61,7 @@ def arithmetic(dtype: str, turns: int) -> tuple[bytes | InProcess, int]:
 
 
 def reading(nbytes: int, times: int, threads: int) -> bytes | InProcess:
-    """A program that reads ``nbytes`` of float32 as often, each of the threads a part of its own.
+    """A program that reads ``nbytes`` of float32, ``times`` times; each thread reads a part.
 
     It takes the array and returns the sums, which depend on all of it.
     """
@@ -96,7 +96,7 @@ def reading(nbytes: int, times: int, threads: int) -> bytes | InProcess:
 
 
 def _vectors(count: int, lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """``body`` for the elements of as many vectors side by side."""
+    """``body`` for the elements of ``count`` adjacent vectors."""
 
     def vector(number: Expr) -> Stmt:
         return loop(lanes, lambda lane: body(number * i32(lanes) + lane), VECTORIZED)

@@ -1,7 +1,8 @@
-"""The CPU as the code generator sees it: LLVM's name and features, registers, threads.
+"""`CpuTarget`: the processor that code is generated for: LLVM's name and features, registers,
+threads.
 
-cpu_target()                       # this machine's, or the one that TRACEJIT_CPU names
-cpu_target(Target("cpu:znver3"))   # another one; LLVM's names
+    cpu_target()                       # this machine's, or the one that TRACEJIT_CPU names
+    cpu_target(Target("cpu:znver3"))   # another one, by LLVM's name
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from tracejit.errors import AttributeValueError
 
 @dataclass(frozen=True)
 class CpuTarget:
-    """What a build may assume of the processor.
+    """The properties of the processor that a build may rely on.
 
-    ``attributes`` are LLVM's, each with its sign (``+avx2``, ``-pku``), and say how the processor
-    differs from others named ``cpu``; ``features`` are all features that it has, by LLVM's names.
-    ``lacking`` are those that the machine at hand has not: code that may use them is not run here.
-    With ``fast_math`` arithmetic may be reordered and functions may be less exact. ``l2`` is what a
-    core has of the second cache.
+    ``attributes`` are LLVM's, each with its sign (``+avx2``, ``-pku``), and describe how the
+    processor differs from others named ``cpu``; ``features`` are all features that it has, by
+    LLVM's names. ``lacking`` are those that the current machine does not have: code that may use
+    them is not run here. With ``fast_math`` arithmetic may be reordered and functions may be less
+    exact. ``l2`` is a core's share of the second-level cache.
     """
 
     triple: str
@@ -59,7 +60,7 @@ class CpuTarget:
 
     @property
     def registers(self) -> int:
-        """How many vector registers there are."""
+        """The number of vector registers."""
         return self.machine.registers
 
     @property
@@ -69,12 +70,12 @@ class CpuTarget:
 
     @property
     def converts_halves(self) -> bool:
-        """Whether f16 becomes f32, and back, by an instruction, and not by a function."""
+        """Whether f16 and f32 are converted by an instruction, not by a function."""
         return not _HALVES.isdisjoint(self.features)
 
     @property
     def machine(self) -> Machine:
-        """What kernels are scheduled for."""
+        """The limits that kernels are scheduled for."""
         return Machine(self.vector_bytes, self.threads, l2=self.l2, architecture=self.architecture)
 
     @property
@@ -84,12 +85,12 @@ class CpuTarget:
 
     @property
     def tvm_quick(self) -> Any:
-        """The same for code that need not be the fastest: LLVM leaves out its slowest passes."""
+        """TVM's description with LLVM's slowest passes left out."""
         return self._described(1)
 
     @property
     def tvm_unoptimised(self) -> Any:
-        """The same for code that is built in a fifth of the time, and not made fast."""
+        """TVM's description without optimisation: built in a fifth of the time."""
         return self._described(0)
 
     def _described(self, level: int) -> Any:
@@ -152,9 +153,10 @@ def _native() -> _Processor:
 
 
 class _Family(NamedTuple):
-    """The processors of one architecture; ``aliases`` are names for a general one of them.
+    """The processors of one architecture; ``aliases`` are names of its generic processor.
 
-    That one has ``attributes`` besides. ``required`` tells 64-bit processors from others.
+    The generic one has ``attributes`` besides. ``required`` is a feature that only 64-bit
+    processors have.
     """
 
     triple: str
@@ -201,9 +203,9 @@ def _architecture(triple: str) -> str:
 
 
 def _lacking(triple: str, features: frozenset[str]) -> tuple[str, ...]:
-    """The features of a processor that code may use and this machine has not.
+    """The features of a processor that code may use and this machine does not have.
 
-    Another architecture, or another format of programs, counts as one.
+    Another architecture, or another executable format, counts as a feature.
     """
     native = _native()
     architecture = _architecture(triple)
@@ -217,8 +219,8 @@ def _lacking(triple: str, features: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in more if not _UNUSED.match(name)))
 
 
-# Features that LLVM makes no use of unless it is told to by name, and those that only say what is
-# fast: code for a processor that has them runs where they are missing.
+# Features that LLVM uses only on request, and tuning hints: code for a processor that has them
+# runs on processors without them.
 _UNUSED = re.compile(
     "(adx|aes|cldemote|clflushopt|clwb|clzero|crc32|enqcmd|fsgsbase|fxsr|hreset|invpcid|kl|widekl"
     "|lwp|movdir.*|mwaitx|pclmul|pconfig|pku|prefetchi|prfchw|ptwrite|rdpid|rdpru|rdrnd|rdseed"
@@ -229,10 +231,10 @@ _UNUSED = re.compile(
 
 
 def _differences(triple: str, cpu: str) -> tuple[str, ...]:
-    """How this processor differs from others of its name.
+    """The attributes in which this processor differs from others of its name.
 
-    A virtual machine may hide features that the name promises, and code that used them would die
-    of an illegal instruction.
+    A virtual machine may hide features that the name promises, and code that used them would be an
+    illegal instruction.
     """
     promised = _features(_target(triple, cpu, (), 1))
     present = _present()
@@ -243,7 +245,7 @@ def _differences(triple: str, cpu: str) -> tuple[str, ...]:
 
 @functools.cache
 def _present() -> dict[str, bool]:
-    """The features that LLVM asked this processor for, and whether it has them."""
+    """The features that LLVM detected on this processor."""
     return {str(name): bool(has) for name, has in _llvm("GetHostCPUFeatures").items()}
 
 
@@ -251,7 +253,7 @@ def _llvm(question: str) -> Any:
     return tvm.get_global_func(f"tvm.codegen.llvm.{question}")()
 
 
-# What LLVM may do to arithmetic under fast mathematics: everything but to forget NaN and infinity.
+# LLVM's fast-math flags except those that assume no NaN and no infinity.
 _FREEDOMS = ("fast-math-reassoc", "fast-math-contract", "fast-math-nsz", "fast-math-arcp")
 
 

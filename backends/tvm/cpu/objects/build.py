@@ -50,18 +50,18 @@ from tracejit.errors import CompilationError
 Progress = Callable[[int, int], None]
 """Called with the number of modules compiled so far, and of all."""
 
-# How much longer LLVM takes with its slowest passes.
+# The factor on compile time of LLVM's slowest passes.
 _SLOW_PASSES = 1.5
 
 
 def build(
     program: Program, target: CpuTarget, progress: Progress | None = None
 ) -> bytes | InProcess:
-    """The artifact of a program; without a linker, or room for files, code for this process alone.
+    """The artifact of a program; without a linker, or disk space, code for this process alone.
 
-    Code that this machine cannot run is not linked: the artifact has the object files one after the
-    other. Raises `CompilationError` if the program contradicts itself, or if TVM refuses a kernel.
-    Warns, once, of a missing linker and of missing room, and of a linker that fails.
+    Code that this machine cannot run is not linked: the artifact contains the object files one
+    after the other. Raises `CompilationError` if the program is inconsistent, or if TVM rejects a
+    kernel. Warns, once, of a missing linker, of missing disk space, and of a linker that fails.
     """
     program.check()
     verify_if_wanted(program)
@@ -100,7 +100,9 @@ def _program_objects(
 
 
 def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
-    """What the runtime must know of a program besides its code; ``held`` is in its kernels."""
+    """The metadata that the runtime needs besides a program's code; ``held`` describes its
+    kernels.
+    """
     called = {name: None for each in held.values() for name in each.callbacks}
     return Artifact(
         program.inputs,
@@ -118,7 +120,7 @@ def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) 
 def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:
     """Object files in ``folder`` with a C function for every kernel of a checked program.
 
-    Nothing is left undone that could make them faster.
+    All optimisations are on.
     """
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}
     jobs = _kernel_jobs(program.kernels, held, target, c_function, thorough=True)
@@ -129,9 +131,9 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
 
 
 def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -> list[Kernel]:
-    """A shared library of these kernels, each a C function; those that it has in the end.
+    """A shared library of these kernels, each a C function; returns the kernels it contains.
 
-    Their code is that which `build` makes of them. The others are refused by TVM. Raises
+    Their code is the same as from `build`. Kernels that TVM rejects are left out. Raises
     `CompilationError` if there is no linker, or it fails.
     """
     if not can_link():
@@ -198,17 +200,17 @@ def _objects(
     """Object files in ``folder``: of texts, of routine units, and of the modules that ``jobs``
     return.
     """
-    # The entry alone, and the check of arguments, are no work for a thread of their own.
+    # The entry alone, and the check of arguments, are too little work for a thread of their own.
     work = len(jobs) + bool(sources.written.code) * len(texts)
     every = [*jobs]
     every += [partial(compile_text, text, folder / f"{n}.ll") for n, text in enumerate(texts)]
     files = [folder / f"{index}.o" for index in range(len(every))]
     writers = [partial(_write, job, file) for job, file in zip(every, files, strict=True)]
-    for number, part in enumerate(sources.routine_units):
+    for number, unit in enumerate(sources.routine_units):
         files.append(folder / f"{len(files)}.o")
-        data = part.cached()
+        data = unit.cached()
         if data is None:
-            writers.append(partial(_write_part, part, files[-1]))
+            writers.append(partial(_write_unit, unit, files[-1]))
             work += number > 0
         else:
             files[-1].write_bytes(data)
@@ -225,8 +227,8 @@ def _kernel_jobs(
 ) -> list[Callable[[], Any]]:
     """Functions that compile chunks of kernels.
 
-    Kernels that call back need a pass that slows others down, and have a module of their own; so
-    have, unless ``thorough``, those that are not worth LLVM's slowest passes.
+    Kernels with callbacks need a pass that slows others down, and get a module of their own; so
+    do, unless ``thorough``, those that are not worth LLVM's slowest passes.
     """
     groups: dict[tuple[bool, bool], list[tuple[str, float]]] = {}
     functions = {}
@@ -252,22 +254,22 @@ def _kernel_jobs(
 
 
 def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
-    """Whether a kernel is built without LLVM's slowest passes, ``thorough`` or not."""
+    """Whether a kernel is built without LLVM's slowest passes, or must be, even if ``thorough``."""
     wanted = thorough or kernel.is_thorough
     return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
 
 
 def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
-    """Whether a kernel may be text that computes, which LLVM's passes do not look at.
+    """Whether a kernel with computations may be translated to LLVM text, without LLVM's IR passes.
 
-    They do what fast mathematics allows. Only TVM has functions between f16 and f32, where the
+    Fast-math needs those passes. Only TVM provides functions between f16 and f32, where the
     processor has no instruction.
     """
     return _is_quick(kernel, inside) and target.converts_halves and not target.fast_math
 
 
-def _write_part(part: LlvmUnit, file: Path) -> None:
-    file.write_bytes(part.compile(file.parent))
+def _write_unit(unit: LlvmUnit, file: Path) -> None:
+    file.write_bytes(unit.compile(file.parent))
 
 
 def _write(job: Callable[[], Any], file: Path) -> None:
@@ -279,7 +281,9 @@ def _write(job: Callable[[], Any], file: Path) -> None:
 def _on_threads(
     jobs: Sequence[Callable[[], Any]], threads: int, progress: Progress | None
 ) -> list[Any]:
-    """What each job returns; the first error ends them all. One thread is the caller's own."""
+    """The results of the jobs; the first error cancels the rest. One of the threads is the
+    caller's.
+    """
     if threads == 1:
         results = []
         for done, job in enumerate(jobs, 1):

@@ -1,10 +1,10 @@
-"""Vectors of every second, third or fourth number of memory, or of numbers in reverse order.
+"""A TIR pass that replaces strided vector loads and stores by contiguous ones and shuffles.
 
     module = strided(module)            # once, after loops are vectorised
 
-TVM reads and writes these one number at a time. Here whole vectors are read, and put in order in
-registers; real and imaginary parts, or coordinates of points, that are stored one after the other
-are stored together.
+TVM accesses vectors of every second, third or fourth element, or in reverse order, element by
+element. Here whole vectors are loaded and shuffled in registers; interleaved stores, such as real
+and imaginary parts or coordinates of points, are joined.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tvm_ffi import StructuralMutator, structural_mutate, structural_walk
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Expr, Stmt, buffer, i32
 
 MOST_STRIDE = 4
-"""Of fewer numbers out of a vector each is read on its own."""
+"""The least elements used from a loaded vector; for fewer, each element is loaded on its own."""
 
 LEAST_LANES = 4
 
 
 def strided(module: Any) -> Any:
-    """An IRModule whose functions read and write whole vectors where they can."""
+    """An IRModule whose strided accesses are whole vectors where possible."""
     functions = {
         variable: function.with_body(_Strided().statement(function.body))
         for variable, function in module.functions.items()
@@ -50,7 +50,7 @@ class _Strided:
             return made
         base, stride, lanes = ramp
         if stride < 0:
-            # Read forwards, from where the last one lies.
+            # Loaded forwards from the last element, then reversed.
             base, stride = base + (lanes - 1) * stride, -stride
             order = range(lanes - 1, -1, -1)
         else:
@@ -64,10 +64,11 @@ class _Strided:
     def _vectors(
         self, memory: Buffer, base: Expr, stride: int, lanes: int
     ) -> tuple[list[Expr], list[int]]:
-        """Where ``stride`` vectors begin that hold all numbers, and where in them each one is.
+        """The first indices of ``stride`` vectors that contain all elements, and the lane of each
+        element.
 
-        Nothing is read before the first number or behind the last one, but for what is known to
-        be there. Where that is so, different parts of the same numbers read the same vectors.
+        Nothing is read before the first element or after the last one, unless it is known to
+        exist. Different residues of the same elements then load the same vectors.
         """
         after = self._after(memory, base, stride)
         if after is not None:
@@ -83,7 +84,7 @@ class _Strided:
         return [base + offset for offset in offsets], places
 
     def _after(self, memory: Buffer, base: Expr, stride: int) -> int | None:
-        """How far behind a multiple of the stride a place lies, if that is known."""
+        """The offset modulo the stride, if it is known."""
         (size,) = memory.shape
         if not isinstance(size, tirx.IntImm) or int(size) % stride:
             return None
@@ -103,16 +104,17 @@ class _Strided:
         return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)
 
     def _stride(self, statement: Stmt) -> int:
-        """How far apart a statement stores the numbers of a vector; 0 for any other statement."""
+        """The stride of a statement that stores a vector; 0 for any other statement."""
         if not isinstance(statement, tirx.BufferStore) or str(statement.buffer.name) in self._own:
-            # A kernel's own accumulators are kept in registers.
+            # A kernel's own accumulators are promoted to registers.
             return 0
         ramp = _ramp(statement)
         return 0 if ramp is None else ramp[1]
 
     def _together(self, statements: Sequence[Stmt]) -> list[Stmt]:
-        """The first statements, stores of every second number and of those between, or of every
-        third and so on, as stores of vectors; nothing where they are not."""
+        """The leading statements, if they store all residues of a stride, as stores of whole
+        vectors; else empty.
+        """
         stride = self._stride(statements[0])
         if stride < 2 or len(statements) < stride:
             return []
@@ -135,7 +137,9 @@ class _Strided:
 
 
 def _held(value: Expr, lanes: int, before: list[Stmt]) -> Expr:
-    """A value that no store to memory changes; the statements that come ``before`` put it there."""
+    """A value that no later store changes; the statements that compute it are added to
+    ``before``.
+    """
     if isinstance(value, TensorLoad) and str(value.source.scope()) == "local":
         return value
     dtype = str(value.ty).partition("x")[0]
@@ -146,7 +150,9 @@ def _held(value: Expr, lanes: int, before: list[Stmt]) -> Expr:
 
 
 def _ramp(node: Any) -> tuple[Expr, int, int] | None:
-    """Where a load or a store of neither one number nor neighbours begins, its stride and lanes."""
+    """The base, stride and lanes of a strided load or store; None for scalars and contiguous
+    vectors.
+    """
     if len(node.indices) != 1:
         return None
     line = _line(node.indices[0])
@@ -159,9 +165,9 @@ def _ramp(node: Any) -> tuple[Expr, int, int] | None:
 
 
 def _line(index: Expr) -> tuple[Expr, int, int] | None:
-    """Where evenly spaced numbers begin, the distance and how many there are.
+    """The base, distance and number of evenly spaced elements.
 
-    They may be written as sums and products by numbers that are the same in every lane.
+    They may be written as sums and products with numbers that are equal in every lane.
     """
     if isinstance(index, tirx.Ramp | tirx.Broadcast):
         is_ramp = isinstance(index, tirx.Ramp)

@@ -1,11 +1,11 @@
-"""Shared libraries of a few object files, linked here: to start a linker takes longer than to link.
+"""A linker for a few ELF object files: faster than starting the system's linker.
 
     library = shared_library([file.read_bytes() for file in files])    # or None: ask a linker
 
-Understood are the ELF objects that LLVM makes of kernels for x86-64, and nothing else: no memory of
-threads, no groups of sections, no relocations but those named here. What tells debuggers of the
-code is left out. A symbol that several objects define is the first one's that is not weak; one that
-none defines is looked for when the library is loaded.
+Supports the ELF objects that LLVM emits for kernels on x86-64, and nothing else: no thread-local
+storage, no section groups, only the relocations named here. Debug information is dropped. The
+first non-weak definition of a symbol wins; undefined symbols are resolved when the library is
+loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 MOST_BYTES = 1 << 18
-"""Of all objects together; with more, a linker is quicker."""
+"""The most bytes of all objects together; for more, a linker is faster."""
 
 _PAGE = 4096
 _WORD = 8
@@ -28,25 +28,25 @@ _RELOCATION = struct.Struct("<QIIq")
 _TAG = struct.Struct("<QQ")
 _DISTANCE = struct.Struct("<i")
 
-_ELF = b"\x7fELF\x02\x01\x01"  # of 64 bits, the lowest byte first
+_ELF = b"\x7fELF\x02\x01\x01"  # 64 bits, little endian
 _OBJECT, _SHARED, _X86_64 = 1, 3, 62
-# Kinds of sections, and their flags.
+# Section types, and their flags.
 _CONTENT, _SYMBOLS, _RELOCATIONS, _ZEROS, _CONSTRUCTORS = 1, 2, 4, 8, 14
 _UNWINDING = 0x70000001
 _WRITE, _LOADED, _EXECUTE, _OF_GROUPS_OR_THREADS = 1, 2, 4, 0x200 | 0x400
-# Sections that symbols may name which are none; how symbols are seen, and what they may be.
+# Special section indices; symbol visibilities and types.
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2
 _LOCAL, _WEAK = 0, 2
 _ORDINARY = range(5)
-# Relocations: addresses; distances to a place, to code, to the memory that keeps an address.
+# Relocations: absolute addresses; PC-relative distances to data, to code, to GOT entries.
 _ADDRESS, _TO_PLACE, _TO_CODE, _TO_KEPT, _TO_KEPT_BY_LOAD = 1, 2, 4, (9, 41, 42), 42
-# Those that are left for when the library is loaded: its own addresses, and those of others.
+# Dynamic relocations: addresses in the library, and of external symbols.
 _OWN, _OTHERS = 8, 6
-# `mov symbol@GOTPCREL(%rip), register`, in whose place `lea symbol(%rip), register` may stand.
+# `mov symbol@GOTPCREL(%rip), register`, which may be relaxed to `lea symbol(%rip), register`.
 _MOV, _LEA = 0x8B, 0x8D
 # `jmp *distance(%rip)`, which is six bytes long.
 _INDIRECT, _JUMP = b"\xff\x25", struct.Struct("<2si2x")
-# Segments, what their memory is for, and the tags of the dynamic section.
+# Segments, their access flags, and the tags of the dynamic section.
 _TO_LOAD, _DYNAMIC, _STACK = 1, 2, 0x6474E551
 _RUN, _MODIFY, _READ = 1, 2, 4
 _HASHES, _STRINGS, _TABLE, _LEFT = 4, 5, 6, 7
@@ -56,13 +56,13 @@ _OWN_FIRST_AND_NOW = 2 | 8
 
 
 class _UnknownError(Exception):
-    """Something that only a linker understands."""
+    """A feature that only a full linker supports."""
 
 
 def shared_library(objects: Sequence[bytes], most: float = math.inf) -> bytes | None:
-    """The bytes of a shared library; None for objects that only a linker understands.
+    """The bytes of a shared library; None for objects that need a full linker.
 
-    None as well for objects of more than ``most`` bytes together.
+    Also None for objects of more than ``most`` bytes together.
     """
     if sum(map(len, objects)) > most:
         return None
@@ -74,7 +74,7 @@ def shared_library(objects: Sequence[bytes], most: float = math.inf) -> bytes | 
 
 @dataclass(eq=False)
 class _Section:
-    """A section that is loaded: its bytes, or none of zeros, and the address that it gets."""
+    """A loaded section: its bytes, or a size for zeros, and its address."""
 
     kind: int
     flags: int
@@ -87,7 +87,7 @@ class _Section:
 
 @dataclass(frozen=True)
 class _Symbol:
-    """A name for a place in a section, if it is in one that is loaded."""
+    """A symbol: a name, and its address if it is in a loaded section."""
 
     name: bytes
     section: _Section | None
@@ -112,7 +112,7 @@ class _Symbol:
 
 
 class _Object:
-    """The sections of an object file that are loaded, and its symbols."""
+    """The loaded sections of an object file, and its symbols."""
 
     def __init__(self, data: bytes) -> None:
         ident, kind, machine, _, _, _, offset, *_, count, _ = _HEADER.unpack_from(data)
@@ -159,10 +159,10 @@ class _Object:
 
 
 class _Image:
-    """The bytes of the file, in three parts: to be read, to be run, to be written.
+    """The bytes of the file, in three segments: read-only, executable, writable.
 
-    In the file they follow each other without gaps. In memory each begins a page later than in the
-    file, so that no page is of two parts.
+    Segments are adjacent in the file. In memory each begins a page later than in the file, so that
+    no page belongs to two segments.
     """
 
     def __init__(self) -> None:
@@ -171,11 +171,11 @@ class _Image:
 
     @property
     def end(self) -> int:
-        """The address after the last."""
+        """The address after the last byte."""
         return len(self.data) + _PAGE * (len(self.starts) - 1)
 
     def take(self, size: int, alignment: int = _WORD) -> int:
-        """The address of ``size`` bytes more."""
+        """Allocate ``size`` bytes; returns their address."""
         self.data += bytes(-len(self.data) % alignment)
         address = self.end
         self.data += bytes(size)
@@ -194,7 +194,7 @@ class _Image:
         self.data[offset : offset + len(data)] = data
 
     def segment(self, part: int, use: int, memory_end: int) -> bytes:
-        """What tells the loader of a part, which ends at ``memory_end``."""
+        """The program header of a segment, which ends at ``memory_end`` in memory."""
         start = self.starts[part]
         is_last = part + 1 == len(self.starts)
         end = self.end if is_last else self.starts[part + 1] - _PAGE
@@ -204,7 +204,7 @@ class _Image:
 
 
 class _Library:
-    """A library that is made of objects."""
+    """A library under construction, from objects."""
 
     def __init__(self, objects: Sequence[_Object]) -> None:
         sections = [s for each in objects for s in each.sections if s is not None]
@@ -218,8 +218,7 @@ class _Library:
         self._missing: dict[bytes, _Symbol] = {}
         self._resolve(s for each in objects for s in each.symbols if not s.is_local)
         self._numbers = {n: i for i, n in enumerate([*self._missing, *self._defined], 1)}
-        # Symbols whose addresses are kept in memory, and functions that are called through it, each
-        # with its place in its row.
+        # GOT symbols and PLT functions, each with its index.
         self._kept: dict[bytes, int] = {}
         self._called: dict[bytes, int] = {}
         self._left: list[bytes] = []
@@ -233,7 +232,7 @@ class _Library:
             elif before is None or (before.is_weak and not symbol.is_weak):
                 self._defined[symbol.name] = symbol
             elif not symbol.is_weak and not (symbol.is_common and before.is_common):
-                raise _UnknownError  # defined twice, which a linker explains
+                raise _UnknownError  # defined twice: a linker reports it
         self._missing = {n: s for n, s in wanted.items() if n not in self._defined}
         for name, symbol in self._defined.items():
             if symbol.is_common:
@@ -242,11 +241,11 @@ class _Library:
                 self._defined[name] = replace(symbol, section=zeros, value=0)
 
     def _inside(self, symbol: _Symbol) -> _Symbol | None:
-        """What a symbol stands for; None if that is outside of the library."""
+        """The definition of a symbol; None if it is external."""
         return symbol if symbol.is_local else self._defined.get(symbol.name)
 
     def linked(self) -> bytes:
-        """The file."""
+        """The bytes of the linked file."""
         left = self._survey()
         strings = b"\0" + b"".join(name + b"\0" for name in self._numbers)
         hashes = self._hashes()
@@ -310,7 +309,7 @@ class _Library:
         return bytes(image.data)
 
     def _survey(self) -> int:
-        """Find what is kept and called; the number of what is left for when it is loaded."""
+        """Collect GOT and PLT entries; returns the number of dynamic relocations."""
         addresses = 0
         for section in self._patched:
             for offset, kind, symbol, _ in section.relocations:
@@ -328,7 +327,7 @@ class _Library:
         return addresses + len(self._kept)
 
     def _patch(self, section: _Section) -> None:
-        """Write addresses and distances into a section."""
+        """Apply the relocations of a section."""
         for offset, kind, symbol, addend in section.relocations:
             inside = self._inside(symbol)
             here = section.address + offset
@@ -348,7 +347,7 @@ class _Library:
             _DISTANCE.pack_into(section.data, offset, there + addend - here)
 
     def _put_kept(self, image: _Image) -> None:
-        """The rows of addresses, which are left, and of jumps to them."""
+        """Write the GOT, with dynamic relocations, and the PLT."""
         for name, number in self._kept.items():
             symbol = self._defined.get(name) or self._missing[name]
             self._leave(self._kept_at + number * _WORD, symbol, _OTHERS, 0)
@@ -358,7 +357,7 @@ class _Library:
             image.put(here, _JUMP.pack(_INDIRECT, there - here - 6))
 
     def _leave(self, here: int, symbol: _Symbol, kind: int, addend: int) -> None:
-        """Have the loader write a symbol's address."""
+        """Add a dynamic relocation for a symbol's address."""
         inside = self._inside(symbol)
         if inside is not None:
             made = _RELOCATION.pack(here, _OWN, 0, inside.address + addend)
@@ -367,7 +366,7 @@ class _Library:
         self._left.append(made)
 
     def _hashes(self) -> bytes:
-        """The table in which symbols are looked up: one chain of all, compared by their names."""
+        """The symbol hash table: a single chain of all symbols, compared by name."""
         count = 1 + len(self._numbers)
         chain = [0, *range(2, count), 0][:count]
         return struct.pack(f"<{3 + count}I", 1, count, min(1, len(self._numbers)), *chain)
@@ -386,5 +385,5 @@ class _Library:
 
 
 def _is_load(section: _Section, offset: int, kind: int) -> bool:
-    """Whether an address is only loaded, which might as well be computed."""
+    """Whether a GOT load may be relaxed to an address computation."""
     return kind == _TO_KEPT_BY_LOAD and section.data[offset - 2] == _MOV

@@ -1,11 +1,12 @@
-"""The entry function of a program: reads its arguments as `abi` says, then calls the kernels.
+"""The entry function of a program: checks and unpacks its arguments as in `abi`, and calls
+kernels.
 
     program_texts(program, target, written, 2)  # LLVM modules, as texts
     entry_statement(program, handles, call, at) # a statement for this process alone
 
 It is compiled apart from the kernels: TVM tells LLVM that different buffers never alias, which
-holds inside a kernel but would be a lie about two kernels inlined into one function. It runs for
-nanoseconds, so what counts is the time to build it, and that is least for LLVM's own text.
+holds inside a kernel but not for two kernels inlined into one function. It runs for nanoseconds,
+so only its compile time matters, and that is least for LLVM text.
 """
 
 from __future__ import annotations
@@ -52,36 +53,36 @@ _RANK_MASK = 0xFFFFFFFF
 _POINTER = 4  # kTVMFFIOpaquePtr
 _CHECK = "tracejit_check"
 _CHECKING = f"declare i32 @{_CHECK}(ptr, ptr, i64, i64, i64, i64)"
-_ANY = "{ i64, ptr }"  # TVMFFIAny: what it is, and what it holds
+_ANY = "{ i64, ptr }"  # TVMFFIAny: a type index and a value
 
 
 def program_texts(
     program: Program, target: CpuTarget, written: TranslatedKernels, most: int
 ) -> list[str]:
-    """Modules with ``int32 tracejit_main(ptr tuple)`` of a checked program of C functions.
+    """LLVM modules of a program's kernels; the first contains ``int32 tracejit_main(ptr tuple)``.
 
-    They are those of its kernels, the entry in the first.
+    The program is checked already, and its kernels are C functions.
     """
     entry = Entry(program).whole()
     return kernel_texts(program.kernels, written, target, most, [entry], [_CHECKING])
 
 
 def entry_statement(program: Program, handles: Mapping[str, int], call: int, address: Expr) -> Stmt:
-    """The same as the body of a function, whose kernels TVM knows by these ``handles``.
+    """The entry as a TIR statement; TVM calls the kernels by these ``handles``.
 
     ``call`` is the address of ``TVMFFIFunctionCall``, ``address`` that of the tuple.
     """
     entry = _OfHandles(program, handles, call)
     status = var("status", "int32")
     called = tirx.call_extern("int32", entry.name, tirx.reinterpret("handle", address))
-    # `return -1`, the only value but 0 that a function may return.
+    # `return -1`, the only value other than 0 that a function may return.
     fail = Evaluate(tirx.tvm_throw_last_error())
     body = seq(tirx.Bind(status, called), IfThenElse(status != i32(0), fail, None))
     return importing(module_text([checking(), entry.whole()]), body)
 
 
 class _Failing(Procedure):
-    """A function that returns -1 where something does not hold."""
+    """A function that returns -1 if a check fails."""
 
     def whole(self) -> str:
         returned = super().whole()
@@ -101,21 +102,22 @@ class _Failing(Procedure):
         return self.number(memory, offset // _WORD)
 
     def _unless(self, condition: str) -> None:
-        """Fail unless the i1 ``condition`` holds."""
+        """Return -1 unless the i1 ``condition`` holds."""
         (going_on,) = self.fresh("on")
         self._lines.append(f"  br i1 {condition}, label %{going_on}, label %failed")
         self.start(going_on)
 
     def _equal(self, a: str, b: str) -> None:
-        """Fail unless two integers are equal."""
+        """Return -1 unless two integers are equal."""
         self._unless(self.holds("eq", a, b))
 
 
 class _Check(_Failing):
     """``int32 name(ptr tuple, ptr table, i64 length, i64 arrays, i64 inputs, i64 position)``.
 
-    The arguments are: a call's, how long the tuple has to be, how many of them are arrays and
-    inputs, and where in the table their records begin.
+    The arguments are: the call's tuple, the table of expected arrays, the expected length of the
+    tuple, the number of arrays and of inputs among it, and the position of their records in the
+    table.
     """
 
     def __init__(self) -> None:
@@ -142,7 +144,7 @@ class _Check(_Failing):
         of_inputs = str(C_CONTIGUOUS_AND_ALIGNED)
         of_outputs = str(C_CONTIGUOUS_AND_ALIGNED | WRITEABLE)
         wanted = self.chosen(is_input, "i64", of_inputs, of_outputs)
-        # The type comes first: only of an ndarray may the other fields be read.
+        # The type comes first: other fields may be read only if it is an ndarray.
         self._equal(self._word(array, LAYOUT.type), self.number("%table", 0))
         self._equal(self._word(array, LAYOUT.dtype), self.number(record, 0))
         known = self._made(f"and i64 {self._word(array, LAYOUT.rank)}, {_RANK_MASK}")
@@ -187,7 +189,7 @@ class Entry(_Failing):
     # Arguments
 
     def _verify(self) -> None:
-        """Fail unless every input and output is the array that the table describes."""
+        """Return -1 unless every input and output matches the table."""
         length = 1 + self._arguments + self._passes_workspace
         position = 1 + len(self._program.constants)
         numbers = length, self._arguments, len(self._program.inputs), position
@@ -196,7 +198,7 @@ class Entry(_Failing):
         self._unless(self._made(f"icmp eq i32 {status}, 0"))
 
     def _bind(self) -> None:
-        """Find the address of everything that an argument of a kernel can lie in."""
+        """Compute the base address of every buffer that an argument of a kernel may be in."""
         program = self._program
         for index in range(len(program.inputs)):
             self._bases[Memory.INPUT, index] = self._data(1 + index)
@@ -222,7 +224,7 @@ class Entry(_Failing):
     def _place(self, argument: Argument) -> str:
         return self.address(self._bases[argument.memory, argument.index], str(argument.offset))
 
-    # Steps
+    # Calls and control flow
 
     def _run(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -236,7 +238,7 @@ class Entry(_Failing):
                 self._branch(node)
 
     def _called(self, kernel: str, pointers: Sequence[str]) -> str:
-        """Call a kernel; the text of its status."""
+        """Call a kernel; returns the text of its status."""
         return self._made(f"call i32 @{kernel}({', '.join(f'ptr {p}' for p in pointers)})")
 
     def _loop(self, loop: Loop) -> None:

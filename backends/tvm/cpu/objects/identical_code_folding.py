@@ -1,7 +1,7 @@
-"""Kernels that differ in their names alone are one kernel, called with other memory.
+"""Identical code folding: merges kernels that are equal up to their names and base offsets.
 
-Layers that repeat give the same kernels again and again; the machine code of one serves them all.
-So it does those that work on different parts of their arrays, each handed where its part begins.
+Repeated layers give equal kernels; one machine code serves all of them. It also serves kernels
+that work on different parts of their arrays: each call passes pointers to its parts.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tvm import tirx
 from tvm.ir import PrimType
 from tvm_ffi import StructuralKey
 
-from tracejit.backends.tvm.cpu.objects.rebase_pointers import beginnings, begun
+from tracejit.backends.tvm.cpu.objects.rebase_pointers import constant_offsets, rebased
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import pointers_and_body
 from tracejit.backends.tvm.ir.tir import itemsize
 from tracejit.backends.tvm.program.program import Branch, Call, Kernel, Loop, Node, Program
 
 Offsets = Sequence[int]
-"""For each parameter of a kernel, how many bytes further on its memory begins."""
+"""For each parameter of a kernel, the bytes to add to its pointer."""
 
 
 def fold_identical_kernels(program: Program) -> Program:
-    """The program with the first kernel of each kind, which every call of its twins calls."""
+    """The program with one kernel of each group of equal ones; calls of the others call that."""
     first: dict[Any, Kernel] = {}
     written: dict[int, Kernel] = {}
     names: dict[str, str] = {}
@@ -56,7 +56,9 @@ def fold_identical_kernels(program: Program) -> Program:
 
 
 def _alike(kernels: Iterable[Kernel]) -> list[list[Kernel]]:
-    """Groups of those that do as much to parameters of the same sizes, and are no calls."""
+    """Groups of kernels with equal statistics and parameter sizes, without callbacks
+    to routines.
+    """
     groups: dict[Any, list[Kernel]] = defaultdict(list)
     for kernel in kernels:
         if kernel.direct is None and all(len(p.shape) == 1 for p in kernel.parameters):
@@ -68,11 +70,11 @@ def _alike(kernels: Iterable[Kernel]) -> list[list[Kernel]]:
 
 
 def _one_of_each(group: Sequence[Kernel]) -> list[tuple[Kernel, dict[str, Offsets]]]:
-    """A kernel for those that are equal but for where they begin, and where that is for each."""
+    """One kernel per group of those equal up to base offsets, and each member's offsets."""
     found: dict[Any, list[tuple[Kernel, Kernel, list[int]]]] = defaultdict(list)
     for kernel in group:
-        places = beginnings(kernel)
-        moved = begun(kernel, places, {}) if places else kernel
+        places = constant_offsets(kernel)
+        moved = rebased(kernel, places, {}) if places else kernel
         numbers = [places.get(str(p.name), 0) for p in kernel.parameters]
         found[_key(moved)].append((kernel, moved, numbers))
     made = []
@@ -88,12 +90,12 @@ def _one_of_each(group: Sequence[Kernel]) -> list[tuple[Kernel, dict[str, Offset
             one.name: [number * size for number, size in zip(numbers, sizes, strict=True)]
             for one, _, numbers in members
         }
-        made.append((begun(kernel, {}, rooms), offsets))
+        made.append((rebased(kernel, {}, rooms), offsets))
     return made
 
 
 def _key(kernel: Kernel) -> tuple[Any, int]:
-    """Equal for kernels that do the same to parameters of the same sizes."""
+    """A key that is equal for kernels with the same body and parameter sizes."""
     pointers, body = pointers_and_body(kernel)
     function = tirx.PrimFunc(pointers, body, ret_type=PrimType("int32"))
     return StructuralKey(function), kernel.reads

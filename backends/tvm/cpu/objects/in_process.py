@@ -1,4 +1,4 @@
-"""Programs without a linker or room for its files: machine code in this process alone."""
+"""Programs as machine code in this process alone, where there is no linker or no disk space."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def warn_of_missing_room() -> None:
 
 
 def entry_of(program: Program, modules: Sequence[Any], target: CpuTarget) -> Callable[[int], int]:
-    """The entry of a program whose kernels are the functions of some TVM modules."""
+    """The entry of a program whose kernels are functions of TVM modules."""
     functions = {
         kernel.name: next(m for m in modules if m.implements_function(kernel.name))[kernel.name]
         for kernel in program.kernels
@@ -54,13 +54,14 @@ def entry_of(program: Program, modules: Sequence[Any], target: CpuTarget) -> Cal
 
 
 class _Entry:
-    """A TVM function of one address, called for its bare status.
+    """A TVM function of one address, called for its status.
 
-    TVM's own call would turn a failure into an exception, which the program's caller decides on.
+    TVM's own call would raise an exception for a failure, which the caller of the program decides
+    on.
     """
 
     def __init__(self, function: Any, called: Sequence[Any]) -> None:
-        self._functions = function, called  # which live as long
+        self._functions = function, called  # keeps them alive
         self._handle = ctypes.c_void_p(function.__chandle__())
         self._call = tvm_ffi.LIB.TVMFFIFunctionCall
 

@@ -1,11 +1,11 @@
-"""Where a kernel's own memory comes to life: said of what is read in wider vectors than written.
+"""A TIR pass that marks the lifetimes of buffers that are loaded in wider vectors than stored.
 
     module = lifetimes(module)          # once, after loops are vectorised
 
-LLVM 22 joins vectors that are stored side by side, and read as one, into a tree of shuffles. It
-puts them where the last of the memory is written, though the other stores may come after that, and
-then refuses what it has made: "Instruction does not dominate all uses". It leaves alone what it is
-told the life of, which makes no other difference to it.
+LLVM 22 joins adjacent vector stores that are loaded as one vector into a tree of shuffles. It
+inserts them at the last store of the buffer, though other stores may come later, and then rejects
+the result: "Instruction does not dominate all uses". It skips buffers with lifetime markers, which
+make no other difference.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tvm_ffi import structural_mutate, structural_walk
 from tracejit.backends.tvm.ir.tir import AllocBuffer, BufferStore, Evaluate, Expr, Stmt, seq
 
 _JOINING = 22
-"""The first version of LLVM that joins vectors; those before it have another way to say this."""
+"""The first version of LLVM that joins such stores; earlier ones have another intrinsic."""
 
 
 def lifetimes(module: Any) -> Any:
-    """An IRModule of the same functions, with the beginnings of some of their buffers' lives."""
+    """An IRModule with lifetime markers for some buffers."""
     if tvm.target.codegen.llvm_version_major() < _JOINING:
         return module
     functions = {
@@ -49,7 +49,7 @@ def _said(body: Stmt) -> Stmt:
 
 
 def _joined(body: Stmt) -> set[str]:
-    """The names of buffers that are read in wider vectors than they are written in."""
+    """The names of buffers that are loaded in wider vectors than they are stored."""
     own: set[str] = set()
     narrowest: dict[str, int] = {}
     widest: dict[str, int] = {}
@@ -72,5 +72,5 @@ def _joined(body: Stmt) -> set[str]:
 
 
 def _lanes(value: Expr) -> int:
-    """How many numbers a value holds: of float32x8, eight."""
+    """The number of lanes of a value: eight for float32x8."""
     return int(str(value.ty).partition("x")[2] or 1)

@@ -1,7 +1,7 @@
-"""The linker: object files to a shared library.
+"""Links object files to a shared library.
 
-can_link()         # whether any linker is at hand; ours knows ELF for x86-64
-linked(objects)    # the library, or None where every linker failed
+can_link()         # whether a linker is available; ours supports ELF for x86-64
+linked(objects)    # the library, or None if every linker failed
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tracejit.sources import warn
 
 
 def chosen_compiler() -> list[str]:
-    """The words of ``CC``; none where the user has not set it.
+    """The words of ``CC``; none if the user has not set it.
 
-    Raises `CompilationError` where it is no command, such as one with an open quotation mark.
+    Raises `CompilationError` if they are not a command, as with an open quotation mark.
     """
     try:
         return shlex.split(os.environ.get("CC", ""))
@@ -33,17 +33,17 @@ def chosen_compiler() -> list[str]:
 
 
 def find_linker() -> list[str] | None:
-    """A command that makes a shared library of objects, up to its last option; None without one."""
+    """A command that links objects to a shared library, up to its last option; None without one."""
     return next((command for command in (_chosen(), *_found()) if command), None)
 
 
 def can_link() -> bool:
-    """Whether a linker is at hand, which may be ours."""
+    """Whether a linker is available, possibly our own."""
     return system.LINKS_HERE or find_linker() is not None
 
 
 def _chosen() -> list[str]:
-    """The command that ``CC`` is, where the user has set it to one."""
+    """The command in ``CC``, if it is one."""
     try:
         words = chosen_compiler()
     except CompilationError as error:
@@ -53,7 +53,7 @@ def _chosen() -> list[str]:
 
 
 def _found() -> Iterator[list[str]]:
-    """The linker, which is quicker by itself; then C compilers."""
+    """The system's linker, which is faster by itself; then C compilers."""
     if system.LINKER and shutil.which(system.LINKER[0]):
         yield system.LINKER
     for compiler in filter(shutil.which, ("cc", "gcc", "clang")):
@@ -61,9 +61,9 @@ def _found() -> Iterator[list[str]]:
 
 
 def linked(objects: Sequence[Path]) -> bytes | None:
-    """A shared library of objects; None, with a warning, where every linker failed.
+    """A shared library of objects; None, with a warning, if every linker failed.
 
-    It is made in this process where that is possible and the user has not set ``CC``.
+    It is linked in this process where that is possible and the user has not set ``CC``.
     """
     chosen = _chosen()
     if system.LINKS_HERE and not chosen:
@@ -83,7 +83,7 @@ def linked(objects: Sequence[Path]) -> bytes | None:
             if done.returncode == 0:
                 return library.read_bytes()
             reason = done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}"
-        except OSError as error:  # no program, or nothing was written
+        except OSError as error:  # no such program, or nothing was written
             reason = str(error)
         warn(f"{command[0]} failed to link a program: {reason[:500]}", RuntimeWarning)
     return shared_library([file.read_bytes() for file in objects]) if system.LINKS_HERE else None

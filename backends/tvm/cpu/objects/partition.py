@@ -1,4 +1,4 @@
-"""Which kernels are compiled together: as few modules as keep every thread busy until the end."""
+"""Divides kernels into modules: as few as keep every thread busy until the end."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from tvm_ffi import structural_walk
 from tracejit.backends.tvm.cpu.mathematics.operations import is_operation
 from tracejit.backends.tvm.ir.tir import SERIAL, UNROLLED, BufferStore, Stmt
 
-# Costs are in units of a store: a module costs this much before its first kernel, and so does each
-# kernel; a loop, and a function of vector mathematics, which is inlined.
+# Costs are in units of a store: the base costs of a module, of a kernel, of a loop, and of a
+# function of vector mathematics, which is inlined.
 _MODULE = 12
 _KERNEL = 12
 _LOOP = 2
 _FUNCTION = 10
 
-# What a module has to do, at least, to drown what it costs itself; and where that leaves a thread
-# without work.
+# The least cost of a module, relative to its base cost; and where that leaves a thread idle.
 _LEAST = 6 * _MODULE
 _LEAST_OF_FEW = 2 * _MODULE
-# The time to compile a module grows faster than the number of its kernels.
+# The exponent of a module's compile time in its cost.
 _MOST_KERNELS = 8
 
 Item = TypeVar("Item")
@@ -32,14 +31,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Chunk(Generic[Item]):
-    """What is compiled together, and about how long that takes."""
+    """Kernels that are compiled together, and their approximate cost."""
 
     items: list[Item]
     cost: float
 
 
 def cost_to_compile(body: Stmt) -> float:
-    """What it costs, roughly, to compile a kernel's body."""
+    """The approximate cost of compiling a kernel's body."""
     return _KERNEL + _size(body)
 
 
@@ -66,9 +65,9 @@ def _size(body: Stmt) -> float:
 
 
 def chunks(items: Iterable[tuple[Item, float]], threads: int) -> list[Chunk[Item]]:
-    """Items, each with its cost, in pieces: dear ones first, and ever smaller pieces.
+    """Items in chunks of decreasing size, expensive items first.
 
-    So no thread waits long for another at the end.
+    Then no thread waits long for another at the end.
     """
     rest = sorted(items, key=lambda item: -item[1])
     left = sum(cost for _, cost in rest)

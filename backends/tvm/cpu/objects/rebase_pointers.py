@@ -1,10 +1,11 @@
-"""Kernels that read and write their arrays from some place on, told apart from that place.
+"""Rebases pointers: removes constant base offsets from a kernel's indices, so that kernels are
+equal.
 
-    found = beginnings(kernel)              # by parameter, the numbers in front of all that is used
-    moved = begun(kernel, found, rooms)     # the same work, on memory that begins there
+    found = constant_offsets(kernel)        # by parameter, the elements before all that are used
+    moved = rebased(kernel, found, rooms)   # for pointers to the first element that is used
 
-A loop that Python has unrolled gives a kernel for each of its steps, which differ in where the
-step's part of an array lies and in nothing else.
+A loop that Python has unrolled gives a kernel for each iteration, which differ only in the offset
+of the iteration's slice of an array.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from tracejit.backends.tvm.program.program import Kernel
 _DIVISIONS = tirx.FloorDiv | tirx.FloorMod
 
 
-def beginnings(kernel: Kernel) -> dict[str, int]:
-    """How many numbers of each parameter lie in front of those that the body uses, where any do.
+def constant_offsets(kernel: Kernel) -> dict[str, int]:
+    """For each parameter, the constant offset of all its accesses, if it is positive.
 
-    What is counted stands in the indices as a number that is added; of what is handed on as a
-    pointer nothing is known.
+    The offset is a constant term of the indices; a parameter that is passed on as a pointer has
+    none.
     """
     least = {str(parameter.name): -1 for parameter in kernel.parameters}
     handed: set[str] = set()
@@ -54,8 +55,10 @@ def beginnings(kernel: Kernel) -> dict[str, int]:
     return {name: place for name, place in least.items() if place > 0 and name not in handed}
 
 
-def begun(kernel: Kernel, places: Mapping[str, int], rooms: Mapping[str, int]) -> Kernel:
-    """The kernel for parameters that begin ``places`` further on, and are shorter by ``rooms``."""
+def rebased(kernel: Kernel, places: Mapping[str, int], rooms: Mapping[str, int]) -> Kernel:
+    """The kernel for pointers moved by ``places`` elements; ``rooms`` are the elements that
+    remain.
+    """
     made = {
         str(old.name): tirx.decl_buffer(
             (int(old.shape[0]) - rooms.get(str(old.name), 0),),
@@ -89,13 +92,13 @@ def begun(kernel: Kernel, places: Mapping[str, int], rooms: Mapping[str, int]) -
 
 
 def _constant(index: Expr) -> int:
-    """What is added to an index, if all else in it counts up from 0; 0 where that is not known."""
+    """The constant term of an index, if the other terms are not negative; else 0."""
     parts = _parts(index)
     return 0 if parts is None else max(parts[0], 0)
 
 
 def _without(index: Expr, number: int) -> Expr:
-    """An index less a number, which is part of what is added to it."""
+    """An index minus a number that its constant term contains."""
     constant, rest = _parts(index) or (0, None)
     left = tirx.IntImm(str(index.ty), constant - number)
     if rest is None:
@@ -104,7 +107,7 @@ def _without(index: Expr, number: int) -> Expr:
 
 
 def _parts(index: Expr) -> tuple[int, Expr | None] | None:
-    """What is added to an index, and the rest, if there is one and it counts up from 0."""
+    """The constant term of an index and the rest, if the rest counts up from 0; None if unknown."""
     if isinstance(index, tirx.IntImm):
         return int(index), None
     if isinstance(index, tirx.Add):
@@ -121,10 +124,10 @@ def _parts(index: Expr) -> tuple[int, Expr | None] | None:
         constant, rest = inside
         return constant * int(index.b), None if rest is None else rest * index.b
     if isinstance(index, tirx.Var | tirx.Cast):
-        # The counter of a loop; a start that was clamped.
+        # A loop variable, or a clamped start.
         return 0, index
     if isinstance(index, _DIVISIONS | tirx.Min):
-        # As it is, of what is not negative itself.
+        # The expression itself, if it is not negative.
         both = _parts(index.a), _parts(index.b)
         return (0, index) if all(part is not None and part[0] >= 0 for part in both) else None
     return None

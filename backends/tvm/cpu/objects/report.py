@@ -1,4 +1,4 @@
-"""A program as its users may ask about it: each kernel's loops and costs, the order of calls."""
+"""The explanation of a program for users: each kernel's loops and costs, and the order of calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def explanation(program: Program, held: Mapping[str, Contents], threads: int) -> Explanation:
-    """Everything that is told of a program; ``held`` is what the kernels' bodies hold."""
+    """The explanation; ``held`` are the contents of the kernels' bodies."""
     kernels = [_facts(kernel, held[kernel.name].callbacks, threads) for kernel in program.kernels]
     numbers = {kernel.name: number for number, kernel in enumerate(program.kernels)}
     return Explanation(kernels, _steps(program.calls, numbers))
@@ -50,7 +50,7 @@ def _facts(kernel: Kernel, callbacks: tuple[str, ...], threads: int) -> KernelFa
 
 
 def _loops(body: Stmt) -> tuple[Nest, ...]:
-    """The loops of a body, outermost first; of equal ones side by side, the first."""
+    """The loops of a body, outermost first; of equal adjacent loops only the first."""
     found: list[Nest] = []
 
     def visit(statement: Stmt, depth: int) -> None:

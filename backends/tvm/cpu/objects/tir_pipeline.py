@@ -1,7 +1,8 @@
-"""From a kernel's body to machine code: the function around it, TVM's passes, LLVM.
+"""Compiles kernels: wraps a body in a C function, and runs TVM's and LLVM's passes.
 
-Kernels become plain C functions over raw pointers. TVM's own interface would cost 20 ms of argument
-checks each to compile; here the entry checks the arguments once for all.
+Kernels are plain C functions over raw pointers. TVM's calling convention would cost 20 ms of
+compile time for argument checks in each kernel; here the program's entry checks the arguments
+once.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tracejit.backends.tvm.program.program import Kernel
 from tracejit.errors import CompilationError
 
 STACK_LIMIT = 256 << 10
-"""Bytes that one kernel may allocate: threads have 8 MiB of stack, some 512 KiB elsewhere."""
+"""Bytes that one kernel may allocate: threads have 8 MiB of stack, on some systems 512 KiB."""
 
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 _CHOICES = (tirx.Min, tirx.Max, tirx.Select)
@@ -49,13 +50,13 @@ _LOAD_TEXT = tvm.get_global_func("ffi.Module.load_from_file.ll")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a body holds that decides how it is lowered.
+    """Properties of a body that decide how it is lowered.
 
-    With ``guards_narrow_stores`` it stores numbers of less than four bytes under a condition. LLVM
-    must not make vectors of such loops: of a masked store of one narrow number it makes a store
-    of four bytes, which overwrites the next one. If it ``has_integers``, some are more than sums
-    and products of the variables of loops. If it ``is_flat``, buffers have one dimension, and
-    indices are sums of products.
+    With ``guards_narrow_stores`` it stores elements of less than four bytes under a condition.
+    LLVM must not vectorise such loops: it widens a masked store of one narrow element to four
+    bytes, which overwrites the next one. ``has_integers``: there is integer arithmetic other than
+    sums and products of loop variables. ``is_flat``: buffers have one dimension, and indices are
+    sums of products.
     """
 
     stack_bytes: int
@@ -65,7 +66,7 @@ class Contents:
     is_flat: bool
 
     def __or__(self, other: Contents) -> Contents:
-        """What two bodies hold together."""
+        """The properties of two bodies together."""
         return Contents(
             self.stack_bytes + other.stack_bytes,
             tuple(dict.fromkeys((*self.callbacks, *other.callbacks))),
@@ -76,7 +77,7 @@ class Contents:
 
 
 def contents(body: Stmt) -> Contents:
-    """Bytes that the body allocates, the names of the functions it calls back, and more."""
+    """The properties of a body: bytes allocated, names of functions called back, and more."""
     sizes: list[int] = []
     names: dict[str, None] = {}
     own: set[str] = set()
@@ -141,7 +142,7 @@ def contents(body: Stmt) -> Contents:
 
 
 def c_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFunc:
-    """``int32 name(parameters…)``: 0, or -1 where the body gives up.
+    """``int32 name(parameters…)``: 0, or -1 if the body fails.
 
     The parameters are `tirx.Var`s, 64-bit integers or pointers.
     """
@@ -152,7 +153,7 @@ def c_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFu
 
 
 def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.PrimFunc:
-    """The same as a function that TVM finds by name, which reads its arguments out of memory.
+    """The same as a function that TVM finds by name, with arguments in memory.
 
     Arguments are not checked: they are those of `c_function`.
     """
@@ -161,14 +162,14 @@ def packed_function(name: str, parameters: Sequence[Expr], body: Stmt) -> tirx.P
     words = tirx.decl_buffer((2 * len(parameters),), "int64", name="words", data=handles[1])
     unpacked: list[Stmt] = [DeclBuffer(words, data=handles[1])]
     for index, parameter in enumerate(parameters):
-        # TVMFFIAny: one word that says what it is, and one word that is it.
+        # TVMFFIAny: a word for the type, and a word for the value.
         unpacked.append(tirx.Bind(parameter, tirx.reinterpret(parameter.ty, words[2 * index + 1])))
     order = [handles[0], handles[1], count, handles[2]]
     return c_function(f"__tvm_ffi_{name}", order, seq(*unpacked, body))
 
 
-# Loops are unrolled that say so, and no others: to tell which are short, TVM multiplies extents as
-# 32-bit numbers, and wrote out those whose product with the size of their bodies wraps.
+# Only loops marked so are unrolled. TVM's automatic choice multiplies extents as 32-bit numbers,
+# and unrolled loops for which the product with the size of the body overflows.
 _UNROLLING = {"tirx.UnrollLoop": {"auto_max_depth": -1}}
 _WRAP = tvm.transform.module_pass(
     lambda module, context: wrapping(module), opt_level=0, name="tracejit.Wrap"
@@ -189,7 +190,7 @@ _LINK_MATHEMATICS = {
 }
 
 # TVM gives every module functions between f16 and f32, which take longer to compile than a small
-# kernel. Where nothing calls them, common symbols of the same names push them out.
+# kernel. If nothing calls them, common symbols of the same names replace them.
 _NO_CONVERSIONS = "".join(
     f"@{name} = common global i8 0\n" for name in ("__truncsfhf2", "__extendhfsf2")
 )
@@ -210,17 +211,17 @@ _DROP_CONVERSIONS = _import(_NO_CONVERSIONS)
 
 
 REFUSALS = (RuntimeError, TypeError, ValueError)
-"""What TVM's checks raise."""
+"""The exceptions of TVM's checks."""
 
 MakeFunction = Callable[[str, Sequence[Expr], Stmt], tirx.PrimFunc]
 """`c_function` or `packed_function`."""
 
 
 def kernel_function(kernel: Kernel, held: Contents, make: MakeFunction) -> tirx.PrimFunc:
-    """A function of one pointer for each parameter; it fails when a callback raises.
+    """A function with a pointer for each parameter; it fails when a callback raises.
 
     Raises `CompilationError` if the body allocates more than `STACK_LIMIT` bytes, or allocates at
-    all and calls back.
+    all and has callbacks.
     """
     if held.stack_bytes > STACK_LIMIT or (held.callbacks and held.stack_bytes):
         limit = 0 if held.callbacks else STACK_LIMIT
@@ -246,17 +247,18 @@ def compile_kernels(
 ) -> Any:
     """Machine code of some kernels, as a TVM module.
 
-    ``held`` is what all of them hold together; ``quick`` if time to build counts more than the last
-    tenth of speed, or where LLVM's slowest passes are wrong.
+    ``held`` are the properties of all bodies together. ``quick`` leaves out LLVM's slowest passes:
+    for kernels that are not worth them, or for which they are wrong.
 
-    Python's lock is free most of the time, so modules compile side by side on threads. Raises
-    `CompilationError` for TIR that TVM refuses.
+    Python's lock is released most of the time, so modules are compiled concurrently on threads.
+    Raises `CompilationError` for TIR that TVM rejects.
 
-    TVM's pipeline has more passes. `StmtSimplify` does with floats what holds for integers only:
-    x - x becomes 0 and x != x false, whether x is NaN or not. `StorageRewrite` moves small buffers
-    out of the loops that use them, and `LowerTVMBuiltin` takes them off the stack into a pool, at
-    50 ns and the chance of a register each; the second is needed only for calls back. LLVM does the
-    work of `CommonSubexprElim`, and emitters choose the types of indices themselves.
+    TVM's default pipeline has more passes. `StmtSimplify` applies integer rules to floats: x - x
+    becomes 0 and x != x false, whether x is NaN or not. `StorageRewrite` moves small buffers out
+    of the loops that use them, and `LowerTVMBuiltin` moves them from the stack to a pool, which
+    costs 50 ns each and may prevent promotion to a register; the second is needed only for
+    callbacks. LLVM does the work of `CommonSubexprElim`, and emitters choose the types of indices
+    themselves.
     """
     t = tirx.transform
     passes = [
@@ -276,9 +278,9 @@ def compile_kernels(
 
 
 def compile_text(text: str, file: Path) -> Any:
-    """Machine code of LLVM's text, which passes through ``file``, as a TVM module.
+    """Machine code of LLVM text, by way of ``file``, as a TVM module.
 
-    The text says for which target. Nothing of it is made fast but by making good code of it.
+    The text names its target. Only instruction selection optimises it.
     """
     file.write_text(text)
     return _LOAD_TEXT(str(file), "ll")

@@ -1,10 +1,11 @@
-"""Integers of elements wrap; integers of addresses do not.
+"""A TIR pass that makes integer arithmetic on elements wrap, as XLA defines it.
 
     module = wrapping(module)           # once, after loops are vectorised
 
-TVM promises LLVM that no sum, difference or product of 32 or 64 bits overflows. LLVM then takes
-``x + 1 < x`` for false, ``abs(x) < 0`` too, and ``x + 0x80000000`` for ``x | 0x80000000``. Of
-addresses the promise is true, and LLVM needs it to foresee them; of elements it is not.
+TVM marks every 32- or 64-bit sum, difference and product as `nsw` (no signed wrap). LLVM then
+simplifies ``x + 1 < x`` to false, ``abs(x) < 0`` too, and ``x + 0x80000000`` to ``x |
+0x80000000``. For addresses the promise is true, and LLVM needs it to analyse them; for elements it
+is not.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 
 def wrapping(module: Any) -> Any:
-    """An IRModule whose functions' sums, differences and products of elements are operations.
+    """An IRModule whose sums, differences and products of elements are wrapping operations.
 
-    What an address is added up from stays as it is, except where it was computed: below a
-    conversion, a choice or a call. So do sums of nothing but loop variables and constants, such as
-    the bounds of a padded array; where such a number is an element it stands below a conversion.
+    Address arithmetic stays as it is, except below a conversion, a choice or a call, where it is
+    an element. So do sums of loop variables and constants, such as the bounds of a padded array;
+    where such a number is an element it is below a conversion.
     """
     functions = {
         variable: function.with_body(_Wrapping().statement(function.body))
@@ -86,10 +87,10 @@ class _Wrapping:
 
 
 def _is_place(value: Expr) -> bool:
-    """Whether an integer is made of loop variables and constants alone."""
+    """Whether an integer depends on loop variables and constants only."""
     if isinstance(value, tirx.Broadcast):
         return _is_place(value.value)
     if isinstance(value, _DIVISIONS):
         return _is_place(value.a) and _is_place(value.b)
-    # Sums and products that are left as they are have been found to be places before.
+    # Sums and products that are not wrapped were found to be index arithmetic before.
     return isinstance(value, (tirx.Var, tirx.IntImm, tirx.Ramp, *_WRAPPING))

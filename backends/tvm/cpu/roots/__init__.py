@@ -1,1 +1,3 @@
-"""Ops with schedules of their own (reductions, contractions, sorts …): a file for each family."""
+"""Kernels of ops that have schedules of their own (reductions, contractions, sorts …), by op
+family.
+"""

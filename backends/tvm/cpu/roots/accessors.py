@@ -1,4 +1,6 @@
-"""Operands and results of a contraction, as its kernel asks for them: by numbers of groups."""
+"""Accessors: operands and results of a contraction, indexed by one number per group of
+dimensions.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from tracejit.graph import Instruction
 from tracejit.shapes import ElementType
 
 
-class Group:
-    """Some dimensions that a kernel counts with one number."""
+class DimensionGroup:
+    """Dimensions that a kernel indexes with a single number."""
 
     def __init__(self, dimensions: Sequence[int]) -> None:
         self.space = Space(dimensions)
@@ -31,7 +33,7 @@ class Group:
         self.axes: list[Axis] = []
 
     def place(self, number: Expr, positions: dict[LoopVariable, Expr], dtype: str) -> None:
-        """Sets the positions of the group's axes to where ``number`` stands."""
+        """Set the positions of the group's axes to the multi-index of ``number``."""
         if self.extent == 0:
             return
         for axis in reversed(self.axes[1:]):
@@ -41,10 +43,11 @@ class Group:
             positions[self.axes[0].last] = number
 
 
-def placed(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[Index]]:
-    """The indices of an array whose dimensions ``dims``, in this order, those of groups number.
+def placed(dims: Sequence[int], groups: Sequence[DimensionGroup]) -> Callable[[], list[Index]]:
+    """The indices of an array whose dimensions ``dims`` are, in order, the dimensions of the
+    groups.
 
-    Dimensions of size 1 that follow in the groups are none of the array's.
+    Further dimensions of size 1 in the groups are not the array's.
     """
 
     def indices() -> list[Index]:
@@ -56,14 +59,14 @@ def placed(dims: Sequence[int], groups: Sequence[Group]) -> Callable[[], list[In
 
 
 class Accessors:
-    """Operands and results of a contraction, asked for by one number per group of dimensions."""
+    """Operands and results of a contraction, indexed by one number per group of dimensions."""
 
     def __init__(
         self,
         frame: Frame,
         instruction: Instruction,
         results: Results,
-        groups: Sequence[Group],
+        groups: Sequence[DimensionGroup],
         where: Sequence[Callable[[], list[Index]]],
         result: Callable[[], list[Index]],
     ) -> None:
@@ -110,14 +113,14 @@ class Accessors:
     def _target(self, indices: Sequence[Index]) -> Affine:
         return identity(self.instruction.array_shape.dimensions)(indices)
 
-    def _emitter(self, numbers: Sequence[tuple[Group, Expr]]) -> Emitter:
+    def _emitter(self, numbers: Sequence[tuple[DimensionGroup, Expr]]) -> Emitter:
         positions: dict[LoopVariable, Expr] = {}
         for group, number in numbers:
             group.place(number, positions, self.frame.index_dtype)
         return Emitter(self.visible, positions, index_dtype=self.frame.index_dtype, holding=False)
 
-    def operand(self, number: int, *at: tuple[Group, Expr]) -> Value:
-        """An element of an operand, in registers that products can be made of."""
+    def operand(self, number: int, *at: tuple[DimensionGroup, Expr]) -> Value:
+        """An element of an operand, converted to the type that products are computed in."""
         operand = self.instruction.operands[number]
         value = self._emitter(at).value(operand, self.where[number]())
         element_type = operand.array_shape.element_type
@@ -127,13 +130,13 @@ class Accessors:
             return Complex(value, const(0, register_dtype(element_type)))
         return value
 
-    def store(self, value: Value, *at: tuple[Group, Expr]) -> Stmt:
+    def store(self, value: Value, *at: tuple[DimensionGroup, Expr]) -> Stmt:
         """The statements that store a sum, after the epilogue."""
         emitter = self._emitter(at)
         if self.element_type is ElementType.PRED:
             value = value != const(0, "int32")
         elif isinstance(value, tirx.FloatImm):
-            # A kernel's own literal, to try the store or as the sum of nothing.
+            # A literal from the kernel itself: to probe the store, or for an empty sum.
             value = real(float(value), register_dtype(self.element_type))
         emitter.given[self.instruction] = emitter.settled(value, self.element_type)
         indices = self.result()

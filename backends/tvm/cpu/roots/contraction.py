@@ -1,4 +1,4 @@
-"""DotGeneral, handed to the contraction kernels through accessors."""
+"""DotGeneral: calls the matrix product kernels with accessors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tracejit.backends.tvm.codegen.root_rules import Results, rooted
 from tracejit.backends.tvm.cpu.kernels.gemm.bounded_product import bounded
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
-from tracejit.backends.tvm.cpu.roots.accessors import Accessors, Group, placed
+from tracejit.backends.tvm.cpu.roots.accessors import Accessors, DimensionGroup, placed
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.internal_ops import BOUNDED_DOT
 from tracejit.backends.tvm.ir.tir import Stmt, const, seq, tirx
@@ -19,21 +19,18 @@ from tracejit.shapes import ElementType
 
 def _product_access(
     frame: Frame, instruction: Instruction, results: Results
-) -> tuple[Accessors, tuple[Group, Group, Group, Group]]:
-    """Operands and results of a product, by their numbers in groups of dimensions.
-
-    The groups are those of the batch, the rows, the columns, and what is summed over.
-    """
+) -> tuple[Accessors, tuple[DimensionGroup, DimensionGroup, DimensionGroup, DimensionGroup]]:
+    """Accessors of a product, and its groups: batch, rows, columns, and summed dimensions."""
     lhs, rhs = (operand.array_shape.dimensions for operand in instruction.operands[:2])
     attributes = instruction.attributes
     lhs_batch, rhs_batch = attributes["lhs_batch_dims"], attributes["rhs_batch_dims"]
     lhs_sum, rhs_sum = attributes["lhs_contracting_dims"], attributes["rhs_contracting_dims"]
     lhs_free = [d for d in range(len(lhs)) if d not in (*lhs_batch, *lhs_sum)]
     rhs_free = [d for d in range(len(rhs)) if d not in (*rhs_batch, *rhs_sum)]
-    batch = Group([lhs[d] for d in lhs_batch])
-    rows = Group([lhs[d] for d in lhs_free])
-    columns = Group([rhs[d] for d in rhs_free])
-    inner = Group([lhs[d] for d in lhs_sum])
+    batch = DimensionGroup([lhs[d] for d in lhs_batch])
+    rows = DimensionGroup([lhs[d] for d in lhs_free])
+    columns = DimensionGroup([rhs[d] for d in rhs_free])
+    inner = DimensionGroup([lhs[d] for d in lhs_sum])
 
     access = Accessors(
         frame,

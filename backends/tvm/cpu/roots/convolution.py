@@ -1,4 +1,4 @@
-"""ConvGeneralDilated, handed to the convolution kernels through accessors."""
+"""ConvGeneralDilated: calls the convolution kernels with accessors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, rooted
 from tracejit.backends.tvm.cpu.kernels.conv.convolution import ConvolutionShape, convolution
-from tracejit.backends.tvm.cpu.roots.accessors import Accessors, Group, placed
+from tracejit.backends.tvm.cpu.roots.accessors import Accessors, DimensionGroup, placed
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.graph import Instruction
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
@@ -18,7 +18,7 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
     out = results[0][0].array_shape.dimensions
     attributes = instruction.attributes
     numbers: ConvDimensionNumbers = attributes["dim_labels"]
-    # The kernels want a spatial dimension: where there is none, one of size 1.
+    # The kernels need a spatial dimension: one of size 1 if there is none.
     window: Window = attributes["window"] or (WindowDimension(1),)
     spare = [] if attributes["window"] else [1]
     lhs_dims = (
@@ -36,9 +36,9 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         numbers.output_feature_dimension,
         *numbers.output_spatial_dimensions,
     )
-    # Every dimension of every array counts by itself: padding keeps them apart.
+    # Every dimension of an array is a group: padding prevents merging.
     lhs_groups, rhs_groups, out_groups = (
-        [Group([size]) for size in (*(sizes[d] for d in dims), *spare)]
+        [DimensionGroup([size]) for size in (*(sizes[d] for d in dims), *spare)]
         for sizes, dims in ((lhs, lhs_dims), (rhs, rhs_dims), (out, out_dims))
     )
 

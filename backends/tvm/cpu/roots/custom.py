@@ -1,4 +1,4 @@
-"""CustomCall: the function registered for its target, called back, or its kernel in the program."""
+"""CustomCall: a callback to the function registered for its target, or a kernel in the program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import Shape
 from tracejit.targets import kernel_for
 
-# The custom calls of linear algebra that are compiled.
+# The custom calls of linear algebra that have kernels.
 _COMPILED = {
     LINEAR_ALGEBRA + name: rule
     for name, rule in {
@@ -68,7 +68,7 @@ def custom_call(frame: Frame, instruction: Instruction, results: Results) -> Stm
 
 
 def _memory(frame: Frame, operand: Instruction, prepared: list[Stmt]) -> Buffer:
-    """An operand's memory; a scalar constant has none, and gets some."""
+    """An operand's buffer; a scalar constant is first stored to one."""
     if operand in frame.inputs:
         return frame.inputs[operand]
     assert operand.op is CONSTANT, f"{operand} has no memory"
@@ -84,7 +84,7 @@ def _memory(frame: Frame, operand: Instruction, prepared: list[Stmt]) -> Buffer:
 def _with_buffers(
     kernel: Any, buffers: Sequence[Buffer], shapes: Sequence[Shape], instruction: Instruction
 ) -> Stmt:
-    """The kernel's body on memory that is flat, and aligned to nothing but its items."""
+    """The kernel's body on flat buffers, which are aligned to their items only."""
     name = instruction.attributes["custom_call_target"]
     if len(kernel.params) != len(buffers):
         raise CompilationError(

@@ -1,4 +1,4 @@
-"""RaggedDot, left to the interpreter, which multiplies group by group."""
+"""RaggedDot: a callback to the interpreter, which multiplies group by group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pad, Concatenate and DynamicUpdateSlice: each operand is written where it belongs."""
+"""Pad, Concatenate and DynamicUpdateSlice: stores each operand to its region of the result."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tracejit.ops.layout import slice_ as slice_builder
 Indices = Sequence[Index]
 
 
-class Placed(Store):
-    """What a anchor has at some places, ``index * factor + offset``, or what is made of that there.
+class RegionStore(Store):
+    """A store of an operand to the region ``index * factor + offset`` of an anchor.
 
     ``results`` are the anchor itself, or the end of its epilogue.
     """
@@ -63,7 +63,7 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     dimensions = instruction.array_shape.dimensions
     filling = broadcast_builder(value, dimensions, ())
     zeros = [0] * len(dimensions)
-    filled = Placed(instruction, results, filling, [1] * len(dimensions), zeros)
+    filled = RegionStore(instruction, results, filling, [1] * len(dimensions), zeros)
     statements = [pointwise(frame, dimensions, [filled], 1)]
 
     parts, factors, offsets = [], [], []
@@ -72,7 +72,7 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         sizes, dimensions, instruction.attributes["padding"], strict=True
     ):
         step = padding.interior + 1
-        # Element i lands at low + i * step; negative padding crops those that land outside.
+        # Element i goes to low + i * step; negative padding crops elements that would be outside.
         first = max(0, -(padding.low // step))
         last = min(size - 1, (whole - 1 - padding.low) // step)
         parts.append((first, max(last + 1, first)))
@@ -82,7 +82,7 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         inside = operand
         if any((first, end) != (0, size) for (first, end), size in zip(parts, sizes, strict=True)):
             inside = slice_builder(operand, [p[0] for p in parts], [p[1] for p in parts])
-        stored = Placed(instruction, results, inside, factors, offsets)
+        stored = RegionStore(instruction, results, inside, factors, offsets)
         cost = max(1, frame.cost)
         statements.append(pointwise(frame, inside.array_shape.dimensions, [stored], cost))
     return seq(*statements)
@@ -90,7 +90,9 @@ def pad(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 @rooted.attach(CONCATENATE)
 def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """Each operand to its own part of the result; of one that is joined itself, each of its own."""
+    """Each operand to its region of the result; a nested concatenate is stored operand
+    by operand.
+    """
     dimensions = instruction.array_shape.dimensions
     cost = max(1, frame.cost)
     statements = []
@@ -104,7 +106,7 @@ def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stm
                 write(operand, offsets)
             elif operand.array_shape.size:
                 ones = [1] * len(dimensions)
-                stored = Placed(instruction, results, operand, ones, list(offsets))
+                stored = RegionStore(instruction, results, operand, ones, list(offsets))
                 statements.append(pointwise(frame, sizes, [stored], cost))
             offsets[along] += sizes[along]
 
@@ -114,7 +116,7 @@ def concatenate(frame: Frame, instruction: Instruction, results: Results) -> Stm
 
 @rooted.attach(DYNAMIC_UPDATE_SLICE)
 def dynamic_update_slice(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The operand, then the update over it, its start clamped so that it lies inside."""
+    """The operand, then the update over it, with its start clamped."""
     ((_, target),) = results
     operand, update, *starts = instruction.operands
     dimensions = operand.array_shape.dimensions

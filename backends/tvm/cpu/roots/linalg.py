@@ -1,6 +1,6 @@
-"""Cholesky, TriangularSolve and general systems: kernels for small and large matrices.
+"""Cholesky, TriangularSolve, QR, eigenvalues, singular values and general systems.
 
-The others are the interpreter's.
+Small and medium matrices have kernels; LAPACK or the interpreter does the others.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tracejit.graph import Instruction
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
 from tracejit.shapes import ElementType, Shape
 
-# Up to these sizes kernels that take a matrix as a whole are as fast as blocks, or faster.
+# The largest sizes for which kernels that process a matrix as a whole are as fast as blocked ones.
 LARGEST = 64
 LARGEST_GENERAL = 48
-# Of complex numbers, which have no blocks: beyond it LAPACK factorises in less time.
+# The largest complex matrix: complex numbers have no blocked kernels, so LAPACK is faster beyond.
 LARGEST_COMPLEX_FACTOR = 96
-# Beyond this LAPACK, which takes blocks together, makes a matrix tridiagonal in less time.
+# The largest eigenvalue problem: beyond, LAPACK's blocked tridiagonalisation is faster.
 LARGEST_EIGENVALUES = 512
 MOST_SINGULAR_VALUES = 1 << 20
-# Where there is no LAPACK: so many that a matrix, or a few, are counted in 32 bits.
+# The largest sizes without LAPACK: their offsets still fit in 32 bits.
 LARGEST_ANYWAY = 1 << 13
 
 
@@ -56,7 +56,7 @@ _REAL = (ElementType.F32, ElementType.F64)
 
 
 def has_kernel(instruction: Instruction) -> bool:
-    """Whether there is a kernel for a system or a factorisation, by its operands."""
+    """Whether there is a kernel for a system or a factorisation of these operands."""
     a, b = instruction.operands[0].array_shape, instruction.operands[-1].array_shape
     if a.element_type.is_complex:
         return a.element_type.real in _REAL and _fits(a, b, 2)
@@ -64,7 +64,7 @@ def has_kernel(instruction: Instruction) -> bool:
 
 
 def _fits(a: Shape, b: Shape, parts: int = 1) -> bool:
-    """Whether a copy of both, in whole blocks, is counted in 32 bits."""
+    """Whether offsets into a copy of both, in whole blocks, fit in 32 bits."""
     size = parts * a.dimensions[-1] + BLOCK
     return size * (size + parts * max(b.dimensions[-2:], default=0) + 2 * BLOCK) < 1 << 31
 
@@ -74,7 +74,7 @@ def _size(instruction: Instruction) -> int:
 
 
 class Matrices:
-    """An array's last two dimensions, and the ones before as one number, in flat memory."""
+    """A batch of matrices in flat memory, indexed by batch number, row and column."""
 
     def __init__(self, memory: Buffer, shape: Shape, dtype: str) -> None:
         self.memory = memory
@@ -152,7 +152,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
     last = matrix.rows - 1
 
     def row(i: Expr) -> Expr:
-        """An upper triangular system is a lower one from the last row to the first."""
+        """Reverses the rows, which makes an upper triangular system a lower one."""
         return i if is_lower else last - i
 
     def element(n: Expr, i: Expr, p: Expr) -> Value:
@@ -181,7 +181,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
 
 
 def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of `numpy.linalg.solve`'s custom call."""
+    """The kernel of the custom call of `numpy.linalg.solve`."""
     a, b = instruction.operands
     if not has_kernel(instruction) or a not in frame.inputs or b not in frame.inputs:
         return library_call(frame, instruction, results)
@@ -235,9 +235,9 @@ def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 
 def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Matrices) -> General:
-    """Systems of complex numbers as real ones of twice the size.
+    """Complex systems as real ones of twice the size.
 
-    Each number x + iy is the matrix [x, -y; y, x], each unknown and each right side a column.
+    Each number x + iy is the matrix [x, -y; y, x], each unknown and each right-hand side a column.
     """
 
     def matrix(b: Expr, i: Expr, j: Expr) -> Expr:
@@ -261,12 +261,12 @@ def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Ma
 
 
 def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of `numpy.linalg.qr`'s custom calls: Q and R, or R alone."""
+    """The kernel of the custom calls of `numpy.linalg.qr`: Q and R, or R alone."""
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
     *_, (r, r_memory) = results
     rows, columns = shape.dimensions[-2:]
-    # Copies of everything are counted in 32 bits.
+    # The offsets into all copies must fit in 32 bits.
     is_small = (rows + columns + 3 * BLOCK) ** 2 < 1 << 30
     real = shape.element_type in _REAL
     if not (real and is_small and shape.size and a in frame.inputs):
@@ -312,8 +312,9 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 
 def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The kernel of the custom calls of `numpy.linalg.svdvals` and of `svd`, its vectors as many as
-    values."""
+    """The kernel of the custom calls of `numpy.linalg.svdvals` and of `svd` with min(rows,
+    columns) vectors.
+    """
     (a,) = instruction.operands
     shape, dtype = a.array_shape, frame.index_dtype
     real = shape.element_type in _REAL
@@ -345,7 +346,7 @@ def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 
 def _values_into(memory: Buffer, size: int, dtype: str) -> Callable[[Expr, Expr, Expr], Stmt]:
-    """What stores value i of matrix b among rows of so many."""
+    """A function that stores value i of matrix b into rows of ``size``."""
 
     def put(b: Expr, i: Expr, value: Expr) -> Stmt:
         place = b.astype(dtype) * const(size, dtype) + i.astype(dtype)

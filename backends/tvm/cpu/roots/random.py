@@ -1,4 +1,4 @@
-"""RngBitGenerator, and the state of a stream, which Python keeps. Rng is legalised into both."""
+"""RngBitGenerator, and random state that lives in Python. Rng is legalised into both."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _sum(emitter: Emitter, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def _moved(frame: Frame, state: Instruction, count: int, target: Buffer) -> list[Stmt]:
-    """The state with its counter moved by ``count``, a carry into a third word included."""
+    """The state with its counter advanced by ``count``, with the carry into a third word."""
     emitter = Emitter(frame.inputs, {}, uses=frame.uses, index_dtype=frame.index_dtype)
     size = state.array_shape.size
     old = [_word(emitter, state, n) for n in range(size)]
@@ -81,7 +81,7 @@ def _moved(frame: Frame, state: Instruction, count: int, target: Buffer) -> list
 
 
 def _halves(wide: Expr) -> tuple[Expr, Expr]:
-    """The lower and the upper 32 bits of 64."""
+    """The lower and the upper 32 bits of a 64-bit word."""
     return tirx.Cast("uint32", wide), tirx.Cast("uint32", wide >> const(32, "uint64"))
 
 
@@ -113,7 +113,7 @@ def _philox(state: Instruction, element_type: ElementType) -> Generate:
 
 
 def _in_memory(emitter: Emitter, pairs: Sequence[Expr], element_type: ElementType) -> list[Expr]:
-    """Pairs of random words as what a buffer of the element type holds."""
+    """Pairs of random words converted to the type of a buffer."""
     held = [emitter.hold(pair, ElementType.U64) for pair in pairs]
     memory = memory_dtype(element_type)
     if element_type.bits == 64:

@@ -1,4 +1,4 @@
-"""Reduce over whole dimensions, Sort and TopK."""
+"""Reduce, Sort and TopK."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from tracejit.shapes import ElementType, Shape, TupleShape
 
 
 def anchors_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
-    """What stands for each result of a reduction: itself, or one GetTupleElement per element."""
+    """The instruction for each result of a reduction: itself, or one GetTupleElement
+    per element.
+    """
     if isinstance(instruction.shape, TupleShape):
         own = [r for r, _ in results if r.operands[:1] == (instruction,)]
         known = {r.attributes["index"]: r for r in own if r.op is GET_TUPLE_ELEMENT}
@@ -33,8 +35,10 @@ def anchors_of(instruction: Instruction, results: Results) -> tuple[Instruction,
     return (instruction,)
 
 
-def reduced(instruction: Instruction) -> ReduceSpec:
-    """As the instruction says, or simpler: places of extremes are counted in 32 bits."""
+def reduce_spec(instruction: Instruction) -> ReduceSpec:
+    """The instruction's combiner, simplified: indices of argmin and argmax are counted
+    in 32 bits.
+    """
     count = len(instruction.operands) // 2
     operands, initial = instruction.operands[:count], instruction.operands[count:]
     combine = instruction.attributes["to_apply"]
@@ -55,7 +59,7 @@ def reduced(instruction: Instruction) -> ReduceSpec:
 
 @rooted.attach(REDUCE)
 def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """A Reduce and those of the frame that are ``beside`` it, in one pass."""
+    """A Reduce and its sibling reductions of the same operands, in one pass."""
     anchors = [instruction, *frame.beside]
     dimensions = instruction.attributes["dimensions"]
     sizes = instruction.operands[0].array_shape.dimensions
@@ -66,9 +70,9 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         return [where[d] for d in range(len(sizes))]
 
     reducer = Reducer(
-        parts=tuple(map(reduced, anchors)),
+        parts=tuple(map(reduce_spec, anchors)),
         kept=tuple(sizes[d] for d in kept),
-        reduced=tuple(sizes[d] for d in dimensions),
+        reduce_spec=tuple(sizes[d] for d in dimensions),
         locate=locate,
         anchors=tuple(each for anchor in anchors for each in anchors_of(anchor, results)),
         results=tuple(results),
@@ -89,7 +93,7 @@ def first_sorted(frame: Frame, instruction: Instruction, results: Results) -> St
 
 
 def _sorted(frame: Frame, instruction: Instruction, results: Results, kept: int) -> Stmt:
-    """The first ``kept`` of each row."""
+    """Sort each row and store its first ``kept`` elements."""
     (dimension,) = instruction.attributes["dimensions"]
     operands = [o for o in instruction.operands if not counts_places(instruction, o)]
     targets = [
@@ -102,14 +106,14 @@ def _sorted(frame: Frame, instruction: Instruction, results: Results, kept: int)
 
 
 def _is_needed(frame: Frame, instruction: Instruction, results: Results, leaf: Instruction) -> bool:
-    """Whether anything reads a result: of the graph are those only that something does read."""
+    """Whether a result is read; only instructions with a user are in the graph."""
     taken = sum(each in frame.uses for each, _ in results)
     return leaf in frame.uses or taken != frame.uses.get(instruction)
 
 
 @rooted.attach(TOP_K)
 def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The beginning of a stable sort in total order, with the positions."""
+    """The first elements of a stable sort in total order, with their indices."""
     (operand,) = instruction.operands
     shape = operand.array_shape
     comparator = _precedes(shape.element_type, instruction.attributes["largest"])
@@ -121,7 +125,7 @@ def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
 
 @functools.cache
 def _precedes(element_type: ElementType, descending: bool) -> Computation:
-    """Whether the first of two scalars comes before the second in total order."""
+    """A comparator: whether the first of two scalars precedes the second in total order."""
     lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
     if element_type.is_floating:
         root = gt_total_order(lhs, rhs) if descending else lt_total_order(lhs, rhs)

@@ -1,4 +1,4 @@
-"""Fft: smooth lengths by kernels, everything else left to the interpreter."""
+"""Fft: kernels for lengths with small prime factors, a callback to the interpreter for others."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ rooted.attach(FFT)(library_call)
 
 
 @rooted.attach(FOURIER)
-def of_columns(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+def fft_kernel(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     source, table, plan = (frame.inputs[operand] for operand in instruction.operands)
     return fourier(frame, transform_of(instruction), source, table, plan, results[0][1])
 
 
 @rooted.attach(FOURIER_HALVES)
-def of_halves(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+def real_halves_kernel(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     operand, table = instruction.operands
     shape, inverse = instruction.array_shape, instruction.attributes["inverse"]
     *outer, length = shape.dimensions

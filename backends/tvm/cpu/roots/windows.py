@@ -37,8 +37,8 @@ from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """A reduction whose operand index is ``position * stride + offset * dilation``.
 
-    The windows are without padding (see `legalise`), so every index lies inside the operand;
-    except those of cumulative reductions, which have a schedule of their own.
+    Legalisation has removed padding, so every index is inside the operand. Cumulative reductions,
+    which keep their padding, have a schedule of their own.
     """
     count = len(instruction.operands) // 2
     window: Window = instruction.attributes["window"]
@@ -73,10 +73,10 @@ def reduce_window(frame: Frame, instruction: Instruction, results: Results) -> S
 
 @rooted.attach(SELECT_AND_SCATTER)
 def select_and_scatter(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
-    """The initial value everywhere; then, for each source element, its window scanned in order.
+    """The initial value everywhere; then, for each source element, a scan of its window in order.
 
-    Dimensions that the window leaves alone run in parallel; along the others windows may overlap,
-    so their positions run one after the other.
+    Dimensions of window size 1 run in parallel; along the others windows may overlap, so their
+    positions run one after the other.
     """
     ((_, target),) = results
     operand, source, initial = instruction.operands
@@ -98,7 +98,7 @@ def select_and_scatter(frame: Frame, instruction: Instruction, results: Results)
     counts = [Count(positions[d], _placing(at, d)) for d in order if positions[d] > 1]
     free = sum(1 for d in order if alone[d] and positions[d] > 1)
     steps = [Count(window[d].size, _placing(within, d)) for d in order if window[d].size > 1]
-    # Where the element selected so far lies; -1 before the first.
+    # The index of the element selected so far; -1 before the first.
     place = buffer("place", (1,), dtype, scope="local")
     strides = row_major_strides(sizes)
 
