@@ -1,1 +1,1 @@
-"""The TVM backend: a graph in, a program of machine code out (see `compile`)."""
+"""The TVM backend: compiles a graph to a program of machine code (see `compile`)."""

@@ -1,4 +1,4 @@
-"""The compiler's front: a module in, machine code out; or the graph that it is written from."""
+"""The compiler's entry points: module to machine code, module to optimised graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def compile_for(
 ) -> bytes | InProcess:
     """The module for a processor: an artifact to keep, or code in this process alone.
 
-    The second where no linker is installed. Raises `CompilationError` for an op without a rule,
+    The latter if no linker is installed. Raises `CompilationError` for an op without a rule,
     `AttributeValueError` for an unknown processor.
     """
     processor = cpu_target(target)
@@ -27,13 +27,13 @@ def compile_for(
 
 
 def optimized_module(module: Module, target: Target = CPU) -> Module:
-    """The module after all passes over the graph, with the ops that only this compiler knows."""
+    """The module after all graph passes; it may contain the compiler's internal ops."""
     graph = optimized(module.entry, cpu_target(target).machine)
     return Module(module.name, graph.computation(module.entry.name))
 
 
 def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
-    """The passes that may be left out and change a graph of the module, each with that graph."""
+    """The optional passes that change a graph of the module, each with that graph."""
     session = Session()
     optimized(module.entry, cpu_target(target).machine, session)
     return session.changes

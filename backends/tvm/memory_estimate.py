@@ -1,4 +1,4 @@
-"""How much memory a module takes once it is compiled, known without compiling it."""
+"""Estimates a module's memory use from its buffer assignment, without compiling kernels."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The pipeline: every pass over the graph, in the order in which they run.
+"""The pipeline: every graph pass, in the order in which they run.
 
-    optimized(computation, machine)     the graph that kernels are written from
+    optimized(computation, machine)     the graph that kernels are lowered from
 
-`MODULE` runs once, over the whole program. `FRAGMENT` runs over what is left of it, then over each
-loop's body and condition and each branch, outermost first. `REROLL` prepares long graphs for
-`reroll`. What runs after them, on kernels and machine code, is `build`'s.
+`MODULE` runs once, over the whole program. `FRAGMENT` runs over the result, then over each loop
+body, loop condition and branch, outermost first. `REROLL` prepares long graphs for `reroll`.
+Passes over kernels and machine code come later, in `cpu.objects.build`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from tracejit.traversal import transform
 
 
 def optimized(computation: Computation, machine: Machine, session: Session | None = None) -> Graph:
-    """The graph of a computation after all passes, a parameter for each of its arrays.
+    """The graph of a computation after all passes, with a parameter for each of its arrays.
 
     Raises `UnsupportedError` for an op between devices.
     """
@@ -78,7 +78,7 @@ def _fragment(graph: Graph, context: Context) -> Graph:
 
 
 def without_barriers(roots: Sequence[Instruction]) -> list[Instruction]:
-    """The roots without OptimizationBarriers, which only what came before had to respect."""
+    """The roots without OptimizationBarriers, which constrain only the passes before."""
     return transform(
         roots, lambda i, operands: operands[0] if i.op is OPTIMIZATION_BARRIER else None
     )
@@ -290,7 +290,7 @@ LISTS = {"module": MODULE, "loops": LOOPS, "reroll": REROLL, "fragment": FRAGMEN
 def applied(
     name: str, roots: Sequence[Instruction], machine: Machine | None = None
 ) -> list[Instruction]:
-    """The roots after one pass alone, the first of that name, whatever the environment asks."""
+    """The roots after the first pass of that name alone, whatever the environment selects."""
     (found, *_) = [each for passes in LISTS.values() for each in passes if each.name == name]
     context = Context(machine or Machine(), lists=LISTS, session=Session(Options()))
     return found.run(Graph((), roots), context).roots

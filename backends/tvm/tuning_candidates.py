@@ -1,4 +1,4 @@
-"""A program's kernels written in other ways, and compiled to be measured.
+"""Builds alternative variants of a program's kernels, so that tuning can measure them.
 
 found = ProgramCandidates(module, Target("cpu"))
 found.library("k3_dot_general", [{"tile": "6x2"}, {"tile": "4x3"}], folder)
@@ -24,12 +24,12 @@ from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.program.thunks import Scratch
 from tracejit.backends.tvm.tune.knobs import RecordedKnobs
-from tracejit.backends.tvm.tune.policy import Measurements, Written
+from tracejit.backends.tvm.tune.policy import Measurements, TunedKernel
 from tracejit.graph import Instruction, Module
 
 
 class ProgramCandidates:
-    """The kernels of a module as the cost model writes them, and every other way to write each.
+    """The kernels of a module as the cost model schedules them, and every other variant of each.
 
     Raises `CompilationError` for an op without a rule.
     """
@@ -45,17 +45,17 @@ class ProgramCandidates:
             if name in self._written and self._written[name].answers.taken
         ]
 
-    def _lowered(self, find: Find) -> tuple[Program, dict[str, Written]]:
+    def _lowered(self, find: Find) -> tuple[Program, dict[str, TunedKernel]]:
         decisions = Measurements(find)
         aliases = aliases_of(self._module)
         program = lower(self._module.entry, self._target.machine, aliases, decisions)
         return program, decisions.written
 
     def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:
-        """A kernel written in each of these ways, as a library in ``folder``.
+        """A library in ``folder`` with the given variants of a kernel.
 
-        Ways that cannot be written or compiled, and those that are another's after all, are left
-        out. Raises `CompilationError` if the linker fails.
+        Variants that cannot be compiled, and duplicates, are left out. Raises `CompilationError`
+        if the linker fails.
         """
         kernels: list[Kernel] = []
         variants: dict[str, Variant] = {}
@@ -69,12 +69,12 @@ class ProgramCandidates:
         return Library(path, [variants[each.name] for each in compiled])
 
     def build(self, find: Find, progress: Progress | None = None) -> bytes | InProcess:
-        """The whole program, its kernels written as ``find`` says."""
+        """The whole program; ``find`` gives the variant of each kernel."""
         program, _ = self._lowered(find)
         return build(program, self._target, progress)
 
 
-def _tunable(name: str, written: Written) -> Tunable:
+def _tunable(name: str, written: TunedKernel) -> Tunable:
     step = written.step
     results = [
         owner.array_shape.dtype
@@ -92,8 +92,8 @@ def _tunable(name: str, written: Written) -> Tunable:
     )
 
 
-def _variant(written: Written, way: Taken, name: str) -> tuple[Kernel, Variant] | None:
-    """A kernel written in one way, if that is possible."""
+def _variant(written: TunedKernel, way: Taken, name: str) -> tuple[Kernel, Variant] | None:
+    """One variant of a kernel, or None if it is impossible."""
     answers = RecordedKnobs(way)
     try:
         step = written.write(answers)

@@ -395,7 +395,7 @@ def test_the_stack_is_limited(counted: KernelStats) -> None:
     def program(size: int) -> Program:
         made = allocating(size)
         (kernel,) = made.kernels
-        return replace(made, kernels=[replace(kernel, counted=counted)])
+        return replace(made, kernels=[replace(kernel, stats=counted)])
 
     assert executable(program(STACK_LIMIT))([])[0].tolist() == [1]
     with pytest.raises(CompilationError, match=f"allocates {STACK_LIMIT + 1} bytes"):

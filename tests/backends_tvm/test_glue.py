@@ -154,7 +154,7 @@ def softmax(x: Any) -> Any:
 def test_rows_and_windows_are_written(function: Any, shape: tuple[int, ...]) -> None:
     entry = tj.jit(function).lower(np.ones(shape, np.float32)).module.entry
     kernels = lower(entry, Machine(64, 2)).kernels
-    quick = [kernel.name for kernel in kernels if is_soon_built(kernel.counted)]
+    quick = [kernel.name for kernel in kernels if is_soon_built(kernel.stats)]
     assert translate_kernels(kernels, quick).kernels == {kernel.name for kernel in kernels}
 
 

@@ -85,7 +85,7 @@ def test_networks(registers: int, lanes: int) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_lengths(kind: ElementType, length: int) -> None:
     entry = sorts(kind, 3, length)
-    assert "vector sort" in {k.counted.schedule for k in lower(entry, Machine(64, 2)).kernels}
+    assert "vector sort" in {k.stats.schedule for k in lower(entry, Machine(64, 2)).kernels}
     check_sorts(entry, [values(kind, 3, length)], 1)
 
 
@@ -141,6 +141,6 @@ def test_positions(kind: ElementType, dimensions: tuple[int, ...]) -> None:
         return ops.tuple_(made)
 
     entry = computation(build, Shape(kind, dimensions))
-    schedules = {k.counted.schedule for k in lower(entry, Machine(64, 2)).kernels}
+    schedules = {k.stats.schedule for k in lower(entry, Machine(64, 2)).kernels}
     assert "sort of words" in schedules
     check_sorts(entry, [values(kind, *dimensions)], 1, 2)

@@ -1,4 +1,4 @@
-"""Where arrays lie: in an argument, a result, another array's buffer, or the workspace.
+"""Buffer assignment: the argument, result, shared buffer or workspace offset of every array.
 
-In: a plan. Out: an offset for every array, which calls of kernels name.
+In: a fusion plan. Out: an offset for every array, which calls of kernels refer to.
 """

@@ -1,4 +1,4 @@
-"""The workspace allocator: arrays that do not live at once share memory."""
+"""The workspace allocator: arrays with disjoint lifetimes share memory."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
 
 
 class _Placed:
-    """The arrays that have a place, found by when they live.
+    """The arrays that have an offset, indexed by lifetime.
 
-    Those that live for less than 2**n steps are kept by the 2**n steps in which they begin, so that
-    a search looks at few that are not wanted.
+    Arrays that live for less than 2**n steps are grouped by the 2**n steps in which they begin, so
+    that a search visits few arrays that do not overlap.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Placed:
         spans.setdefault(life.first >> level, []).append((life, place))
 
     def beside(self, life: Lifetime) -> Iterator[tuple[int, int]]:
-        """Begin and end of each array that lives while ``life`` does."""
+        """The beginning and end of each array that is alive at the same time as ``life``."""
         for level, spans in self.levels.items():
             for span in range((life.first >> level) - 1, (life.last >> level) + 1):
                 for other, place in spans.get(span, ()):

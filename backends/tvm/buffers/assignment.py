@@ -1,4 +1,4 @@
-"""Buffer assignment: where each array lies (argument, result, constant, or workspace)."""
+"""Buffer assignment: the memory of each array (argument, result, constant, or workspace)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tracejit.ops.constants import CONSTANT
 from tracejit.ops.control import CONDITIONAL, WHILE
 
 APART = 1 << 10
-"""Up to so many bytes nothing shares memory, and what a step of a loop makes may be a variable."""
+"""The most bytes of arrays that do not share memory, so that loop temporaries can be registers."""
 
 
 class BufferAssignment:
-    """Which memory each array has.
+    """The memory of each array.
 
-    ``owners`` are the instructions that are computed straight into an output, ``copies`` those to
-    be copied to one, ``homes`` what the memory that a result has taken over was made for at first,
-    ``shared`` what is read by results that are written over it. ``replaced`` and ``donated`` are
-    parameters by the numbers of the outputs that come in their place, as for `lower_fragment`;
-    ``constants`` numbers those that were met so far.
+    ``owners`` are the instructions that are computed directly into an output, ``copies`` those to
+    be copied to one. ``root_buffers`` maps a result that reuses a buffer to the array that the
+    buffer was allocated for; ``shared`` maps results to operands that they overwrite while
+    reading. ``replaced`` and ``donated`` map parameters to the outputs that replace them, as in
+    `lower_fragment`; ``constants`` numbers the constants met so far.
     """
 
     def __init__(
@@ -49,15 +49,17 @@ class BufferAssignment:
         self._memory = memory
         self.owners, self.copies = self._output_owners()
         taken = self._taken_over(kernels, leaves, memory, {**replaced, **donated})
-        self.homes, self.shared = taken.homes, taken.shared
+        self.root_buffers, self.shared = taken.root_buffers, taken.shared
         self.copies += self._stored_late()
-        # An output that took over memory is computed, from the first update on, where it belongs.
-        for result, home in self.homes.items():
-            if result in self.owners and not is_given(home):
-                self.owners[home] = self.owners[result]
+        # An output that reuses a buffer is computed there from the first update on.
+        for result, root_buffer in self.root_buffers.items():
+            if result in self.owners and not is_given(root_buffer):
+                self.owners[root_buffer] = self.owners[result]
 
     def _output_owners(self) -> tuple[dict[Instruction, int], list[tuple[Instruction, int]]]:
-        """Which instruction is computed straight into which output, and what must be copied."""
+        """The instructions that are computed directly into outputs, and the copies of the other
+        outputs.
+        """
         owners: dict[Instruction, int] = {}
         copies = []
         for index, output in enumerate(self._outputs):
@@ -105,40 +107,43 @@ class BufferAssignment:
         return found
 
     def _stored_late(self) -> list[tuple[Instruction, int]]:
-        """Results that come in the place of a parameter that is read until later, and their places.
+        """Results that replace a parameter which is read until later, with their output numbers.
 
-        They are made in memory of their own and copied when all is done.
+        They are computed in a temporary, and copied at the end.
         """
         late = []
         sources = {number: source for source, number in self.owners.items()}
         for given, number in self._donated.items():
             source = sources.get(number)
-            if source is not None and self.homes.get(source) is not given:
+            if source is not None and self.root_buffers.get(source) is not given:
                 del self.owners[source]
                 late.append((source, number))
         return late
 
-    def home(self, owner: Owner) -> Owner:
-        """The same for all that lies in the same memory."""
+    def root_buffer(self, owner: Owner) -> Owner:
+        """A representative of all owners that share one buffer."""
         if isinstance(owner, Instruction):
-            owner = self.homes.get(owner, owner)
+            owner = self.root_buffers.get(owner, owner)
             return self.owners.get(owner, owner)
         return owner
 
-    def is_at_home(self, source: Instruction, target: Instruction) -> bool:
-        """Whether both are the same memory, so that there is nothing to copy."""
+    def shares_buffer(self, source: Instruction, target: Instruction) -> bool:
+        """Whether both share one buffer, so that a copy is unnecessary."""
         source = stored_as(source, self._memory.__contains__)
-        return target in self.homes and self.homes[target] == self.homes.get(source, source)
+        return target in self.root_buffers and self.root_buffers[target] == self.root_buffers.get(
+            source, source
+        )
 
     def is_update(self, result: Instruction) -> bool:
-        """Whether a result lies where its first operand does, which it need not copy then.
+        """Whether a result shares its first operand's buffer, so that its kernel need not copy
+        that.
 
-        It may also have come to lie in the place of a parameter that its kernel does not read.
+        It may also share the buffer of a parameter that its kernel does not read.
         """
-        return bool(result.operands) and self.is_at_home(result.operands[0], result)
+        return bool(result.operands) and self.shares_buffer(result.operands[0], result)
 
     def settled(self, steps: Sequence[Step]) -> tuple[Place, int]:
-        """Where everything lies that the steps touch, and how large the workspace is."""
+        """The addresses of all memory that the steps use, and the size of the workspace."""
         places, workspace = self._workspace(steps)
 
         def place(owner: Owner) -> Argument:
@@ -146,7 +151,7 @@ class BufferAssignment:
                 return Argument.output(owner)
             if isinstance(owner, Scratch):
                 return Argument.workspace(places[owner])
-            owner = self.homes.get(owner, owner)
+            owner = self.root_buffers.get(owner, owner)
             if owner in self.owners:
                 return Argument.output(self.owners[owner])
             if owner in self._parameters:
@@ -159,21 +164,21 @@ class BufferAssignment:
 
     @property
     def constants(self) -> list[Instruction]:
-        """Those that have a place, by their numbers."""
+        """The constants that have an address, by number."""
         return [*self._constants]
 
     @property
     def in_place(self) -> frozenset[int]:
-        """The outputs that come to lie in the memory of the parameters they replace."""
+        """The outputs that share the buffer of the parameter that they replace."""
         return frozenset(
             number
             for result, number in self.owners.items()
-            if self.homes.get(result) in self._parameters
+            if self.root_buffers.get(result) in self._parameters
         )
 
     @property
     def aliases(self) -> dict[int, int]:
-        """The numbers of the parameters whose memory is an output's, by the output's."""
+        """Maps outputs to the parameters whose memory they share, both by number."""
         return {number: self._parameters[given] for given, number in self._donated.items()}
 
     def _workspace(self, steps: Sequence[Step]) -> tuple[dict[Instruction | Scratch, int], int]:
@@ -182,7 +187,7 @@ class BufferAssignment:
         for number, step in enumerate(steps):
             for owner in step.owners:
                 if isinstance(owner, Instruction):
-                    owner = self.homes.get(owner, owner)
+                    owner = self.root_buffers.get(owner, owner)
                 if isinstance(owner, int) or owner in self.owners:
                     continue
                 if isinstance(owner, Instruction) and is_given(owner):

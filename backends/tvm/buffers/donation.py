@@ -1,9 +1,9 @@
-"""Donated arguments: which argument each result may be written over.
+"""Donated arguments: which result may be written over each argument.
 
-A caller that gives an argument away hands the same memory in twice, as the argument and as the
-result that comes in its place. Where the last kernel that reads the argument reads each element
-just before it stores the result's, or has run before, the result is written straight there; where
-not, it is made elsewhere and copied there when nothing is left to be read.
+A caller that donates an argument passes the same memory twice, as the argument and as the result
+that replaces it. If the last kernel that reads the argument loads each element before it stores
+the result's, or runs before the result's kernel, the result is written there directly; if not, it
+is computed in a temporary and copied after the last read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tracejit.shapes import AnyShape, Shape, TupleShape
 
 
 def aliases_of(module: Module) -> dict[int, int]:
-    """For arrays among the parameters, tuples taken apart, the number of the result's array.
+    """Maps arrays among the parameters (tuples flattened) to the results that may replace them.
 
-    Nothing for modules with tokens or dynamic dimensions, whose arrays are numbered otherwise.
+    Empty for modules with tokens or dynamic dimensions, whose arrays are numbered differently.
     """
     entry = module.entry
     parameters = [leaf for p in entry.parameters for leaf in _leaves(p.shape)]
@@ -39,10 +39,10 @@ def aliases_of(module: Module) -> dict[int, int]:
 def usable(
     parameters: Sequence[Instruction], outputs: Sequence[Instruction], wanted: Mapping[int, int]
 ) -> dict[Instruction, int]:
-    """Parameters with the numbers of the outputs that come in their place, as far as that can be.
+    """Maps parameters to the outputs that replace them, where that is possible.
 
-    An output that is the value of another parameter, a constant, or another output again gets
-    memory of its own.
+    An output that is the value of another parameter, a constant, or another output again gets its
+    own memory.
     """
     made: dict[Instruction, int] = {}
     seen: set[Instruction] = set()
@@ -73,7 +73,7 @@ def _is_plain(shape: AnyShape) -> bool:
 
 
 def _number(shape: AnyShape, index: Sequence[int]) -> int:
-    """The number of an array among all that a shape consists of."""
+    """The number of an array among all arrays of a shape."""
     if not index or not isinstance(shape, TupleShape):
         return 0
     before = sum(len(_leaves(element)) for element in shape.elements[: index[0]])

@@ -1,9 +1,9 @@
-"""Buffer reuse: which updates are written straight into the memory of the array they update.
+"""In-place updates: results that reuse the buffer of an operand that nobody reads later.
 
-A DynamicUpdateSlice or a Scatter that is the last to need its operand copies nothing: its result
-takes over the operand's memory, and only the update is stored. A loop works on its state where that
-lies, if nobody else needs it, and its body writes the new state over the old one. Branches work on
-what they are given where that lies.
+A DynamicUpdateSlice or a Scatter that is the last reader of its operand copies nothing: its result
+takes over the operand's buffer, and only the update is stored. A loop updates its state in place
+if nothing else reads the initial state. Branches write their results over arguments in the same
+way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracejit.shapes import Shape
 
 
 def updated(kernel: Kernel, memory: set[Instruction]) -> Instruction | None:
-    """The array whose memory the kernel's only result could take over."""
+    """The operand whose buffer the kernel's only result could take over."""
     anchor = kernel.anchor
     if anchor is None or kernel.results != [anchor] or not isinstance(anchor.shape, Shape):
         return None
@@ -35,7 +35,7 @@ def updated(kernel: Kernel, memory: set[Instruction]) -> Instruction | None:
 
 
 def order_updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> list[Kernel]:
-    """The kernels in an order in which updates that no other kernel reads come last."""
+    """The kernels reordered so that updates that no other kernel reads come last."""
     read = {i for kernel in kernels for i in inputs_of_all(kernel, memory)}
     late = [k for k in kernels if updated(k, memory) is not None and k.results[0] not in read]
     moved = set(map(id, late))
@@ -44,7 +44,7 @@ def order_updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> l
 
 @dataclass(frozen=True)
 class State:
-    """One array of a loop's state: what it is at first, what the loop makes of it.
+    """One array of a loop's state: its initial value and its final value.
 
     ``changes`` says whether the body ever writes it.
     """
@@ -55,12 +55,12 @@ class State:
 
 
 class BufferReuse:
-    """Which result takes over whose memory; ``homes`` has what the memory was made for at first.
+    """The reuse of buffers; ``root_buffers`` maps a result to the array that its buffer was
+    allocated for.
 
-    ``outputs`` are results with memory of their own, by number; ``replaced`` parameters whose
-    memory may be overwritten, each with the output that comes in its place; ``kept`` is read when
-    all kernels have run. ``shared`` has what is read by the results that are written over it by the
-    kernel that reads it.
+    ``outputs`` are results with their own memory, by number; ``replaced`` are parameters that may
+    be overwritten, each with the output that replaces it; ``kept`` is read after all kernels.
+    ``shared`` maps results to operands that the same kernel reads while it overwrites them.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BufferReuse:
         replaced: Mapping[Instruction, int],
         kept: Iterable[Instruction],
     ) -> None:
-        self.homes: dict[Instruction, Instruction] = {}
+        self.root_buffers: dict[Instruction, Instruction] = {}
         self._memory = memory
         self._outputs = outputs
         self._replaced = replaced
@@ -84,27 +84,27 @@ class BufferReuse:
         self._last.update(dict.fromkeys(kept, math.inf))
 
     def add_kernel(self, number: int, kernel: Kernel) -> None:
-        """Lets an update write into its operand's memory, where that is right."""
+        """Lets an update take over its operand's buffer, if that is safe."""
         operand = updated(kernel, self._memory)
         if operand is None:
             return
-        home = self.homes.get(operand, operand)
+        root_buffer = self.root_buffers.get(operand, operand)
         read = loaded(kernel.results[0].operands[1:], self._memory)
-        if any(o is not operand and self.homes.get(o, o) is home for o in read):
+        if any(o is not operand and self.root_buffers.get(o, o) is root_buffer for o in read):
             return
         if reads_elsewhere(kernel.results[0], self._memory.__contains__):
             return
         if self._may_write(operand, kernel.results[0], number):
-            self._move_in(operand, kernel.results[0])
+            self._take_over(operand, kernel.results[0])
             if operand in read:
                 self.shared[kernel.results[0]] = operand
 
     def add_results(self, number: int, kernel: Kernel) -> None:
-        """Lets results be written over parameters that are read before, or element by element."""
+        """Lets results overwrite parameters that are read before, or element by element."""
         for result in kernel.results:
             place = self._outputs.get(result)
             given = [p for p, output in self._replaced.items() if output == place]
-            if result in self.homes or not given:
+            if result in self.root_buffers or not given:
                 continue
             (parameter,) = given
             if parameter in self._guests or not self._may_write(parameter, result, number):
@@ -113,75 +113,75 @@ class BufferReuse:
                 if not _stores_after_loading(kernel, parameter, self._memory):
                     continue
                 self.shared[result] = parameter
-            self._move_in(parameter, result)
+            self._take_over(parameter, result)
 
     def add_loop(self, number: int, states: Sequence[State]) -> None:
-        """Lets a loop work on its state where that lies, and read there what it never changes."""
+        """Lets a loop update its state in place, and share the state that it never changes."""
         inits = [self._stored_as(state.init) for state in states]
-        homes = list(map(self._home, inits))
-        for state, init, home in zip(states, inits, homes, strict=True):
+        root_buffers = list(map(self._root_buffer, inits))
+        for state, init, root in zip(states, inits, root_buffers, strict=True):
             if init not in self._memory or not init.array_shape.size:
                 continue
             if not state.changes:
                 if state.result not in self._outputs:
-                    self._move_in(init, state.result)
-            elif homes.count(home) == 1 and self._may_write(init, state.result, number):
-                self._move_in(init, state.result)
+                    self._take_over(init, state.result)
+            elif root_buffers.count(root) == 1 and self._may_write(init, state.result, number):
+                self._take_over(init, state.result)
 
     def add_branches(
         self, number: int, results: Iterable[tuple[Instruction, Sequence[Instruction]]]
     ) -> None:
-        """Lets a Conditional make results where arrays lie that it is given.
+        """Lets a Conditional write results over its arguments.
 
-        ``results`` come with the arrays that they could be written over.
+        ``results`` come with the arguments that they could overwrite.
         """
         used: list[Instruction] = []
         for result, candidates in results:
             for array in map(self._stored_as, candidates):
-                home = self._home(array)
-                if home in used or not array.array_shape.size or result in self.homes:
+                root_buffer = self._root_buffer(array)
+                if root_buffer in used or not array.array_shape.size or result in self.root_buffers:
                     continue
                 if self._may_write(array, result, number):
-                    self._move_in(array, result)
-                    used.append(home)
+                    self._take_over(array, result)
+                    used.append(root_buffer)
 
-    def _home(self, array: Instruction) -> Instruction:
+    def _root_buffer(self, array: Instruction) -> Instruction:
         array = self._stored_as(array)
-        return self.homes.get(array, array)
+        return self.root_buffers.get(array, array)
 
     def _stored_as(self, array: Instruction) -> Instruction:
         return stored_as(array, self._memory.__contains__)
 
     def _may_write(self, operand: Instruction, result: Instruction, number: int) -> bool:
-        """Whether nobody needs ``operand`` after kernel ``number``, which would overwrite it."""
+        """Whether nothing reads ``operand`` after kernel ``number``, which would overwrite it."""
         if operand not in self._memory:
             return False
-        home = self.homes.get(operand, operand)
-        guests = [home, *self._guests.get(home, ())]
+        root_buffer = self.root_buffers.get(operand, operand)
+        guests = [root_buffer, *self._guests.get(root_buffer, ())]
         if any(guest in self._outputs or self._last.get(guest, -1) > number for guest in guests):
             return False
-        if not is_given(home):
+        if not is_given(root_buffer):
             return True
-        # An output has a place of its own; only that which replaces a parameter has the same one.
-        place = self._replaced.get(home)
+        # An output has its own memory; it may share a parameter's only if it replaces that.
+        place = self._replaced.get(root_buffer)
         return place is not None and self._outputs.get(result, place) == place
 
-    def _move_in(self, operand: Instruction, result: Instruction) -> None:
-        home = self.homes.get(operand, operand)
-        self.homes[result] = home
-        self._guests.setdefault(home, []).append(result)
+    def _take_over(self, operand: Instruction, result: Instruction) -> None:
+        root_buffer = self.root_buffers.get(operand, operand)
+        self.root_buffers[result] = root_buffer
+        self._guests.setdefault(root_buffer, []).append(result)
 
 
 def _stores_after_loading(kernel: Kernel, operand: Instruction, memory: set[Instruction]) -> bool:
-    """Whether a kernel has read ``operand`` wherever it has stored, so that both may be one array.
+    """Whether a kernel loads each element of ``operand`` before it stores that element.
 
-    Pointwise kernels hold all results before they store one; products and convolutions store each
-    element once, of complex numbers the two parts one after the other.
+    Pointwise kernels compute all results before they store one; products and convolutions store
+    each element once, the two parts of complex numbers one after the other.
     """
     if isinstance(kernel, RowKernel):
         return False
     if kernel.anchor is None and not kernel.dimensions:
-        # There is one element, and all that it is made of is held.
+        # There is one element, and all its operands are in registers.
         return True
     if kernel.anchor is not None:
         if kernel.anchor.op not in (DOT_GENERAL, CONV_GENERAL_DILATED) or len(kernel.results) > 1:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tracejit.backends.tvm.codegen.work import Work
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.graph import Instruction
@@ -123,7 +123,7 @@ class Frame:
         self.cost = cost
         self.scratch: list[Buffer] = []
         self.schedule = ""
-        self.direct: Direct | None = None
+        self.direct: RoutineCall | None = None
 
     @property
     def apart(self) -> bool:

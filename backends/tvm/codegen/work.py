@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Evaluate, Stmt, i32, seq
 
 
@@ -20,7 +20,7 @@ class Work(NamedTuple):
     statement: Stmt
     scratch: tuple[Buffer, ...] = ()
     schedule: str = ""
-    direct: Direct | None = None
+    direct: RoutineCall | None = None
 
     def allocated(self) -> Stmt:
         """The statement with its scratch allocated in front of it."""

@@ -64,7 +64,7 @@ def in_registers(
     begun = [step for step in loop.start if _gives_numbers(step, loop, places)]
     own = [kernel for step in (*begun, *loop.updates) for kernel in step.kernels()]
     kernels = [*loop.condition.all_kernels, *loop.body.all_kernels, *own]
-    if loop.turn is not None or not _are_small(kernels):
+    if loop.ping_pong is not None or not _are_small(kernels):
         return None
     try:
         whole = _Whole(loop, begun, {kernel.name: kernel for kernel in kernels}, places.constants)
@@ -78,8 +78,8 @@ def _gives_numbers(step: KernelStep, loop: WhileStep, places: BufferAssignment) 
     state.
     """
     *given, (_, target) = step.parameters
-    state = {places.home(owner) for owner in loop.state}
-    is_apart = all(places.home(owner) not in state for owner, _ in given)
+    state = {places.root_buffer(owner) for owner in loop.state}
+    is_apart = all(places.root_buffer(owner) not in state for owner, _ in given)
     return is_apart and _size(target) <= NUMBERS
 
 
@@ -91,9 +91,9 @@ def _are_small(kernels: Sequence[Kernel]) -> bool:
     if len(kernels) > MOST_KERNELS or len({kernel.name for kernel in kernels}) < len(kernels):
         return False
     for kernel in kernels:
-        told = kernel.counted
-        work = told.flops + 16 * told.transcendentals + told.bytes_read + told.bytes_written
-        if told is NOTHING or work > MOST_WORK or not _is_plain(kernel.body):
+        stats = kernel.stats
+        work = stats.flops + 16 * stats.transcendentals + stats.bytes_read + stats.bytes_written
+        if stats is NOTHING or work > MOST_WORK or not _is_plain(kernel.body):
             return False
     return sum(cost_to_compile(kernel.body) for kernel in kernels) <= MOST_CODE
 
@@ -205,13 +205,13 @@ class _Whole:
         whole = seq(*locals_, *before, body, *after)
         if contents(whole).stack_bytes > STACK_LIMIT:
             raise _LargeError
-        told = together([k.counted for k in self._kernels.values()], WHOLE_LOOP)
+        stats = together([k.stats for k in self._kernels.values()], WHOLE_LOOP)
         return KernelStep(
             name,
             whole,
             [(self._owners[argument], given) for argument, given in parameters],
             sum(argument not in self._written for argument, _ in parameters),
-            told,
+            stats,
             is_thorough=True,
         )
 

@@ -1,4 +1,4 @@
-"""Programs as shared libraries for C and for Python, which need neither TVM nor this package.
+"""Exports programs as shared libraries for C and for Python, without TVM or this package.
 
 library(entries, Path("model.so"), threads=4)
 """

@@ -1,4 +1,4 @@
-"""Element types in C."""
+"""Maps element types to C types."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ C_KEYWORDS = frozenset(
     "delete export friend namespace new operator private protected public template this throw try "
     "catch using virtual asm".split()
 )
-"""What is no name in C or C++."""
+"""Keywords of C and C++."""
 
 C_NAMES = frozenset(
     "API EOF I INFINITY NAN NULL assert complex errno imaginary linux noreturn stderr stdin stdout "
     "unix int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t".split()
 )
-"""What headers of C's library make macros of, or what a prototype needs as types."""
+"""Macros of the C library's headers, and type names that prototypes use."""
 
 
 def c_type(dtype: np.dtype) -> str:
-    """The type of C that an array of ``dtype`` consists of; two of them for a complex number."""
+    """The C type of the elements of an array of ``dtype``; a complex number is two of them."""
     if dtype.name in _NAMES:
         return _NAMES[dtype.name]
     # Floats of eight bits and less take a byte each.
@@ -50,7 +50,7 @@ def c_type(dtype: np.dtype) -> str:
 
 
 def note(dtype: np.dtype) -> str:
-    """What C's type does not say of the elements; empty where it says all."""
+    """What the C type leaves open about the elements; empty if nothing."""
     if dtype.name in _NOTES:
         return _NOTES[dtype.name]
     return "" if dtype.name in _NAMES or dtype.kind in "iu" else f"bits of {dtype.name}"

@@ -1,4 +1,4 @@
-"""The functions of an exported library: a program each, and what its arguments are called in C."""
+"""The functions of an exported library: a program each, and C names for its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracejit.shapes import AnyShape, Shape, TupleShape
 
 @dataclass(frozen=True)
 class Array:
-    """An argument or a result: its name in C and Python, where it stands in the user's function."""
+    """An argument or a result: its C and Python name, and its path in the user's function."""
 
     name: str
     described: str
@@ -44,9 +44,9 @@ def entry_of(
 ) -> Entry:
     """A module as a function ``name``; ``arguments`` and ``results`` describe its arrays.
 
-    Raises `ArgumentError` for a name that C or Python does not allow, or that C's library has,
-    `UnsupportedError` for dynamic dimensions, for more than one device, and for what only Python
-    can compute, naming the op.
+    Raises `ArgumentError` for a name that is no identifier in C or Python, or that the C library
+    uses, `UnsupportedError` for dynamic dimensions, for more than one device, and for ops that
+    call back into Python.
     """
     _require_name(name)
     if (module.replica_count, module.num_partitions) != (1, 1):
@@ -62,10 +62,10 @@ def entry_of(
     for kernel in program.kernels:
         called = contents(kernel.body).callbacks
         if called:
-            op = ", ".join(dict.fromkeys(kernel.counted.ops)) or kernel.name
+            op = ", ".join(dict.fromkeys(kernel.stats.ops)) or kernel.name
             raise UnsupportedError(
-                f"export: {op} is computed by Python ({', '.join(called)}), "
-                "which a library for C has not got"
+                f"export: {op} needs Python ({', '.join(called)}), "
+                "which a library for C does not have"
             )
     taken = set(C_NAMES)
     return Entry(
@@ -83,12 +83,12 @@ def entry_of(
 
 
 def _require_name(name: str) -> None:
-    """Raises `ArgumentError` for what cannot be the name of a function."""
+    """Raises `ArgumentError` for an invalid function name."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS | C_NAMES:
         raise ArgumentError(f"export: {name!r} cannot be the name of a function in C")
     if keyword.iskeyword(name):
         raise ArgumentError(f"export: {name!r} cannot be the name of a function in Python")
-    # A program's calls of it, and those of other libraries, would end in the exported one.
+    # The dynamic linker would bind calls of the C function to the exported one.
     if name == "main" or hasattr(ctypes.CDLL(None), name):
         raise ArgumentError(
             f"export: C's library has a function {name!r}; give another name with name="

@@ -18,7 +18,7 @@ from tracejit.backends.tvm.export.entries import Entry
 from tracejit.backends.tvm.export.source import constants_of, source
 from tracejit.errors import CompilationError
 
-# The features that GCC and Clang can ask a processor for at run time, by LLVM's names.
+# The features that GCC and Clang can detect at run time, by LLVM's names.
 _FEATURES = (
     "sse3",
     "ssse3",
@@ -46,10 +46,10 @@ _FEATURES = (
 
 
 def find_compiler(target: CpuTarget) -> list[str]:
-    """The C compiler: ``CC``, where the user has set it, else cc, gcc or clang.
+    """The C compiler: ``CC``, if the user has set it, else cc, gcc or clang.
 
     For another architecture than this machine's it is a cross compiler, such as
-    aarch64-linux-gnu-gcc. Raises `CompilationError` where there is none.
+    aarch64-linux-gnu-gcc. Raises `CompilationError` if there is none.
     """
     chosen = chosen_compiler()
     if chosen:
@@ -75,8 +75,7 @@ def find_compiler(target: CpuTarget) -> list[str]:
 def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
     """The shared library with all ``entries``, ``name``_message and ``name``_set_threads.
 
-    Raises `CompilationError` where there is no C compiler, or where it fails, and where no folder
-    has room for its files.
+    Raises `CompilationError` if there is no C compiler, if it fails, or if there is no disk space.
     """
     compiler = find_compiler(target)
     room = next(roomy_folders(), None)
@@ -97,7 +96,8 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
         exported = [*(e.name for e in entries), f"{name}_message", f"{name}_set_threads"]
         command = [*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared"]
         command += ["-o", "made", "source.c", *map(str, objects), *_options(exported, folder)]
-        # The folder's own name may hold what means something to a compiler, such as a comma.
+        # The folder's own name may contain characters that are special to a compiler, such as a
+        # comma.
         try:
             done = subprocess.run(
                 command,
@@ -116,7 +116,7 @@ def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
 
 
 def _options(exported: Sequence[str], folder: Path) -> list[str]:
-    """Options that hide everything but the functions, and refuse what nothing defines."""
+    """Options that export only the functions, and reject undefined symbols."""
     if system.IS_DARWIN:
         return [option for name in exported for option in ("-Wl,-exported_symbol", f"-Wl,_{name}")]
     script = folder / "exported"

@@ -1,4 +1,4 @@
-"""A Python module beside an exported library: NumPy arrays in and out, through ctypes."""
+"""Generates the Python module for an exported library: NumPy arrays in and out, through ctypes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from tracejit.backends.tvm.export.c_types import c_type, note
 from tracejit.backends.tvm.export.entries import Array, Entry
 
-# Types that NumPy lacks are handed over as C has them.
+# Element types that NumPy lacks are passed as their C types.
 _PLAIN = "?bBhHiIlLqQefdFD"
 
 
 def loader(entries: Sequence[Entry], name: str, library: str, architecture: str) -> str:
-    """The text of a module that needs NumPy alone and finds ``library`` beside itself."""
+    """The text of a module that needs only NumPy, and finds ``library`` in its own folder."""
     return "\n".join(_lines(entries, name, library, architecture)) + "\n"
 
 

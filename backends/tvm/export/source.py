@@ -1,4 +1,4 @@
-"""The C source of an exported library: its functions, which call the kernels in their order."""
+"""Generates the C source of an exported library: functions that call the kernels in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MESSAGES = (
     "a kernel failed",
     "this processor lacks instructions that the library was compiled for",
 )
-"""What the functions' numbers mean, 0 first."""
+"""The error messages of the functions' return values, 0 first."""
 
 _NULL, _MEMORY, _KERNEL, _PROCESSOR = range(1, 5)
 
@@ -27,8 +27,8 @@ def source(
 ) -> str:
     """The text of the one C file.
 
-    ``features`` are what the processor must have, as GCC calls them; ``constants`` is the path of a
-    file that has all constants of all entries, one after the other.
+    ``features`` are required of the processor, by GCC's names; ``constants`` is the path of a file
+    with all constants of all entries, one after the other.
     """
     return "\n".join(_lines(entries, name, threads, features, constants)) + "\n"
 
@@ -77,12 +77,12 @@ def _lines(
 
 
 def _keeping(entries: Sequence[Entry]) -> list[Entry]:
-    """The functions that keep memory to work in."""
+    """The functions that keep a workspace between calls."""
     return [entry for entry in entries if entry.program.workspace_bytes]
 
 
 def _with_plain_names(entry: Entry) -> Entry:
-    """Names of arrays that hide nothing else, whatever the user's are."""
+    """Replaces array names that would hide other names."""
 
     def named(arrays: Sequence[Array], name: str) -> list[Array]:
         return [replace(array, name=f"{name}_{n}") for n, array in enumerate(arrays)]

@@ -1,4 +1,4 @@
-"""What all parts of the compiler speak: internal ops, graphs, TIR, element types, indices.
+"""Common data structures of the compiler: internal ops, graphs, TIR, element types, indices.
 
-Nothing here knows a pass or a target.
+Nothing here depends on a pass or a target.
 """

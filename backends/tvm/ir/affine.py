@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoopVariable:
-    """One dimension of an iteration space; runs from 0 to ``extent`` - 1."""
+    """A dimension of an iteration space; runs from 0 to ``extent`` - 1."""
 
     name: str
     extent: int
@@ -29,7 +29,7 @@ class Affine:
 
     @staticmethod
     def of(variable: LoopVariable) -> Affine:
-        """The variable itself; a variable that only ever is 0 becomes the constant 0."""
+        """The variable itself; a variable of extent 1 becomes the constant 0."""
         return Affine() if variable.extent == 1 else Affine(0, ((variable, 1),))
 
     def __add__(self, other: Affine | int) -> Affine:
@@ -64,9 +64,9 @@ class Affine:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Opaque:
-    """An index computed at run time: ``expression`` (None while analysing) of given variables.
+    """An index computed at run time: ``expression`` (None during analysis) of these variables.
 
-    Whoever makes one guarantees that it lies within the dimension it indexes.
+    Its creator guarantees that it is within the dimension it indexes.
     """
 
     expression: Any
@@ -92,7 +92,7 @@ def index_variables(indices: Iterable[Index]) -> frozenset[LoopVariable]:
 
 
 def row_major_strides(dimensions: Sequence[int]) -> tuple[int, ...]:
-    """How far apart, in elements, neighbours along each dimension lie."""
+    """The distance in elements between neighbours along each dimension."""
     strides = [1] * len(dimensions)
     for i in range(len(dimensions) - 2, -1, -1):
         strides[i] = strides[i + 1] * dimensions[i + 1]
@@ -100,9 +100,9 @@ def row_major_strides(dimensions: Sequence[int]) -> tuple[int, ...]:
 
 
 def linear(indices: Sequence[Index], dimensions: Sequence[int]) -> tuple[Affine, list[Opaque]]:
-    """The row-major address of an element: an affine part, and opaque parts scaled by stride.
+    """The row-major offset of an element: an affine part, and opaque parts scaled by stride.
 
-    The opaque parts come back with ``expression`` already multiplied (or None).
+    The ``expression`` of an opaque part is already multiplied (or None).
     """
     address = Affine()
     opaque: list[Opaque] = []
@@ -118,10 +118,10 @@ def linear(indices: Sequence[Index], dimensions: Sequence[int]) -> tuple[Affine,
 
 
 def split_row_major(address: Affine, dimensions: Sequence[int]) -> tuple[Affine, ...] | None:
-    """The indices whose `linear` is ``address``, where they are affine; None where they are not.
+    """The indices whose `linear` is ``address``; None if they are not affine.
 
-    Each variable must fall, by its coefficient, into one dimension and stay within it. An empty
-    array has no elements to address, and any indices do.
+    Each variable must be, by its coefficient, in one dimension and stay within it. An empty array
+    has no elements to address, and any indices do.
     """
     if 0 in dimensions:
         return (Affine(),) * len(dimensions)

@@ -1,4 +1,4 @@
-"""Register values that are more than one expression."""
+"""`Complex`: a complex number in registers, as a pair of TIR expressions."""
 
 from __future__ import annotations
 

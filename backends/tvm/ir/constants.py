@@ -1,4 +1,4 @@
-"""What is known of constants: the one value that all elements have."""
+"""`splat`: the one value of a constant whose elements are all equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE
 
 
 def splat(instruction: Instruction) -> Any:
-    """The one value that all elements of a constant (or its broadcast) have, or None."""
+    """The common value of all elements of a constant (or of its broadcast), or None."""
     while instruction.op in (BROADCAST_IN_DIM, RESHAPE):
         instruction = instruction.operands[0]
     if instruction.op is not CONSTANT:

@@ -1,9 +1,9 @@
-"""How element types are held in memory and in registers.
+"""Maps element types to TVM dtypes, in memory and in registers.
 
-    memory      what a buffer holds: uint8 for pred and f8, uint16 for bf16, floats for complex
-    register    what arithmetic runs in: f32 for f8, bf16 and f16, bool for pred, else as memory
+    memory      uint8 for pred and f8, uint16 for bf16, floats for complex
+    register    the type of arithmetic: f32 for f8, bf16 and f16, bool for pred, else as in memory
 
-A complex value is a pair of real expressions and lies interleaved in a buffer of reals.
+A complex value is a pair of real expressions, and is interleaved in a buffer of reals.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _NARROW_FLOATS = frozenset(
 
 
 def memory_dtype(element_type: ElementType) -> str:
-    """TVM's name for what a buffer of this element type holds."""
+    """TVM's dtype for buffers of this element type."""
     return _MEMORY[element_type]
 
 
 def register_dtype(element_type: ElementType) -> str:
-    """TVM's name for what arithmetic on this element type runs in."""
+    """TVM's dtype for arithmetic on this element type."""
     if element_type is ElementType.PRED:
         return "bool"
     return "float32" if element_type in _NARROW_FLOATS else _MEMORY[element_type]

@@ -1,8 +1,8 @@
-"""Graphs as passes take and return them: arrays in, arrays out, and what runs for its effect.
+"""`Graph`: the input and result of a pass: parameters, outputs, and effects in order.
 
-Graph.of(computation)          the computation as it stands
-flattened_graph(computation)   with a parameter for each array, tuples taken apart
-graph.computation(name)        the other way, for printing and verifying
+Graph.of(computation)          the computation as it is
+flattened_graph(computation)   with a parameter for each array, tuples flattened
+graph.computation(name)        the inverse, for printing and verifying
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Graph:
         return replace(self, outputs=roots[:count], effects=roots[count:])
 
     def with_ordered_effects(self) -> Graph:
-        """The same graph, its effects found anew, and created in the order in which they happen.
+        """The same graph with its effects collected again, in program order.
 
-        A pass may make several effects of one, or none, and may rebuild a later one first: the
-        order of ``effects`` counts, and below each of them the order of creation.
+        A pass may replace an effect by several, or by none, and may rebuild a later one first: the
+        order of ``effects`` decides, and within the operands of each the order of creation.
         """
         if not self.effects:
             return self
@@ -74,7 +74,7 @@ class Graph:
 
 
 def _operands_first(roots: Sequence[Instruction]) -> list[Instruction]:
-    """All that the roots need, what an earlier root needs before what only a later one does."""
+    """The roots and their operands in topological order, those of earlier roots first."""
     order: list[Instruction] = []
     seen: set[Instruction] = set()
     for root in roots:
@@ -92,13 +92,15 @@ def _operands_first(roots: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass(frozen=True, eq=False)
 class FlatComputation(Computation):
-    """A computation that was made of a flat ``graph``, and computes the same."""
+    """A computation built from a flat ``graph``, with the same result."""
 
     graph: Graph = Graph((), ())
 
 
 def flattened_graph(computation: Computation) -> Graph:
-    """The computation with a parameter for each array, and its root taken apart."""
+    """The graph of a computation with a parameter for each array, and its root's arrays as
+    outputs.
+    """
     if isinstance(computation, FlatComputation):
         return computation.graph
     parameters: list[Instruction] = []
@@ -115,7 +117,7 @@ def flattened_graph(computation: Computation) -> Graph:
 
 
 def with_graph(computation: Computation, graph: Graph) -> FlatComputation:
-    """A computation of the same type that computes what ``graph``, a flat one, does."""
+    """A computation of the same type with the result of the flat ``graph``."""
     parameters = [parameter(n, p.shape) for n, p in enumerate(computation.parameters)]
     arrays = [array for whole in parameters for array in flattened(whole)]
     instead = dict(zip(graph.parameters, arrays, strict=True))

@@ -1,4 +1,4 @@
-"""The compiler's internal ops, which passes make and no module from outside holds."""
+"""The compiler's internal ops: created by passes, never part of a module from outside."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FOURIER = define_internal(
     Attribute("inverse", Kind.BOOL),
     Attribute("shape", Kind.SHAPE),
 )
-"""The transform that `analysis.fft_plan` describes, of whatever shape operand and result have.
+"""The FFT that `analysis.fft_plan` describes, with the stated result shape.
 
 Complex numbers may be pairs of real ones. The other operands are the table and the plan.
 """
@@ -59,10 +59,10 @@ def _product(
 BOUNDED_DOT = define_internal(
     "BoundedDot", "bounded-dot", "contraction", _product, *DOT_GENERAL.attributes
 )
-"""DotGeneral of which only the terms from ``first`` up to, not with, ``end`` count, s32 or s64.
+"""DotGeneral over the terms ``first`` <= k < ``end``, which are s32 or s64.
 
-There are no batch dimensions, one dimension is contracted, and one operand has no other. Bounds may
-lie outside of it: terms that there are not do not count. What does not count is not read.
+There are no batch dimensions, one dimension is contracted, and one operand has no other. Bounds
+are clamped to the contracted dimension. Terms outside are not read.
 """
 
 
@@ -75,7 +75,7 @@ def _side_by_side(*parts: Shape, dimension: int) -> Shape:
 INDEX_VECTOR = define_internal(
     "IndexVector", "index-vector", "indexing", _side_by_side, Attribute("dimension", Kind.INT)
 )
-"""Arrays of size 1 in ``dimension``, side by side: each number of an index is asked for alone."""
+"""Concatenate of arrays of size 1 in ``dimension``, whose elements are computed separately."""
 
 
 def _first(*operands: Shape, dimensions: tuple[int, ...], kept: int, **_: object) -> AnyShape:
@@ -95,7 +95,7 @@ FIRST_SORTED = define_internal(
     *SORT.attributes,
     Attribute("kept", Kind.INT),
 )
-"""Sort of which only the first ``kept`` along the dimension are made."""
+"""Sort, with only the first ``kept`` elements along the dimension as results."""
 
 
 FOURIER_HALVES = define_internal(
@@ -106,8 +106,9 @@ FOURIER_HALVES = define_internal(
     Attribute("inverse", Kind.BOOL),
     Attribute("shape", Kind.SHAPE),
 )
-"""The spectrum of real numbers from that of pairs, or with ``inverse`` the other way; the second
-operand is `cpu.schedule.fft.real_halves.halves_factors`."""
+"""The spectrum of real numbers from that of a half-length complex FFT, or with ``inverse`` back;
+the second operand is `cpu.schedule.fft.real_halves.halves_factors`.
+"""
 
 
 ERF_INV = define_internal("ErfInv", "erf-inv", "elementwise_unary", _same)
@@ -116,7 +117,7 @@ LOG10 = define_internal("Log10", "log10", "elementwise_unary", _same)
 LOG2 = define_internal("Log2", "log2", "elementwise_unary", _same)
 
 TRANSCENDENTALS = frozenset({ERF_INV, EXP2, LOG10, LOG2})
-"""Functions of floats, which are what users have written of other ops."""
+"""Functions of floats that users write as compositions of other ops."""
 
 
 def power_of_two(instruction: Instruction) -> Instruction | None:
@@ -126,7 +127,7 @@ def power_of_two(instruction: Instruction) -> Instruction | None:
 
 
 def logarithm_to_base(instruction: Instruction) -> Instruction | None:
-    """log(x) / log(2), or / log(10), as one op, right where powers of the base are; or None."""
+    """log(x) / log(2), or / log(10), as one op, which is exact at powers of the base; or None."""
     logarithm, divisor = instruction.operands
     if logarithm.op is not LOG:
         return None
@@ -137,7 +138,7 @@ def logarithm_to_base(instruction: Instruction) -> Instruction | None:
 
 
 def _is_float(instruction: Instruction, value: float) -> bool:
-    """Whether all elements are ``value`` as their type, one of real floats, has it."""
+    """Whether all elements equal ``value`` rounded to their type, a real float."""
     element_type = instruction.array_shape.element_type
     known = splat(instruction) if element_type.is_floating else None
     return known is not None and bool(known == element_type.dtype.type(value))
@@ -148,7 +149,7 @@ def _unary(op: Op, instruction: Instruction, operand: Instruction) -> Instructio
 
 
 def known_map(computation: Computation) -> Op | None:
-    """The op that a Map of this computation is, if the compiler has one."""
+    """The op that computes the same as a Map of this computation, if there is one."""
     if computation is threefry_computation():
         return THREEFRY
     inverse = any(computation is erf_inv_computation(t) for t in PIECES)
@@ -156,7 +157,7 @@ def known_map(computation: Computation) -> Op | None:
 
 
 def as_known(instruction: Instruction) -> Instruction | None:
-    """A Map as the op that the compiler has for it, or None."""
+    """A Map as the op that computes the same, or None."""
     op = known_map(instruction.attributes["to_apply"])
     if op is None:
         return None
@@ -166,9 +167,9 @@ def as_known(instruction: Instruction) -> Instruction | None:
 UNDEFINED = define_internal(
     "Undefined", "undefined", "constants", lambda *, shape: shape, Attribute("shape", Kind.SHAPE)
 )
-"""Memory that holds anything, of which a loop writes every element."""
+"""Uninitialised memory, for loops that write every element."""
 
 
 def undefined(shape: Shape) -> Instruction:
-    """An array of which nobody reads what he has not written."""
+    """An uninitialised array; every element must be written before it is read."""
     return make(UNDEFINED, shape=shape)

@@ -1,4 +1,4 @@
-"""What the kernels need to know of the processor they are scheduled for."""
+"""`Machine`: the processor properties that kernels are scheduled for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from tvm import DataType
 
 @dataclass(frozen=True)
 class Machine:
-    """One processor: its vector registers, its threads, and its caches in bytes per core.
+    """A processor: its vector registers, its threads, and its caches in bytes per core.
 
-    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON; ``architecture`` is LLVM's
-    name. Without ``python`` there is no interpreter to call back, where its libraries would be
-    quicker.
+    ``vector_bytes`` is 64 for AVX-512, 32 for AVX2, 16 for SSE and NEON; ``architecture`` is
+    LLVM's name. Without ``python`` kernels may not call back to the interpreter's libraries.
     """
 
     vector_bytes: int = 32
@@ -25,10 +24,12 @@ class Machine:
 
     @property
     def registers(self) -> int:
-        """How many vector registers there are."""
+        """The number of vector registers."""
         return 32 if self.vector_bytes == 64 or self.architecture != "x86_64" else 16
 
     def lanes(self, dtype: str, count: int | None = None) -> int:
-        """Elements of ``dtype`` in one vector; fewer, a power of two, where ``count`` is fewer."""
+        """Elements of ``dtype`` in one vector; if ``count`` is fewer, the next lower
+        power of two.
+        """
         full = max(1, self.vector_bytes // int(DataType(dtype).itemsize))
         return full if count is None else min(full, 1 << (count - 1).bit_length())

@@ -1,9 +1,9 @@
-"""Element types that memory holds narrower than registers: to registers and back, bit by bit.
+"""Conversions between memory and registers for element types that are narrower in memory.
 
-Four-bit integers lie in the low half of a byte whose high half is clear.
-bf16 and the 8-bit floats are decoded to f32 exactly and encoded with one rounding to nearest
-even, a NaN keeping its sign and the top of its payload; overflow gives infinity (f8e5m2,
-bf16) or NaN (f8e4m3fn, which has no infinity).
+Four-bit integers are in the low half of a byte whose high half is clear. bf16 and the 8-bit floats
+are decoded to f32 exactly and encoded with one rounding to nearest even, a NaN keeping its sign
+and the top of its payload; overflow gives infinity (f8e5m2, bf16) or NaN (f8e4m3fn, which has no
+infinity).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _bits(value: Expr) -> Expr:
 
 
 def decode(memory: Expr, element_type: ElementType) -> Expr:
-    """The register value of what a buffer of ``element_type`` holds."""
+    """The register value of a value in a buffer of ``element_type``."""
     if element_type is ElementType.PRED:
         return memory != const(0, "uint8")
     if element_type is ElementType.F16:
@@ -35,7 +35,7 @@ def decode(memory: Expr, element_type: ElementType) -> Expr:
     if element_type is ElementType.F8E5M2:
         half = tirx.Cast("uint16", memory) << const(8, "uint16")
         number = tirx.Cast("float32", reinterpret("float16", half))
-        # The conversion would make every NaN a quiet one.
+        # The conversion instruction would make every NaN quiet.
         code = tirx.Cast("uint32", memory)
         sign = (code & _u32(0x80)) << _u32(24)
         nan = reinterpret("float32", sign | _u32(0x7F800000) | ((code & _u32(3)) << _u32(21)))
@@ -63,9 +63,9 @@ def _decode_f8e4m3fn(code: Expr) -> Expr:
 
 
 def only_widened(value: Expr, element_type: ElementType = ElementType.F16) -> Expr | None:
-    """What memory holds for a register value of f16 or bf16, if nothing else was done to it.
+    """The memory value behind a register value of f16 or bf16, if that is only its conversion.
 
-    A conversion makes every NaN of f16 a quiet one; where bits count, the f16 itself is to be used.
+    A conversion makes every NaN of f16 quiet; where bits matter, the f16 itself is to be used.
     """
     if element_type is ElementType.F16 and isinstance(value, tirx.Cast):
         return value.value if "float16" in str(value.value.ty) else None
@@ -77,7 +77,7 @@ def only_widened(value: Expr, element_type: ElementType = ElementType.F16) -> Ex
 
 
 def with_own_nan(value: Expr) -> Expr:
-    """A register value of f16 whose NaN are as they lie in memory, signalling ones too."""
+    """A register value of f16 that keeps signalling NaN of memory."""
     half = only_widened(value)
     if half is None:
         return value
@@ -88,7 +88,7 @@ def with_own_nan(value: Expr) -> Expr:
 
 
 def encode(value: Expr, element_type: ElementType) -> Expr:
-    """What a buffer of ``element_type`` holds for a register value, rounded once."""
+    """The value in a buffer of ``element_type`` for a register value, rounded once."""
     if element_type is ElementType.PRED:
         return tirx.Select(value, const(1, "uint8"), const(0, "uint8"))
     if element_type is ElementType.F16:
@@ -100,7 +100,7 @@ def encode(value: Expr, element_type: ElementType) -> Expr:
             return code
         bits = _bits(value)
         rounded = (bits + _u32(0x7FFF) + ((bits >> _u32(16)) & _u32(1))) >> _u32(16)
-        # A NaN keeps what fits of its payload; where nothing does, it gets one.
+        # A NaN keeps the part of its payload that fits; if that is zero, it gets one.
         high = bits >> _u32(16)
         nan = tirx.Select((high & _u32(0x7F)) == _u32(0), high | _u32(0x40), high)
         return tirx.Cast("uint16", tirx.Select(_is_nan(bits), nan, rounded))
@@ -142,5 +142,5 @@ def _encode_f8(value: Expr, *, mantissa: int, bias: int, overflow: int, nan: int
 
 
 def rounded(value: Expr, element_type: ElementType) -> Expr:
-    """A register value brought to the precision (or width) that memory would keep."""
+    """A register value rounded to the precision (or wrapped to the width) of memory."""
     return decode(encode(value, element_type), element_type)

@@ -1,4 +1,4 @@
-"""The base buffer of an instruction: what chains of reshapes show."""
+"""Sees through reshapes: the instruction whose buffer a chain of reshapes shares."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tracejit.ops.layout import RESHAPE
 
 
 def base_buffer(instruction: Instruction) -> Instruction:
-    """What a chain of reshapes reshapes: it has the same bytes in memory."""
+    """The operand at the end of a chain of reshapes, which has the same bytes in memory."""
     while instruction.op is RESHAPE:
         instruction = instruction.operands[0]
     return instruction
 
 
 def stored_as(instruction: Instruction, has_memory: Callable[[Instruction], bool]) -> Instruction:
-    """The instruction whose memory is read for the value of ``instruction``.
+    """The instruction whose buffer holds the value of ``instruction``.
 
-    It is the first of a chain of reshapes that has memory of its own: what it reshapes may have
-    been written over since, or may never have been stored.
+    It is the first one with memory in a chain of reshapes: operands further down may have been
+    overwritten since, or may never have been stored.
     """
     while instruction.op is RESHAPE and not has_memory(instruction):
         instruction = instruction.operands[0]

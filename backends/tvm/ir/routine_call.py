@@ -1,6 +1,6 @@
-"""Runtime routines, shared by many programs, and kernels that are one call of a routine.
+"""Runtime routines (precompiled code shared by programs), and kernels that only call one.
 
-What depends on a program alone, such as sizes and strides, a routine is told in numbers. It is
+A routine takes what differs between programs, such as sizes and strides, as numbers. It is
 compiled once in a process: see `cpu.llvm.runtime_routines`.
 """
 
@@ -16,7 +16,7 @@ from tracejit.backends.tvm.ir.tir import Buffer
 class Routine:
     """``int32 name(ptr…, ptr numbers)``.
 
-    ``kernels`` and ``driver`` are LLVM's text of it and of all that it calls; the driver, which
+    ``kernels`` and ``driver`` are LLVM text of the routine and of its callees; the driver, which
     calls the kernels, need not be fast.
     """
 
@@ -26,10 +26,10 @@ class Routine:
 
 
 @dataclass(frozen=True, eq=False)
-class Direct:
-    """A call of a routine with some of a kernel's parameters, null for None.
+class RoutineCall:
+    """A call of a routine with some of a kernel's parameters; None is a null pointer.
 
-    ``numbers`` are 64-bit integers, which the routine finds in memory behind its last pointer.
+    ``numbers`` are 64-bit integers, in memory at the routine's last pointer.
     """
 
     routine: Routine
@@ -37,7 +37,7 @@ class Direct:
     numbers: Sequence[int]
 
     def places(self, parameters: Sequence[Buffer]) -> list[int | None]:
-        """The numbers of the pointers among a kernel's parameters."""
+        """The positions of the pointers among a kernel's parameters."""
 
         def place(pointer: Buffer) -> int:
             return next(n for n, each in enumerate(parameters) if each.same_as(pointer))

@@ -1,7 +1,7 @@
-"""Short names for the TIR that the emitters write: buffers, loops, statements, constants.
+"""Short names for the TIR that kernels consist of: buffers, loops, statements, constants.
 
-Every statement is built directly (no TE), because TE assumes 64-byte aligned arguments and
-crashes on ordinary NumPy arrays; a buffer made here promises nothing beyond its item size.
+Every statement is built directly (no TE), because TE assumes 64-byte aligned arguments and crashes
+on ordinary NumPy arrays; a buffer from here promises nothing beyond its item size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from tvm.tirx import (
 )
 from tvm_ffi import register_error
 
-# What a function raises that TVM calls comes out of TVM by its name, or as an empty RuntimeError.
+# An exception from a Python function that TVM calls arrives by its name, or as an empty
+# RuntimeError.
 register_error("KeyboardInterrupt", KeyboardInterrupt)
 
 # TVM's expression and statement classes overload operators dynamically; to a type checker they
@@ -50,9 +51,9 @@ def const(value: bool | int | float, dtype: str) -> Expr:
 
 
 def real(value: float, dtype: str) -> Expr:
-    """A floating-point literal to compute with.
+    """A floating-point literal for arithmetic.
 
-    Zeros are hidden from TVM, which takes 0 * x for 0 and x + 0 for x, and refuses x / 0.
+    Zeros are hidden from TVM, which simplifies 0 * x to 0 and x + 0 to x, and rejects x / 0.
     """
     if value != 0:
         return tirx.const(value, dtype)
@@ -64,7 +65,7 @@ def real(value: float, dtype: str) -> Expr:
 def reinterpret(dtype: str, value: Expr) -> Expr:
     """The bits of ``value`` as a type of the same width.
 
-    The literal 0 is hidden from TVM, which takes its bits for the null pointer.
+    The literal 0 is hidden from TVM, which would treat its bits as the null pointer.
     """
     if isinstance(value, tirx.IntImm) and int(value) == 0:
         value = tirx.Cast(str(value.ty), i32(0))
@@ -96,19 +97,19 @@ def buffer(name: str, shape: Sequence[int], dtype: str, *, scope: str = "global"
 
 
 def nbytes(memory: Buffer) -> int:
-    """How many bytes a buffer of constant shape takes."""
+    """The bytes of a buffer of constant shape."""
     return math.prod(int(extent) for extent in memory.shape) * itemsize(memory)
 
 
 def itemsize(memory: Buffer) -> int:
-    """How many bytes one item of a buffer takes."""
+    """The bytes of one item of a buffer."""
     return int(DataType(str(memory.dtype)).itemsize)
 
 
 def seq(*statements: Stmt | Iterable[Stmt]) -> Stmt:
     """Statements one after the other; nested lists are flattened and empty ones dropped.
 
-    Nothing at all is a statement without effect.
+    An empty sequence is a statement without effect.
     """
     flat: list[Stmt] = []
     for statement in statements:
@@ -130,7 +131,7 @@ def loop(
 ) -> Stmt:
     """``for v in range(extent): body(v)``; ``body`` may return one statement or several.
 
-    It is not asked for a loop that never runs.
+    ``body`` is not called for extent 0.
     """
     if isinstance(extent, (int, tirx.IntImm)) and int(extent) <= 0:
         return seq()
@@ -147,7 +148,7 @@ def store(target: Buffer, index: Expr | Sequence[Expr], value: Expr) -> Stmt:
 
 
 IMPORT = "pragma_import_llvm"
-"""The key of statements that bring LLVM's text with them."""
+"""The attribute key of statements that import LLVM text."""
 
 
 def importing(text: str, body: Stmt) -> Stmt:

@@ -1,4 +1,4 @@
-"""Floats as integers in total order."""
+"""Order-preserving integer keys of floats, in total or numeric order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def total_order_key(value: Expr, dtype: str) -> Expr:
 
 
 def numeric_order_key(value: Expr, dtype: str) -> Expr:
-    """The same with one number for both zeros, and one, the greatest, for every NaN."""
+    """Like `total_order_key`, with one key for both zeros, and one, the greatest, for every NaN."""
     unsigned, signed = dtype.replace("float", "uint"), dtype.replace("float", "int")
     sign = 1 << (int(signed[3:]) - 1)
     infinity = {"float32": 0x7F800000, "float64": 0x7FF0000000000000}[dtype]

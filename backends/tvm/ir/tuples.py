@@ -1,4 +1,4 @@
-"""Tuples flattened: the arrays that a value consists of."""
+"""Flattens tuples: the arrays of a value."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tracejit.shapes import TupleShape
 
 
 def flattened(root: Instruction) -> list[Instruction]:
-    """The arrays that a root consists of."""
+    """The arrays of a root, tuples flattened."""
     if not isinstance(root.shape, TupleShape):
         return [root]
     return [leaf for element in elements_of(root) for leaf in flattened(element)]
 
 
 def arrays_of(operand: Instruction) -> list[Instruction]:
-    """The arrays of an operand, whose tuples are Tuple instructions (see `legalise`)."""
+    """The arrays of an operand, whose tuples are Tuple instructions (see `passes.legalize`)."""
     if not isinstance(operand.shape, TupleShape):
         return [operand]
     return [leaf for element in operand.operands for leaf in arrays_of(element)]
 
 
 class Leaves:
-    """The arrays of results that are tuples, as the instructions that users know them by.
+    """Maps tuple results to the GetTupleElement instructions for their arrays.
 
-    ``used`` are instructions; those that take an element of a tuple stand for it.
+    ``used`` are the instructions to search for GetTupleElements.
     """
 
     def __init__(self, used: Iterable[Instruction]) -> None:
@@ -35,7 +35,7 @@ class Leaves:
         }
 
     def of(self, result: Instruction) -> list[Instruction]:
-        """The arrays that a result consists of."""
+        """The arrays of a result, as their users refer to them."""
         if not isinstance(result.shape, TupleShape):
             return [result]
         elements = []

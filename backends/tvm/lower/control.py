@@ -1,4 +1,4 @@
-"""Lowers loops and branches: each computation that they call is a fragment of its own."""
+"""Lowers loops and branches: each computation that they call becomes a nested fragment."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tracejit.ops.elementwise import select
 from tracejit.ops.layout import full_like
 from tracejit.shapes import ElementType, Shape
 
-# Bytes of a loop's state from which it is not copied back after every step.
+# The least bytes of a loop's state for ping-pong buffers instead of copies.
 LARGE_STATE = 2 << 10
 
 
 class Lowering(Protocol):
-    """Makes the fragment of a graph inside another, as `lower_fragment` does."""
+    """The type of `lower_fragment` for nested graphs."""
 
     def __call__(
         self,
@@ -50,7 +50,7 @@ class Lowering(Protocol):
 
 
 class ControlSteps:
-    """Lowers loops and branches, with kernels for what is copied into and out of them."""
+    """Lowers loops and branches, with kernels for the copies into and out of them."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ControlSteps:
                 for n, (source, target) in enumerate(starts)
                 if source.array_shape.size
                 and source.op is not UNDEFINED
-                and not self._places.is_at_home(source, target)
+                and not self._places.shares_buffer(source, target)
             ],
             condition=condition,
             body=body,
@@ -101,7 +101,7 @@ class ControlSteps:
             ],
             predicate=Scratch(1),
             workspace=Scratch(max(condition.workspace_bytes, body.workspace_bytes)),
-            turn=self._turn(f"{name}_turn") if in_turn else None,
+            ping_pong=self._ping_pong(f"{name}_turn") if in_turn else None,
             steps=trip_count(instruction),
         )
         whole = in_registers(loop, name, self._places)
@@ -110,7 +110,7 @@ class ControlSteps:
     def conditional(
         self, instruction: Instruction, results: Sequence[Instruction], name: str
     ) -> ConditionalStep:
-        """The steps of a Conditional that makes ``results``."""
+        """The steps of a Conditional with these ``results``."""
         attributes = instruction.attributes
         computations = attributes["branch_computations"] or (
             attributes["true_computation"],
@@ -138,17 +138,17 @@ class ControlSteps:
         name: str,
     ) -> BranchStep:
         arrays = [self._in_memory(array) for array in arrays_of(operand)]
-        homes = [self._places.home(array) for array in arrays]
-        # What lies in the same memory is the same, and the branch is to take it once.
-        first = [homes.index(home) for home in homes]
-        # Which arguments lie where a result is to come.
+        root_buffers = [self._places.root_buffer(array) for array in arrays]
+        # Arguments that share a buffer are equal; the branch takes the buffer once.
+        first = [root_buffers.index(root_buffer) for root_buffer in root_buffers]
+        # Maps arguments to the results that share their buffer.
         places = {
             n: k
             for k, result in enumerate(results)
             for n in sorted({*first})
-            if self._places.is_at_home(arrays[n], result)
+            if self._places.shares_buffer(arrays[n], result)
         }
-        graph = with_one_of_each(flattened_graph(computation), homes)
+        graph = with_one_of_each(flattened_graph(computation), root_buffers)
         fragment, made = self._nested(graph, f"{name}_", places)
         arguments: list[Owner] = []
         prepare = []
@@ -173,17 +173,17 @@ class ControlSteps:
         return BranchStep(arguments, prepare, fragment, outputs, updates)
 
     def _in_memory(self, array: Instruction) -> Instruction:
-        """What has the bytes of an array in memory, if anything has."""
+        """The instruction whose buffer holds an array, if there is one."""
         source = stored_as(array, self._kernels.has_memory)
         return source if self._kernels.has_memory(source) else array
 
     def _nested(
         self, graph: Graph, prefix: str, places: Mapping[int, int]
     ) -> tuple[Fragment, list[int]]:
-        """A graph's fragment, and which of its outputs the fragment makes.
+        """A graph's fragment, and the numbers of the outputs that the fragment computes.
 
-        ``places`` has the numbers of parameters whose memory is that of one of those arrays, and
-        its number. An array that is such a parameter is left out, others may come to lie there.
+        ``places`` maps parameters to the outputs that share their memory, both by number. An
+        output that is such a parameter unchanged is left out; others may be written over it.
         """
         parameters, outputs = graph.parameters, graph.outputs
         kept = {k for n, k in places.items() if base_buffer(outputs[k]) is parameters[n]}
@@ -192,8 +192,8 @@ class ControlSteps:
         replaced = {parameters[n]: made.index(k) for n, k in places.items() if k not in kept}
         return self._lower_nested(wanted, prefix=prefix, replaced=replaced), made
 
-    def _turn(self, name: str) -> PingPong:
-        """A kernel that makes the number of a branch of a pred: 0 for true, 1 for false."""
+    def _ping_pong(self, name: str) -> PingPong:
+        """A kernel that converts a pred to a branch number: 0 for true, 1 for false."""
         predicate, selector = Scratch(1), Scratch(4)
         given = parameter(0, Shape(ElementType.PRED))
         number = Shape(ElementType.S32)
@@ -204,7 +204,7 @@ class ControlSteps:
 
 
 def _branch_number(selector: Instruction) -> Instruction:
-    """The number of the branch as s32: of a pred, 0 for true; out of range, no branch's number."""
+    """The branch number as s32: 0 for a true pred; an index out of range selects no branch."""
     element_type = selector.array_shape.element_type
     if element_type is ElementType.PRED:
         number = full_like(convert_element_type(selector, ElementType.S32), 0)

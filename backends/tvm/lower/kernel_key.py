@@ -1,4 +1,4 @@
-"""The text of what a kernel computes, equal in every process: its key in the notes of tuning."""
+"""The key of a kernel in the tuning cache: HLO text that is equal in every process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracejit.traversal import rebuild
 
 
 def text_of(inside: Sequence[Instruction], results: Sequence[Instruction]) -> str:
-    """HLO text of the instructions ``inside`` a kernel, in order; what it reads are parameters."""
+    """HLO text of the instructions ``inside`` a kernel, in order, with its inputs as parameters."""
     made: dict[Instruction, Instruction] = {}
     parameters: list[Instruction] = []
 

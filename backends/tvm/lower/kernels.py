@@ -1,4 +1,4 @@
-"""Lowers planned kernels one by one, and copies from one array to another."""
+"""Lowers planned kernels to TIR one by one, and emits copies between arrays."""
 
 from __future__ import annotations
 
@@ -36,16 +36,15 @@ from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape
 
-# Sizes in items from which addresses need 64 bits: what they are summed up from may be larger than
-# they are.
+# The items of an array from which addresses need 64 bits: intermediate sums may be larger.
 WIDE = 1 << 30
 
 
 class KernelSteps:
-    """Writes kernels for a machine, as ``decisions`` say, of arrays that lie at ``places``.
+    """Emits kernels for a machine with the knobs of ``decisions``, on the memory in ``places``.
 
-    Kernels ``may_become_one`` function, in which nothing may be there twice; elsewhere those of
-    equal forms have the same body.
+    If kernels ``may_become_one`` function, each has its own body; otherwise kernels of equal
+    structure share one.
     """
 
     def __init__(
@@ -64,11 +63,11 @@ class KernelSteps:
         self._known: dict[Any, tuple[KernelStep, Sequence[Instruction]]] = {}
 
     def has_memory(self, instruction: Instruction) -> bool:
-        """Whether an instruction's value lies in memory."""
+        """Whether an instruction's value is in memory."""
         return instruction in self._plan.memory
 
     def kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
-        """A kernel that makes ``results``, the arrays of what was fused."""
+        """A kernel that computes ``results``, the arrays of a fusion."""
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
         inside = {i for phase in phases for i in _inside(phase.results, self._plan.memory)}
         ordered = sorted(inside, key=lambda i: i.serial)
@@ -120,7 +119,7 @@ class KernelSteps:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
         dtype = _index_dtype([*inside, *results])
-        # Other ops that read what they are written over write all of it.
+        # Other ops that read the array that they overwrite write all of it.
         in_place = any(map(self._places.is_update, results))
         in_place &= not shared or results[0].op in (DYNAMIC_UPDATE_SLICE, SCATTER)
         return Frame(
@@ -139,7 +138,9 @@ class KernelSteps:
     def _text(
         self, fused: Fused, inside: Sequence[Instruction], results: Sequence[Instruction]
     ) -> str:
-        """What a kernel computes, and where its results lie, the same in every process."""
+        """A kernel's computation and the layout of its results, as text that is equal in every
+        process.
+        """
         places = [
             f"{n}: {'update' if self._places.is_update(r) else 'over an operand'}"
             for n, r in enumerate(results)
@@ -188,7 +189,7 @@ class KernelSteps:
 def _renamed(
     step: KernelStep, of: Sequence[Instruction], now: Sequence[Instruction], name: str
 ) -> KernelStep:
-    """The same step for other instructions of the same form."""
+    """The same step for other instructions of the same structure."""
     others = dict(zip(of, now, strict=True))
     parameters = [
         (Scratch(owner.nbytes) if isinstance(owner, Scratch) else others[owner], buffer)
@@ -199,7 +200,7 @@ def _renamed(
 
 
 def _stores(result: Instruction, target: Buffer) -> list[Store]:
-    """How a pointwise kernel stores a result, whole or number by number."""
+    """The stores of a result in a pointwise kernel: whole, or element by element."""
     scalars = gathered(result)
     if not scalars:
         return [Store(result, target)]
@@ -207,7 +208,7 @@ def _stores(result: Instruction, target: Buffer) -> list[Store]:
 
 
 def _at(place: int, _: Sequence[Index]) -> Affine:
-    """The address of a number in a short vector."""
+    """The address of an element of a short vector."""
     return Affine() + place
 
 
@@ -233,7 +234,7 @@ def _index_dtype(instructions: Sequence[Instruction]) -> str:
 
 
 def _span(window: WindowDimension) -> int:
-    """How far a window and what is around the array reach along a dimension."""
+    """The extent of a window and of the padding along a dimension."""
     return window.dilated_size + abs(window.padding_low) + abs(window.padding_high)
 
 

@@ -1,4 +1,4 @@
-"""From a graph to a program: optimise, fuse, emit each kernel, lay out memory."""
+"""`lower`: from a computation to a program: optimise, fuse, emit each kernel, assign buffers."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def lower(
     aliases: Mapping[int, int] | None = None,
     decisions: TuningPolicy = MODELLED,
 ) -> Program:
-    """The program of a computation; tuples among its parameters and results are taken apart.
+    """The program of a computation; tuples among its parameters and results are flattened.
 
-    ``aliases`` are parameters whose memory is given away, each with the result that may have it,
-    by their numbers. ``decisions`` says how each kernel is written.
+    ``aliases`` maps donated parameters to the results that may reuse their memory, by number.
+    ``decisions`` chooses the variant of each kernel.
 
     Raises `CompilationError` for an op that has no rule, naming the user's line.
     """
@@ -66,11 +66,11 @@ def lower_fragment(
     replaced: Mapping[Instruction, int] | None = None,
     donated: Mapping[int, int] | None = None,
 ) -> Fragment:
-    """The kernels and calls that make the outputs of an optimised graph, and do its effects.
+    """The kernels and calls that compute the outputs of an optimised graph, and run its effects.
 
-    ``prefix`` keeps kernel names apart. ``replaced`` are parameters that are not needed any more
-    when all is done, each with the number of the output that comes in its place; ``donated`` the
-    numbers of those whose memory is that output's.
+    ``prefix`` makes kernel names unique. ``replaced`` maps parameters that are dead afterwards to
+    the outputs that may replace them, by number; ``donated`` maps parameters to the outputs that
+    share their memory.
     """
     parameters, outputs = graph.parameters, graph.outputs
     shared = usable(parameters, outputs, donated or {})
@@ -89,7 +89,7 @@ def lower_fragment(
 
 @dataclass(frozen=True)
 class _Lowering:
-    """The steps of a fused computation, and the fragment that they make."""
+    """The steps of a fused computation, and its fragment."""
 
     kernels: Sequence[Fused]
     leaves: Leaves

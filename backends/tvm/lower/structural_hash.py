@@ -1,10 +1,8 @@
-"""Structural forms of kernels, instructions numbered: equal forms give equal kernels.
+"""Structural hashes of kernels: kernels of equal structure are emitted once.
 
-    form = form_of(fused, inside, results, plan, places)
-    form.key            equal for kernels whose code is the same
-    form.instructions   which are meant, in an order that equal forms share
-
-Layers that repeat have the same kernels again and again: one of each kind is written.
+form = form_of(fused, inside, results, plan, places)
+form.key            equal for kernels whose code is the same
+form.instructions   the instructions, in an order that equal structures share
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from tracejit.ops.constants import CONSTANT
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a kernel; ``instructions`` are those that it computes and reads."""
+    """The structure of a kernel; ``instructions`` are those that it computes and reads."""
 
     key: Any
     instructions: tuple[Instruction, ...]
@@ -36,15 +34,15 @@ def form_of(
     plan: Plan,
     places: BufferAssignment,
 ) -> Form | None:
-    """The form of a kernel that computes ``inside``, in order, and stores ``results``.
+    """The structure of a kernel that computes ``inside``, in order, and stores ``results``.
 
-    None where it has to do with memory that it neither computes nor reads.
+    None if it uses memory that it neither computes nor reads.
     """
     numbers: dict[Instruction, int] = {}
     told: list[Any] = []
 
     def number(instruction: Instruction) -> int:
-        """That of something read, of which no more is known than what lies in memory."""
+        """The number of an instruction that is read; only its type and memory matter."""
         known = numbers.get(instruction)
         if known is None:
             known = numbers[instruction] = len(numbers)

@@ -1,4 +1,4 @@
-"""A program as data: kernels, calls, loops and branches over buffers.
+"""Programs as data: kernels, calls, loops and branches over buffers.
 
-`lower` makes it, `cpu.objects` compiles it, `lower.report` tells users of it.
+`lower` builds a program, `cpu.objects` compiles it, `cpu.objects.report` explains it to users.
 """

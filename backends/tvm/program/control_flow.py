@@ -11,7 +11,7 @@ from tracejit.shapes import AnyShape, Shape, TupleShape
 
 
 def leaf_shapes(shape: AnyShape) -> list[Shape]:
-    """The arrays of a shape, tuples taken apart."""
+    """The arrays of a shape, tuples flattened."""
     if isinstance(shape, TupleShape):
         return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
     assert isinstance(shape, Shape), f"no arrays in {shape}"
@@ -20,13 +20,14 @@ def leaf_shapes(shape: AnyShape) -> list[Shape]:
 
 @dataclass(frozen=True)
 class WhileStep:
-    """State copied into the results, then condition and body over it until the condition fails.
+    """A loop: copies the initial state to the results, then runs condition and body until it
+    fails.
 
-    ``state`` are the results' owners, one per array, ``steps`` how many are taken, where that is
-    known. ``fresh`` is where the body puts the new values it makes, at the numbers ``changed``, and
-    ``updates`` copies each to the one that it replaces, unless it is there. With a ``turn`` every
-    second step goes the other way, from fresh memory to the state, and only a loop that ends in
-    between copies.
+    ``state`` are the results' owners, one per array, ``steps`` the trip count, if it is known. The
+    body writes new values to ``fresh``, for the state arrays numbered ``changed``, and ``updates``
+    copies each to the state unless it is there already. With a ``ping_pong`` every second
+    iteration runs in the opposite direction, from fresh memory to the state, and only a loop that
+    ends in between copies.
     """
 
     start: Sequence[KernelStep]
@@ -38,17 +39,17 @@ class WhileStep:
     updates: Sequence[KernelStep]
     predicate: Scratch
     workspace: Scratch
-    turn: PingPong | None
+    ping_pong: PingPong | None
     steps: int | None = None
 
     @property
     def owners(self) -> Sequence[Owner]:
-        steps = (*self.start, *self.updates, *([self.turn.select] if self.turn else ()))
+        steps = (*self.start, *self.updates, *([self.ping_pong.select] if self.ping_pong else ()))
         used = [owner for step in steps for owner in step.owners]
         return [*used, *self.state, *self.fresh, self.predicate, self.workspace]
 
     def kernels(self) -> list[Kernel]:
-        steps = (*self.start, *self.updates, *([self.turn.select] if self.turn else ()))
+        steps = (*self.start, *self.updates, *([self.ping_pong.select] if self.ping_pong else ()))
         own = [kernel for step in steps for kernel in step.kernels()]
         return [*own, *self.condition.all_kernels, *self.body.all_kernels]
 
@@ -59,14 +60,14 @@ class WhileStep:
         step = self.body.at(state, fresh, workspace)
         updates = [node for update in self.updates for node in update.nodes(place)]
         steps = self.steps
-        if self.turn is not None:
+        if self.ping_pong is not None:
             there = list(state)
             for number, argument in zip(self.changed, fresh, strict=True):
                 there[number] = argument
             back = self.body.at(there, [state[number] for number in self.changed], workspace)
-            test = self.condition.at(there, [place(self.turn.predicate)], workspace)
-            select = self.turn.select.nodes(place)
-            updates = [*test, *select, Branch(place(self.turn.selector), [back, updates])]
+            test = self.condition.at(there, [place(self.ping_pong.predicate)], workspace)
+            select = self.ping_pong.select.nodes(place)
+            updates = [*test, *select, Branch(place(self.ping_pong.selector), [back, updates])]
             steps = None
         test = self.condition.at(state, [predicate], workspace)
         loop = Loop(test, predicate, [*step, *updates], steps)
@@ -75,7 +76,9 @@ class WhileStep:
 
 @dataclass(frozen=True)
 class PingPong:
-    """Decides between two steps of a loop: ``select`` makes of ``predicate`` a branch's number."""
+    """Chooses the direction of an iteration: ``select`` converts ``predicate`` to a
+    branch number.
+    """
 
     predicate: Scratch
     selector: Scratch
@@ -84,7 +87,7 @@ class PingPong:
 
 @dataclass(frozen=True)
 class ConditionalStep:
-    """A selector, then the one branch that it numbers, which writes the ``results``."""
+    """A selector, then the branch with that number, which writes the ``results``."""
 
     select: KernelStep
     selector: Scratch
@@ -109,10 +112,10 @@ class ConditionalStep:
 
 @dataclass(frozen=True)
 class BranchStep:
-    """One branch: what it takes that has no memory yet is computed first, then the branch.
+    """One branch: arguments without memory are computed first, then the branch runs.
 
-    ``outputs`` is where the fragment's outputs come to lie: a result that has taken over the memory
-    of an argument may have to be made elsewhere first, and ``updates`` puts it there.
+    ``outputs`` are the owners of the fragment's outputs: a result that shares an argument's memory
+    may need a temporary first, and ``updates`` copies it.
     """
 
     arguments: Sequence[Owner]

@@ -1,6 +1,6 @@
 """A program as data: kernels, and the order in which they are called on which memory.
 
-    add = Kernel("add", (x, y, z), body)          # TIR over buffers made by `ir.tir.buffer`
+    add = Kernel("add", (x, y, z), body)          # TIR over buffers from `ir.tir.buffer`
     Program(
         kernels=[add],
         calls=[Call("add", [Argument.input(0), Argument.input(1), Argument.output(0)])],
@@ -8,17 +8,17 @@
         outputs=[spec],
     )
 
-Rules for a kernel; `verification` proves the first, looks for races and for reads of memory that
-nobody has written:
+Rules for a kernel; `verification` proves the first, and looks for races and for reads of
+uninitialised memory:
 
-- Every index stays inside its buffer, for every value that the data may hold: an index that comes
-  out of memory is clamped, or its access is guarded by an `IfThenElse` (a select computes both
-  sides). A vector access counts with all its lanes; a remainder gets a loop of its own.
-- A buffer promises alignment to its item only; NumPy arrays begin anywhere.
-- What a kernel writes overlaps no other parameter of the same call. To work in place, it reads and
-  writes one and the same parameter.
-- A parallel loop's iterations write apart from each other, and call nothing back.
-- Zero-size arrays have no kernels, or kernels whose loops run zero times.
+    - Every index stays inside its buffer, for every value that the data may hold: an index that is
+      loaded from memory is clamped, or its access is guarded by an `IfThenElse` (a select computes
+      both sides). A vector access counts with all its lanes; a remainder gets a loop of its own.
+    - A buffer promises alignment to its item only; NumPy arrays begin anywhere.
+    - A written parameter overlaps no other parameter of the same call. To work in place, a kernel
+      reads and writes one and the same parameter.
+    - The iterations of a parallel loop write to disjoint memory, and call nothing back.
+    - Zero-size arrays have no kernels, or kernels whose loops run zero times.
 """
 
 from __future__ import annotations
@@ -33,35 +33,34 @@ from tvm import DataType
 
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
-from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt, nbytes
 from tracejit.errors import CompilationError
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One function: ``body`` loads from and stores to ``parameters`` and allocates only little.
+    """One function: ``body`` loads from and stores to ``parameters``, and allocates little memory.
 
-    ``name`` is a C identifier. Buffers that the body allocates live on the stack. The first
-    ``reads`` parameters are never written, and may be given the same memory. ``counted`` is what is
-    told of it to those who ask. Nothing is left undone that could make an ``is_thorough`` one
-    faster, however long it takes to compile. What the body does is done by a ``direct`` call of a
-    routine as well, where there is one. The last ``scratch`` parameters hold anything when it
-    begins.
+    ``name`` is a C identifier. Buffers that the body allocates are on the stack. The first
+    ``reads`` parameters are never written, and may be passed the same memory. ``stats`` describe
+    it to users and to the build. An ``is_thorough`` kernel is compiled with all optimisations,
+    however long that takes. A ``direct`` call of a routine, if given, does the same as the body.
+    The last ``scratch`` parameters are uninitialised temporaries.
     """
 
     name: str
     parameters: Sequence[Buffer]
     body: Stmt
     reads: int = 0
-    counted: KernelStats = NOTHING
+    stats: KernelStats = NOTHING
     is_thorough: bool = False
-    direct: Direct | None = None
+    direct: RoutineCall | None = None
     scratch: int = 0
 
 
 class Memory(enum.Enum):
-    """Where an argument of a kernel lies."""
+    """The kind of memory of a kernel's argument."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -100,7 +99,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """Run a kernel, one argument for each of its parameters."""
+    """Call a kernel, with one argument for each of its parameters."""
 
     kernel: str
     arguments: Sequence[Argument]
@@ -110,7 +109,7 @@ class Call:
 class Loop:
     """Run ``condition``; while the pred (one byte) at ``predicate`` is true, ``body`` and again.
 
-    The body runs ``steps`` times, where that is known.
+    The body runs ``steps`` times, if that is known.
     """
 
     condition: Sequence[Node]
@@ -121,7 +120,9 @@ class Loop:
 
 @dataclass(frozen=True)
 class Branch:
-    """Run the branch that the s32 at ``selector`` numbers; the last one if it numbers none."""
+    """Run the branch whose number is the s32 at ``selector``; the last one if it is
+    out of range.
+    """
 
     selector: Argument
     branches: Sequence[Sequence[Node]]
@@ -134,10 +135,9 @@ Node = Call | Loop | Branch
 class Program:
     """Kernels, and the calls that turn inputs, constants and a workspace into outputs.
 
-    Every output is written in full by the calls; constants are never written, nor are inputs, but
-    for those whose memory the caller hands in as an output's too: ``aliases`` has the inputs'
-    numbers by the outputs'. The workspace starts at a multiple of `abi.ALIGNMENT` and holds
-    anything at first.
+    The calls write every element of every output; they never write constants, nor inputs except
+    those in ``aliases``: it maps outputs to the inputs whose memory they share, both by number.
+    The workspace starts at a multiple of `abi.ALIGNMENT` and is uninitialised.
     """
 
     kernels: Sequence[Kernel]
@@ -159,7 +159,9 @@ class Program:
         object.__setattr__(self, "_sizes", sizes)
 
     def check(self) -> None:
-        """Raise `CompilationError` for calls that do not fit the kernels or leave their memory."""
+        """Raise `CompilationError` for calls that do not match the kernels or leave
+        their memory.
+        """
         kernels = {kernel.name: kernel for kernel in self.kernels}
         if len(kernels) != len(self.kernels):
             raise CompilationError("a program's kernels must have different names")

@@ -1,6 +1,6 @@
-"""What a lowered computation consists of: kernels and control flow, and the memory they touch.
+"""Thunks: the steps of a lowered computation (kernels, control flow), before memory is assigned.
 
-Memory is named by whose it is; only when all steps are known does each get a place.
+Steps refer to memory by its owner; addresses are assigned when all steps are known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Protocol
 
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING, KernelStats
-from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt
 from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Memory, Node
 from tracejit.graph import Instruction
@@ -19,19 +19,19 @@ from tracejit.graph import Instruction
 
 @dataclass(frozen=True, eq=False)
 class Scratch:
-    """Memory that one step needs while it runs."""
+    """Temporary memory of one step."""
 
     nbytes: int
 
 
 Owner = Instruction | Scratch | int
-"""Whose memory it is: an instruction's, a step's own, or the output of that number."""
+"""An owner of memory: an instruction, a step's scratch, or the output of that number."""
 
 Place = Callable[[Owner], Argument]
 
 
 class Step(Protocol):
-    """Something that a program does in order."""
+    """One step of a program."""
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -41,7 +41,7 @@ class Step(Protocol):
         """The kernels that it calls."""
 
     def nodes(self, place: Place) -> list[Node]:
-        """The program nodes, once every owner has its place."""
+        """The program nodes, given the address of every owner."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class KernelStep:
     body: Stmt
     parameters: Sequence[tuple[Owner, Buffer]]
     reads: int = 0
-    counted: KernelStats = NOTHING
+    stats: KernelStats = NOTHING
     is_thorough: bool = False
-    direct: Direct | None = None
+    direct: RoutineCall | None = None
 
     @property
     def owners(self) -> Sequence[Owner]:
@@ -65,12 +65,12 @@ class KernelStep:
 
     def kernels(self) -> list[Kernel]:
         buffers = [buffer for _, buffer in self.parameters]
-        how = self.counted, self.is_thorough, self.direct
+        how = self.stats, self.is_thorough, self.direct
         scratch = len([*self._last()])
         return [Kernel(self.name, buffers, self.body, self.reads, *how, scratch)]
 
     def _last(self) -> Iterator[Owner]:
-        """The owners of the last parameters, as far as they are the step's own."""
+        """The owners of the last parameters that are the step's own scratch."""
         owners = reversed([owner for owner, _ in self.parameters[self.reads :]])
         return takewhile(lambda owner: isinstance(owner, Scratch), owners)
 
@@ -80,10 +80,10 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A computation lowered by itself: inputs, outputs and workspace are the caller's to place.
+    """A computation lowered by itself; the caller assigns its inputs, outputs and workspace.
 
-    ``in_place`` are the outputs that come to lie in the memory of the parameters they replace;
-    ``aliases`` has the parameters' numbers by those of the outputs that share their memory.
+    ``in_place`` are the outputs that share the memory of the parameters that they replace;
+    ``aliases`` maps outputs to the parameters whose memory they share, by number.
     """
 
     all_kernels: Sequence[Kernel]
@@ -95,7 +95,7 @@ class Fragment:
     def at(
         self, inputs: Sequence[Argument], outputs: Sequence[Argument], workspace: Argument
     ) -> list[Node]:
-        """The calls with the caller's memory in place of the fragment's own."""
+        """The calls with the caller's memory in place of the fragment's."""
 
         def moved(argument: Argument) -> Argument:
             base = {Memory.INPUT: inputs, Memory.OUTPUT: outputs, Memory.WORKSPACE: [workspace]}

@@ -1,1 +1,1 @@
-"""Every choice of a kernel's writer, and who decides it: the cost model, or measurements."""
+"""Schedule knobs: every choice between variants of a kernel, and the policy that decides it."""

@@ -1,10 +1,10 @@
-"""Schedule knobs: every choice of a kernel's writer, asked here by name.
+"""Schedule knobs: every choice between variants of a kernel, by name.
 
     size = choices.of("tile", ranked(sizes, cycles, str))
 
-A question comes with its candidates, each a name and what it stands for, and with the cost model's
-own pick in front. `MODEL` takes that pick, and looks no further. `RecordedKnobs` takes what was
-measured to be quicker, and remembers what it was asked.
+Each knob has candidates, (name, value) pairs, with the cost model's pick first. `MODEL` takes that
+pick without computing the others. `RecordedKnobs` takes measured choices, and records the
+candidates of each knob.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST_CANDIDATES = 8
-"""How many candidates of one question are worth a look."""
+"""The most candidates of one knob."""
 
 
 class Knobs:
-    """The cost model: of every question's candidates the first."""
+    """The cost model: the first candidate of every knob."""
 
     def of(self, question: str, candidates: Iterable[tuple[str, T]]) -> T:
-        """What one of the candidates stands for; there is at least one."""
+        """The value of the chosen candidate; ``candidates`` is not empty."""
         return next(iter(candidates))[1]
 
 
@@ -31,10 +31,10 @@ MODEL = Knobs()
 
 
 class RecordedKnobs(Knobs):
-    """The candidates named in ``given``, by question, and the model's pick elsewhere.
+    """The candidates named in ``given``, by knob, and the model's pick for other knobs.
 
-    ``asked`` has the names of each question's candidates so far, the model's pick first. A question
-    may come up again, as of each reduction of a row: it has one answer.
+    ``asked`` has the names of each knob's candidates so far, the model's pick first. A knob may be
+    used again, for example by each reduction of a row: it keeps its value.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
@@ -50,12 +50,12 @@ class RecordedKnobs(Knobs):
 
     @property
     def open(self) -> dict[str, tuple[str, ...]]:
-        """The questions that have more than one candidate, with the candidates' names."""
+        """The knobs that have more than one candidate, with the candidates' names."""
         return {question: names for question, names in self.asked.items() if len(names) > 1}
 
     @property
     def taken(self) -> dict[str, str]:
-        """The answers to these."""
+        """The chosen candidates of these knobs."""
         return {
             question: given if (given := self._given.get(question)) in names else names[0]
             for question, names in self.open.items()
@@ -65,7 +65,7 @@ class RecordedKnobs(Knobs):
 def ranked(
     items: Sequence[T], cost: Callable[[T], Any], name: Callable[[T], str]
 ) -> Iterator[tuple[str, T]]:
-    """The items by their cost, the cheapest first; the others are put in order when asked for."""
+    """The items in order of cost, the cheapest first; only the first is found eagerly."""
     best = min(items, key=cost)
     yield name(best), best
     for item in sorted(items, key=cost):
@@ -73,12 +73,12 @@ def ranked(
 
 
 def either(pick: bool, yes: str, no: str) -> Sequence[tuple[str, bool]]:
-    """The candidates of a question of yes or no."""
+    """The candidates of a boolean knob."""
     pairs = [(yes, True), (no, False)]
     return pairs if pick else pairs[::-1]
 
 
 def counts(pick: int, others: Iterable[int], unit: str) -> Iterator[tuple[str, int]]:
-    """``pick`` and other numbers of ``unit``."""
+    """``pick`` and other numbers, named with their ``unit``."""
     for count in (pick, *others):
         yield f"{count} {unit}", count

@@ -1,7 +1,7 @@
-"""Tuning policies: the cost model picks every knob, or measurements do.
+"""Tuning policies: the cost model decides every knob, or measurements do.
 
 lower(entry, machine)                                  # the cost model
-lower(entry, machine, decisions=Measurements(find))    # what `find` knows of each kernel
+lower(entry, machine, decisions=Measurements(find))    # `find` looks up measurements by kernel
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tracejit.backends.tvm.program.thunks import KernelStep
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, RecordedKnobs
 
 Write = Callable[[Knobs], KernelStep]
-"""Writes one kernel."""
+"""Builds one kernel with the given knobs."""
 
 
 class TuningPolicy:
     """The cost model decides."""
 
     def settle(self, write: Write, text: Callable[[], str]) -> KernelStep:
-        """The kernel that ``write`` writes; ``text`` says what it computes."""
+        """The kernel that ``write`` builds; ``text`` describes its computation."""
         return write(MODEL)
 
 
@@ -29,8 +29,8 @@ MODELLED = TuningPolicy()
 
 
 @dataclass(frozen=True)
-class Written:
-    """A kernel, how it was written, and what writes it otherwise."""
+class TunedKernel:
+    """A kernel, its knobs, and the function that builds its variants."""
 
     text: str
     step: KernelStep
@@ -39,11 +39,11 @@ class Written:
 
 
 class Measurements(TuningPolicy):
-    """What was measured decides, where something was; ``written`` has the kernels by name."""
+    """Measured choices decide, where there are any; ``written`` has the kernels by name."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self.written: dict[str, Written] = {}
+        self.written: dict[str, TunedKernel] = {}
 
     def settle(self, write: Write, text: Callable[[], str]) -> KernelStep:
         described = text()
@@ -56,7 +56,7 @@ class Measurements(TuningPolicy):
             if name != answers.asked[question][0]
         )
         if changes and known is not None:
-            facts = replace(step.counted, changes=changes, gain=(known.before, known.after))
-            step = replace(step, counted=facts)
-        self.written[step.name] = Written(described, step, answers, write)
+            facts = replace(step.stats, changes=changes, gain=(known.before, known.after))
+            step = replace(step, stats=facts)
+        self.written[step.name] = TunedKernel(described, step, answers, write)
         return step

@@ -82,9 +82,9 @@ def verify_program(program: Program, is_written: bool = True) -> Report:
         if analysis is not None and is_written:
             footprints[id(kernel.body)] = footprints_of(kernel, analysis)
     for fault in initialisation(program, footprints) if is_written else ():
-        name, told = (fault.kernel.name, fault.kernel.counted) if fault.kernel else ("all", NOTHING)
+        name, stats = (fault.kernel.name, fault.kernel.stats) if fault.kernel else ("all", NOTHING)
         made = Finding(
-            name, told.schedule, "initialisation", fault.text, told.source, fault.is_certain
+            name, stats.schedule, "initialisation", fault.text, stats.source, fault.is_certain
         )
         report.unproven.append(made)
     return report
@@ -94,8 +94,8 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
     """Add a kernel's accesses to a report. None is returned where it could not be analysed."""
 
     def finding(rule: str, text: str, is_certain: bool = False) -> Finding:
-        told = kernel.counted
-        return Finding(kernel.name, told.schedule, rule, text, told.source, is_certain)
+        stats = kernel.stats
+        return Finding(kernel.name, stats.schedule, rule, text, stats.source, is_certain)
 
     try:
         analysis = _analysed(kernel)

@@ -13,7 +13,7 @@ from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import DECLARED, TranslatedKernels
 from tracejit.backends.tvm.cpu.target import CpuTarget
-from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.program.program import Kernel
 
 # The least number of characters that is worth another module, which costs 2 ms itself.
@@ -88,7 +88,7 @@ def _unoptimised(function: str) -> str:
     return f"{head}) noinline optnone {{\n{body}" if brace else function
 
 
-def _direct(kernel: Kernel, direct: Direct) -> str:
+def _direct(kernel: Kernel, direct: RoutineCall) -> str:
     """The kernel that calls a routine with its numbers, which are a constant array."""
     words = ", ".join(f"i64 {number}" for number in direct.numbers)
     numbers = f"@{kernel.name}_numbers"

@@ -256,7 +256,7 @@ def _kernel_jobs(
 def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     """Whether a kernel is built without LLVM's slowest passes, or must be, even if ``thorough``."""
     wanted = thorough or kernel.is_thorough
-    return inside.guards_narrow_stores or (is_soon_built(kernel.counted) and not wanted)
+    return inside.guards_narrow_stores or (is_soon_built(kernel.stats) and not wanted)
 
 
 def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:

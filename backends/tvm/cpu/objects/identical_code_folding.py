@@ -62,9 +62,9 @@ def _alike(kernels: Iterable[Kernel]) -> list[list[Kernel]]:
     groups: dict[Any, list[Kernel]] = defaultdict(list)
     for kernel in kernels:
         if kernel.direct is None and all(len(p.shape) == 1 for p in kernel.parameters):
-            told = kernel.counted
+            stats = kernel.stats
             sizes = tuple((int(p.shape[0]), str(p.dtype)) for p in kernel.parameters)
-            what = tuple(sorted(told.ops)), told.schedule, told.flops, told.transcendentals
+            what = tuple(sorted(stats.ops)), stats.schedule, stats.flops, stats.transcendentals
             groups[sizes, what, kernel.reads, kernel.is_thorough].append(kernel)
     return [group for group in groups.values() if len(group) > 1]
 

@@ -31,7 +31,7 @@ def explanation(program: Program, held: Mapping[str, Contents], threads: int) ->
 def _facts(kernel: Kernel, callbacks: tuple[str, ...], threads: int) -> KernelFacts:
     loops = _loops(kernel.body)
     most = max((nest.extent for nest in loops if nest.kind == "parallel"), default=1)
-    found = kernel.counted
+    found = kernel.stats
     return KernelFacts(
         kernel.name,
         found.ops,

@@ -72,7 +72,7 @@ def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     reducer = Reducer(
         parts=tuple(map(reduce_spec, anchors)),
         kept=tuple(sizes[d] for d in kept),
-        reduce_spec=tuple(sizes[d] for d in dimensions),
+        reduced=tuple(sizes[d] for d in dimensions),
         locate=locate,
         anchors=tuple(each for anchor in anchors for each in anchors_of(anchor, results)),
         results=tuple(results),

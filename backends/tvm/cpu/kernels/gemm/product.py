@@ -18,7 +18,7 @@ from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import FIELDS, Va
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tiling import TiledPlan, ceil_div, tile_sizes
 from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.ir.routine_call import Direct
+from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
@@ -151,7 +151,7 @@ def product(
         tirx.AttrStmt(0, "pragma_import_llvm", text, statement),
         tuple(scratch),
         "",
-        Direct(routine, used, numbers),
+        RoutineCall(routine, used, numbers),
     )
 
 
