@@ -1,1 +1,1 @@
-"""Proofs about finished programs: accesses in bounds, no reads of unwritten memory, no races."""
+"""Proofs about finished programs: accesses in bounds, no uninitialised reads, no races."""

@@ -1,4 +1,4 @@
-"""What a kernel does to memory: loads and stores, the loops around them, and what holds there."""
+"""A kernel's memory accesses as data: loads and stores with their loops and conditions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 
 @dataclass(frozen=True)
 class Memory:
-    """A buffer as the verifier sees it: what ``own`` ones hold, the kernel has written.
+    """A buffer; the kernel writes ``own`` ones, its local buffers, before it reads them.
 
-    It was allocated inside of ``depth`` loops.
+    It was allocated inside ``depth`` loops.
     """
 
     buffer: Buffer
@@ -36,7 +36,7 @@ class Memory:
 class Loop:
     """A loop around an access.
 
-    The iterations of a vectorised one run at once: they are the lanes of each access.
+    The iterations of a vectorised loop run together: they are the lanes of each access.
     """
 
     symbol: Symbol
@@ -47,7 +47,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Problem:
-    """What an access may do, or certainly does, outside its memory."""
+    """A possible, or certain, access outside a buffer."""
 
     text: str
     is_certain: bool
@@ -55,11 +55,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Access:
-    """A load or a store: of which elements, in which loops, and what holds where it is made.
+    """A load or a store: its indices, its loops, and the conditions under which it runs.
 
-    It happens in each iteration of the loops in which ``facts`` hold, and the conditions of
-    ``guards``, of which not all is known; ``problem`` is why it could not be proven to stay in its
-    memory.
+    It runs in each iteration of the loops for which ``facts`` hold, and the conditions of
+    ``guards``, which are not known completely; ``problem`` is why it could not be proven in
+    bounds.
     """
 
     memory: Memory
@@ -72,7 +72,7 @@ class Access:
 
 
 def flat(indices: Indices, shape: Sequence[int]) -> Linear:
-    """The place of an element in memory of a shape, row by row."""
+    """The row-major offset of an element in a buffer of this shape."""
     place = number(0)
     for index, extent in zip(indices, shape, strict=True):
         place = place.times(extent).add(index)

@@ -1,11 +1,11 @@
-"""Runs a kernel on what is known of its numbers, and collects its accesses to memory.
+"""Abstract interpretation of a kernel: runs it on symbolic integers, and collects its accesses.
 
     analysis = Analysis(kernel.parameters)
     analysis.run(kernel.body)
     analysis.accesses
 
-A kernel's own integers are followed from store to load; what a loop changes is taken for a number
-between bounds that each of its iterations keeps.
+Integers in local buffers are followed from store to load; a value that a loop changes becomes a
+number within bounds that are invariant over the iterations.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 from tracejit.backends.tvm.verification.registers import Bounds, Place, Registers, State
 
 MOST_STEPS = 1 << 19
-"""Statements and expressions that an analysis looks at."""
+"""The most statements and expressions of one analysis."""
 ENDLESS = 1 << 62
-"""More than the iterations of any loop."""
+"""A bound on the iterations of any loop."""
 _MOST_OF_A_STEP = 1 << 30
 
 
 class Analysis(Expressions):
-    """The run of one kernel; ``most`` statements and expressions end it with `UnsupportedError`.
+    """The analysis of one kernel; after ``most`` statements and expressions it raises
+    `UnsupportedError`.
 
-    The last ``scratch`` parameters are its own while it runs. The body of a loop is run several
-    times to find out what each iteration keeps of the numbers in the memories that are
-    ``followed``; see `relevant`.
+    The last ``scratch`` parameters are uninitialised temporaries. A loop's body is run several
+    times to find invariants of the integers in the ``followed`` buffers; see `relevant`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Analysis(Expressions):
         self._loops: tuple[Loop, ...] = ()
         self._quiet = 0
         self._certain: dict[int, Linear] = {}
-        """Facts that no condition has to hold for."""
+        """Facts that hold unconditionally."""
         self._written: dict[int, Mapping[int, int]] = {}
         self._kinds: dict[type, Callable[[Any], None]] = {
             SeqStmt: self._sequence,
@@ -120,7 +120,7 @@ class Analysis(Expressions):
         method(statement)
 
     def relevant(self) -> frozenset[int]:
-        """The memories whose numbers decide where accesses go and which of them are made."""
+        """The buffers whose integers affect indices or conditions of accesses."""
         found: set[int] = set()
         left = [*self._deciders]
         while left:
@@ -188,7 +188,7 @@ class Analysis(Expressions):
             raise UnsupportedError(f"{len(indices)} indices into {len(memory.shape)} dimensions")
         problem = self._outside(indices, memory.shape)
         if problem is not None and len(indices) > 1:
-            # A vector may go on in the next row.
+            # A vector may continue in the next row.
             problem = self._outside((flat(indices, memory.shape),), (memory.size,))
         self.accesses.append(
             Access(
@@ -207,7 +207,7 @@ class Analysis(Expressions):
         return facts
 
     def _outside(self, indices: Indices, shape: Sequence[int]) -> Problem | None:
-        """What is wrong with indices into memory of a shape."""
+        """The problem with indices into a buffer of this shape, if there is one."""
         for index, extent in zip(indices, shape, strict=True):
             low, high = index.bounds()
             problem = None
@@ -221,7 +221,7 @@ class Analysis(Expressions):
         return None
 
     def _problem(self, value: Linear, what: str) -> Problem | None:
-        """What is wrong if an expression may be negative."""
+        """The problem if an expression may be negative."""
         if self.known.proves(value):
             return None
         low, _ = self.known.bounds(value)
@@ -331,14 +331,14 @@ class Analysis(Expressions):
         self._loops = (*around, Loop(symbol, number(ENDLESS), is_parallel=False))
         self._repeat(_Repeated(statement.body, symbol, [], body, runs=False, is_fixed=False))
         self._loops = around
-        # What the condition reads at the end is what it reads after the last iteration.
+        # The condition reads at the end the same values as after the last iteration.
         self._quiet += 1
         condition = self.condition(statement.condition)
         self._quiet -= 1
         self.known.assume(self._always(condition.contrary))
 
     def _repeat(self, loop: _Repeated) -> None:
-        """Run a loop's body once, with what it changes taken for any number within bounds."""
+        """Run a loop's body once, with the values it changes replaced by numbers within bounds."""
         counts = self._written_in(loop.statement)
         registers = self._registers
         before = registers.state()
@@ -349,7 +349,7 @@ class Analysis(Expressions):
             self._end = None
             supposed = self._invariant(loop, followed, counts)
             if self._quiet and self._end is not None:
-                # The body has just been run with this, and nothing is to be collected.
+                # The body has just been run with this state, and nothing is to be collected.
                 ends.append(self._end)
         registers.reset(before)
         registers.forget(counts)
@@ -366,7 +366,7 @@ class Analysis(Expressions):
     def _invariant(
         self, loop: _Repeated, followed: Collection[int], written: Collection[int]
     ) -> Supposed:
-        """What holds of a kernel's own numbers before each iteration of a loop."""
+        """The invariant of a loop over the kernel's local integers."""
         values, spans = self._registers.numbers(followed), self._registers.spans(followed)
         if not values and not spans:
             return Supposed({}, {}, ())
@@ -375,7 +375,8 @@ class Analysis(Expressions):
         key = hash(loop.statement), frozenset(first.items())
         guess = self._guesses.get(key)
         if guess is not None:
-            # What held when the loop began like this before, in a run of one around it.
+            # The invariant that was found for the same initial state, in a previous run of an
+            # outer loop.
             supposed = within(guess)
             if includes(guess, self._after(loop, supposed, written)[1]):
                 return supposed
@@ -405,7 +406,7 @@ class Analysis(Expressions):
         steps, found = self._after(loop, supposed, written)
         if loop.symbol.high < ENDLESS:
             steady_steps = moving(loop.symbol, values, first, steps, within(joined(first, found)))
-            # That it holds for the next iteration follows from the bounds of one step.
+            # It holds for the next iteration because of the bounds of one step.
             again, after = self._after(loop, steady_steps, written)
             moved = [p for p in values if p in steady_steps.values and p not in steady_steps.within]
             steady = includes(steady_steps.within, after)
@@ -421,7 +422,9 @@ class Analysis(Expressions):
     def _after(
         self, loop: _Repeated, supposed: Supposed, written: Collection[int]
     ) -> tuple[dict[Place, Bounds | None], dict[Place, Bounds | None]]:
-        """How much an iteration adds to numbers, where that is known, and bounds after it."""
+        """The bounds of an iteration's increment of each integer, if known, and bounds
+        afterwards.
+        """
         registers = self._registers
         before = registers.state()
         end: State | None = None
@@ -450,7 +453,7 @@ class Analysis(Expressions):
         return steps, found
 
     def _written_in(self, statement: Stmt) -> Mapping[int, int]:
-        """The buffers that a statement stores to, or may, and how many statements in it do."""
+        """The buffers that a statement may store to, with the number of its stores to each."""
         key = hash(statement)
         found = self._written.get(key)
         if found is not None:
@@ -478,7 +481,7 @@ class Analysis(Expressions):
 
 @dataclass(frozen=True)
 class _Repeated:
-    """A loop: its body as a statement and as what runs it, and what holds in it.
+    """A loop: its body as a statement and as a function that runs it, and the facts inside.
 
     It ``runs`` at least once; if it ``is_fixed``, for every value of ``symbol``.
     """

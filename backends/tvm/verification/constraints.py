@@ -1,4 +1,4 @@
-"""What is known of symbols at one point of a kernel, and proofs from it.
+"""Constraints on symbols at one point of a kernel, and proofs of inequalities from them.
 
 known = Constraints()
 with known.scope():
@@ -18,16 +18,16 @@ from tracejit.backends.tvm.verification.linear import INFINITY, Linear, Symbol, 
 
 _guards = itertools.count()
 _DEPTH = 4
-"""Facts and cases that one proof combines."""
+"""The most facts and cases that one proof combines."""
 _BUDGET = 400
-"""Steps after which the search for a proof ends."""
+"""The most steps of the search for a proof."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A truth value: the numbers that are not negative where it holds, and where it does not.
+    """A condition: the expressions that are >= 0 if it holds, and those if it does not.
 
-    ``is_exact`` says that it holds if and only if all of ``facts`` are not negative.
+    ``is_exact``: it holds if and only if all of ``facts`` are >= 0.
     """
 
     facts: tuple[Linear, ...] = ()
@@ -36,7 +36,7 @@ class Condition:
 
     @property
     def key(self) -> Any:
-        """Equal for equal conditions."""
+        """A hashable key, equal for equal conditions."""
         parts = (self.facts, self.contrary)
         return *(tuple(fact.key for fact in part) for part in parts), self.is_exact
 
@@ -55,9 +55,9 @@ UNKNOWN = Condition()
 
 
 class Constraints:
-    """Bounds of symbols, facts (expressions that are not negative), and the symbols made so far.
+    """Bounds of symbols, facts (expressions >= 0), and the symbols created so far.
 
-    Bounds are kept in the symbols; what is assumed in a scope is forgotten at its end.
+    Bounds are kept in the symbols; assumptions in a scope are forgotten at its end.
     """
 
     def __init__(self) -> None:
@@ -67,10 +67,10 @@ class Constraints:
         self._made: list[Any] = []
         self._steps = 0
         self.unknown_guards: tuple[int, ...] = ()
-        """Conditions in force of which no fact is known, or not all: a number for each."""
+        """Numbers of the active conditions whose facts are not known completely."""
 
     def guard(self) -> None:
-        """A condition is in force of which not all is known."""
+        """Enter a condition whose facts are not known completely."""
         self.unknown_guards = (*self.unknown_guards, next(_guards))
 
     # Scopes
@@ -90,7 +90,7 @@ class Constraints:
                 del self._derived[self._made.pop()]
 
     def assume(self, facts: Sequence[Linear]) -> bool:
-        """Facts that hold from now on; false where they contradict what is known."""
+        """Add facts; False if they contradict the known ones."""
         for fact in facts:
             if not fact.terms:
                 if fact.constant < 0:
@@ -104,7 +104,7 @@ class Constraints:
         return True
 
     def _narrow(self, fact: Linear) -> bool:
-        """Narrower bounds of the symbols in a fact."""
+        """Narrow the bounds of the symbols in a fact."""
         _, high = fact.bounds()
         if high < 0:
             return False
@@ -136,7 +136,7 @@ class Constraints:
         return symbol
 
     def quotient(self, value: Linear, divisor: int) -> Linear:
-        """Rounded down, by a positive number."""
+        """The quotient by a positive number, rounded down."""
         low, high = value.bounds()
         low, high = low // divisor, high // divisor
         if low == high:
@@ -152,7 +152,7 @@ class Constraints:
         return Linear.of(self.derived("quotient", (low, high), value, divisor))
 
     def remainder(self, value: Linear, divisor: int) -> Linear:
-        """What a quotient rounded down leaves."""
+        """The remainder of the quotient rounded down."""
         low, high = value.bounds()
         if low // divisor == high // divisor:
             return value.plus(-divisor * (low // divisor))
@@ -164,7 +164,7 @@ class Constraints:
         return Linear.of(self.derived("remainder", (0, divisor - 1), value, divisor))
 
     def least(self, a: Linear, b: Linear) -> Linear:
-        """The lesser of two."""
+        """The minimum of two expressions."""
         low, high = a.add(b, -1).bounds()
         if high <= 0:
             return a
@@ -178,7 +178,7 @@ class Constraints:
         return self.least(a.times(-1), b.times(-1)).times(-1)
 
     def choice(self, condition: Condition, a: Linear, b: Linear) -> Linear:
-        """One of two, as a condition holds or not."""
+        """A select between two expressions."""
         if a.key == b.key:
             return a
         ways = []
@@ -192,7 +192,9 @@ class Constraints:
         return Linear.of(self.derived("choice", bounds, condition, a, b))
 
     def bounds(self, value: Linear, depth: int = 3) -> tuple[int, int]:
-        """Bounds under all that is assumed now, which may be more than when symbols were made."""
+        """Bounds under the current assumptions, which may be narrower than when symbols were
+        created.
+        """
         low = high = value.constant
         for symbol, coefficient in value.terms.items():
             least, most = self._symbol_bounds(symbol, depth)
@@ -201,7 +203,7 @@ class Constraints:
             low += coefficient * least
             high += coefficient * most
         if type(value) is not Linear:
-            # A value of a scope that has ended knows its bounds there.
+            # A value of a scope that has ended keeps its bounds from there.
             own = value.bounds()
             return max(low, own[0]), min(high, own[1])
         return low, high
@@ -231,7 +233,7 @@ class Constraints:
     # Proofs
 
     def proves(self, value: Linear) -> bool:
-        """Whether it is certain that an expression is not negative."""
+        """Whether an expression is certainly >= 0."""
         if value.bounds()[0] >= 0:
             return True
         self._steps = _BUDGET
@@ -248,7 +250,7 @@ class Constraints:
         return self._cases(value, depth)
 
     def _lesser(self, value: Linear) -> Iterator[Linear]:
-        """Expressions of which a multiple is at most a multiple of ``value``."""
+        """Expressions with a multiple that is at most a multiple of ``value``."""
         for symbol, coefficient in sorted(value.terms.items(), key=lambda t: -t[0].serial):
             if symbol.kind == "remainder":
                 whole, divisor = symbol.operands
@@ -284,7 +286,7 @@ class Constraints:
                     break
 
     def _cases(self, value: Linear, depth: int) -> bool:
-        """A proof for each operand of a minimum, or of a choice."""
+        """A proof for each operand of a minimum or a select."""
         for symbol, coefficient in value.terms.items():
             if symbol.kind == "min" and coefficient > 0:
                 a, b = symbol.operands

@@ -1,8 +1,8 @@
-"""Exact answers where a search for a proof found none: an expression at every iteration of loops.
+"""Evaluates an expression at every iteration of its loops, if the search for a proof failed.
 
     refuted(value, facts)       # an iteration at which the value is negative, if there is one
 
-Loops of up to a million iterations in all are gone through, at the speed of NumPy.
+Handles loops of up to a million iterations in all, vectorised by NumPy.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MOST_ITERATIONS = 1 << 20
 
 
 class UnknownNumbersError(Exception):
-    """The value depends on what is not known before a kernel runs, or there are too many."""
+    """The value depends on run-time data, or there are too many iterations."""
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """Values of loop variables, numbered from the outermost, at which something is negative.
+    """Values of loop variables, numbered from the outermost, at which an expression is negative.
 
-    It is certain if all that is known there was looked at.
+    It is certain if all facts were evaluated.
     """
 
     iteration: tuple[int, ...]
@@ -37,7 +37,7 @@ class Refutation:
 
 
 class Grid:
-    """The iterations of all loops that some expressions depend on."""
+    """The iteration space of all loops that some expressions depend on."""
 
     def __init__(self, values: Sequence[Linear]) -> None:
         found: dict[Symbol, None] = {}
@@ -55,7 +55,7 @@ class Grid:
             self._known[symbol] = numbers.reshape(sizes)
 
     def value(self, expression: Linear) -> Any:
-        """The expression at every iteration, as far as it differs."""
+        """The expression at every iteration, broadcast over loops that it does not depend on."""
         total: Any = np.asarray(expression.constant, np.int64)
         for symbol, coefficient in expression.terms.items():
             total = total + coefficient * self._number(symbol)
@@ -86,7 +86,7 @@ class Grid:
 
 
 def refuted(value: Linear, facts: Sequence[Linear]) -> Refutation | None:
-    """Where a value is negative though no fact is; nothing if it never is.
+    """An iteration at which the value is negative and all facts hold; None if there is none.
 
     Raises `UnknownNumbersError`.
     """
@@ -105,7 +105,7 @@ def refuted(value: Linear, facts: Sequence[Linear]) -> Refutation | None:
 
 
 def enumerable(value: Linear, facts: Sequence[Linear]) -> list[Linear]:
-    """The facts that a grid of iterations can have beside a value.
+    """The facts that can be evaluated together with a value.
 
     Raises `UnknownNumbersError`.
     """
@@ -117,7 +117,7 @@ def enumerable(value: Linear, facts: Sequence[Linear]) -> list[Linear]:
 
 
 def is_enumerable(values: Sequence[Linear]) -> bool:
-    """Whether values depend on loops only, on not too many iterations of them."""
+    """Whether values depend on loop variables only, with not too many iterations."""
     try:
         Grid(values)
     except UnknownNumbersError:
@@ -126,7 +126,7 @@ def is_enumerable(values: Sequence[Linear]) -> bool:
 
 
 def _collect(value: Linear, found: dict[Symbol, None]) -> None:
-    """The loops that a value depends on."""
+    """The loop variables that a value depends on."""
     for symbol in value.terms:
         if symbol.kind == "loop":
             found[symbol] = None

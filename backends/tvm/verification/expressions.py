@@ -1,7 +1,7 @@
-"""Integers and truth values of TIR's expressions, as far as they are known before a kernel runs.
+"""Symbolic evaluation of TIR's integer and boolean expressions.
 
-A value is `Linear`, `Condition`, or None where nothing is known but its type. Every load that is
-met on the way is handed to `load`, once for each time it is met.
+A value is `Linear`, `Condition`, or None if only its type is known. Every load in an expression is
+passed to `load`, each time it is evaluated.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ _ADDRESSES = frozenset(("tirx.address_of", "tirx.buffer_data"))
 
 
 class UnsupportedError(Exception):
-    """A construct that the verifier does not know."""
+    """A construct that the verifier does not support."""
 
 
 class Expressions:
-    """Evaluates expressions under ``known``; `load` and `call` are for those who inherit."""
+    """Evaluates expressions under the constraints ``known``; subclasses define `load`
+    and `call`.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -87,7 +89,7 @@ class Expressions:
         }
 
     def value(self, e: Expr) -> Value:
-        """What is known of an expression."""
+        """The symbolic value of an expression."""
         self.nodes += 1
         if self.nodes > self._most:
             raise UnsupportedError(f"more than {self._most} steps")
@@ -97,7 +99,7 @@ class Expressions:
         return method(e)
 
     def integer(self, e: Expr) -> Linear:
-        """An expression that has to be a number: an unknown one of its type if need be."""
+        """The value of an integer expression; a fresh symbol of its type if nothing is known."""
         value = self.value(e)
         if isinstance(value, Linear):
             return value
@@ -108,7 +110,7 @@ class Expressions:
     def condition(self, e: Expr) -> Condition:
         return _truth(self.value(e))
 
-    # For those who inherit
+    # For subclasses
 
     def load(self, memory: Buffer, indices: Indices, node: Any) -> Value:
         raise NotImplementedError
@@ -138,7 +140,7 @@ class Expressions:
     # Arithmetic
 
     def _fitting(self, e: Any, value: Linear) -> Value:
-        """A number that its type may not hold, in which case it wraps."""
+        """A number that wraps if its type cannot hold it."""
         low, high = value.bounds()
         if low >= 0 and high <= _SAFE:
             return value
@@ -200,7 +202,7 @@ class Expressions:
         return self._between(e, a, b, is_least=False)
 
     def _between(self, e: Any, a: Value, b: Value, is_least: bool) -> Value:
-        """A minimum or maximum of a number of which nothing is known."""
+        """A minimum or maximum with a number that is unknown."""
         other = a if isinstance(a, Linear) else b
         if not isinstance(other, Linear):
             return None
@@ -325,7 +327,7 @@ class Expressions:
         return Condition((difference, difference.times(-1)), self._other(difference), True)
 
     def _other(self, difference: Linear) -> tuple[Linear, ...]:
-        """What is known where a difference is not zero."""
+        """The facts that hold if a difference is not zero."""
         low, high = self.known.bounds(difference)
         if low >= 0:
             return (difference.plus(-1),)
@@ -376,7 +378,7 @@ class Expressions:
 
 
 def unknown(dtype: str) -> Linear:
-    """A number of a type, of which nothing else is known."""
+    """An unknown number of a type."""
     return Linear.of(Symbol("data", *of_type(dtype)))
 
 

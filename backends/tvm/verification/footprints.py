@@ -1,8 +1,8 @@
-"""The elements of one memory that a kernel reads before it has written them, and that it writes.
+"""A kernel's footprint on one buffer: elements read before they are written, and elements written.
 
 made = footprint(memory, accesses, moments)
 made.written                # elements that the kernel certainly writes
-for read in made.reads: ... # loads of elements that it may not have written before
+for read in made.reads: ... # loads of elements that may not have been written before
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tracejit.backends.tvm.verification.enumeration import (
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 MOST_ELEMENTS = 1 << 26
-"""Of a memory that is looked at."""
+"""The most elements of a buffer for which footprints are computed."""
 _NEVER = np.iinfo(np.int64).max
 
 Elements = np.ndarray
-"""A truth value for each element of a memory."""
+"""A boolean for each element of a buffer."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """An access to the elements at ``place``, and when it is made.
+    """An access to the elements at ``place``, and the moment of each iteration.
 
-    ``facts`` are known of each iteration; of ``guards`` it is not known in which they hold.
+    ``facts`` can be evaluated at each iteration; ``guards`` cannot.
     """
 
     access: Access
@@ -46,17 +46,17 @@ class Timed:
     guards: tuple[int, ...]
 
     def visits(self, size: int, is_exact: bool, depth: int = 0) -> tuple[Any, Any]:
-        """The elements and the moments of all iterations; those in which facts hold that are known.
+        """The elements and moments of all iterations that satisfy the known facts.
 
-        ``is_exact`` wants all facts. The moments are those of the first iteration of the
-        outermost ``depth`` loops. Raises `UnknownNumbersError`.
+        ``is_exact`` requires all facts to be known. The moments are those of the first iteration
+        of the outermost ``depth`` loops. Raises `UnknownNumbersError`.
         """
         facts = enumerable(self.place, self.facts)
         if is_exact and len(facts) < len(self.facts):
             raise UnknownNumbersError
         grid = Grid([self.place, *facts])
         loops = set(grid.loops) - {loop.symbol for loop in self.access.loops[:depth]}
-        # The first of the iterations of all other loops.
+        # The first iteration of all other loops.
         moment = Linear(
             self.moment.constant, {s: c for s, c in self.moment.terms.items() if s in loops}
         )
@@ -70,12 +70,12 @@ class Timed:
         return place[holds], np.broadcast_to(grid.value(moment), grid.shape)[holds]
 
     def within(self, size: int) -> slice:
-        """All elements that it may be of."""
+        """The range of all elements that it may access."""
         low, high = self.place.bounds()
         return slice(max(low, 0), max(min(high, size - 1) + 1, 0))
 
     def dense(self) -> bool:
-        """Whether it is certainly made of every element between its bounds."""
+        """Whether it certainly accesses every element between its bounds."""
         if self.facts or self.guards:
             return False
         reached = 0
@@ -112,7 +112,7 @@ class Read:
         return made
 
     def certain(self) -> Elements:
-        """Those that it certainly reads, and that the kernel certainly has not written before."""
+        """The elements that it certainly reads before the kernel could have written them."""
         made = np.zeros(self.footprint.size, bool)
         if self.timed.guards:
             return made
@@ -125,11 +125,11 @@ class Read:
 
 
 class Footprint:
-    """What a kernel does to one memory.
+    """All accesses of a kernel to one buffer.
 
-    ``first`` has the moment by which each element is certainly written, ``maybe`` the first moment
-    at which it may be. At most ``elsewhere`` elements are written besides those of ``touched``, at
-    places that depend on data.
+    ``first`` is the moment by which each element is certainly written, ``maybe`` the first moment
+    at which it may be. Besides those of ``touched``, at most ``elsewhere`` elements are written,
+    at data-dependent indices.
     """
 
     def __init__(self, memory: Memory, timed: Sequence[Timed], size: int) -> None:
@@ -180,9 +180,11 @@ class Footprint:
             self.maybe[span] = np.minimum(self.maybe[span], begin)
 
     def under(self, guards: tuple[int, ...]) -> tuple[int, Any]:
-        """What stores under some conditions have written where those hold, in the same iteration.
+        """The moments at which stores under the same conditions have certainly written each
+        element.
 
-        The number of loops around the conditions, and the moments in the first iteration of those.
+        Returns the number of loops around the conditions, and the moments in their first
+        iteration.
         """
         made = self._guarded.get(guards)
         if made is not None:
@@ -206,7 +208,7 @@ class Footprint:
 
 
 def _common_loops(timed: Sequence[Timed]) -> dict[int, int]:
-    """How many loops are around all accesses under each condition: at least those around it."""
+    """A lower bound on the number of loops around each condition: loops common to its accesses."""
     found: dict[int, tuple[Symbol, ...]] = {}
     for each in timed:
         loops = tuple(loop.symbol for loop in each.access.loops)
@@ -218,7 +220,7 @@ def _common_loops(timed: Sequence[Timed]) -> dict[int, int]:
 
 
 def _depends(timed: Timed, depth: int) -> bool:
-    """Whether the elements differ between iterations of the outermost loops."""
+    """Whether the elements depend on the outermost loops."""
     outer = {loop.symbol for loop in timed.access.loops[:depth]}
     return any(outer & symbols(each) for each in (timed.place, *timed.facts))
 
@@ -226,10 +228,10 @@ def _depends(timed: Timed, depth: int) -> bool:
 def footprint(
     memory: Memory, own: Sequence[tuple[Access, Linear]], is_known: Callable[[Linear], bool]
 ) -> Footprint:
-    """Of a kernel's accesses to one memory, in their order, and their moments.
+    """The footprint of a kernel's accesses to one buffer, in order, with their moments.
 
-    ``is_known`` says of which facts it is known in which iterations they hold. What a loop
-    allocates is another memory in each iteration. Raises `UnknownNumbersError`.
+    ``is_known`` says which facts can be evaluated at every iteration. A local buffer of a loop is
+    a new one in each iteration. Raises `UnknownNumbersError`.
     """
     around: dict[Symbol, None] = {}
     for access, _ in own:
@@ -267,7 +269,9 @@ def symbols(value: Linear) -> set[Symbol]:
 
 
 def _follows_its_store(load: Timed, before: Sequence[Timed]) -> bool:
-    """Whether the same element is stored earlier in the same iteration of all loops around both."""
+    """Whether an earlier store of the same iteration, in all loops around both, writes the same
+    element.
+    """
     facts, guards = {fact.key for fact in load.facts}, {*load.guards}
     own = symbols(load.place)
     for store in before:

@@ -1,10 +1,10 @@
-"""Proofs that what a program reads has been written: by an earlier call, or earlier in the kernel.
+"""Proofs that a program reads only initialised memory: written by the kernel or an earlier call.
 
-    for fault in initialisation(program, footprints): ...     # what was not proven
+    for fault in initialisation(program, footprints): ...     # reads that were not proven
 
-The calls are gone through in their order, with a truth value for each byte of the outputs and of
-the workspace. The body of a loop may never run, and of a branch only one case does. A byte counts
-as written from the first store on, also where another array lies there later.
+Interprets the calls in order, with a boolean for each byte of the outputs and of the workspace. A
+loop's body may never run, and only one branch does. A byte counts as initialised from the first
+store on, even if another array uses it later.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNPROVEN = "not proven to have been written"
 
 @dataclass(frozen=True)
 class Fault:
-    """A read of what may never have been written, or certainly has not. Programs end in one too."""
+    """A read of memory that may be, or certainly is, uninitialised. Programs end in one too."""
 
     kernel: Kernel | None
     text: str
@@ -49,9 +49,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Footprints:
-    """What a kernel does to each of its parameters, and what is wrong within it.
+    """The footprints of a kernel on its parameters, and the faults inside it.
 
-    None is in the place of a parameter of which that is not known.
+    None for a parameter whose footprint is unknown.
     """
 
     parameters: Sequence[Footprint | None]
@@ -93,7 +93,7 @@ def footprints_of(kernel: Kernel, analysis: Analysis) -> Footprints:
 
 
 def _faults(footprint: Footprint | None, name: str) -> Iterator[tuple[str, bool]]:
-    """What a kernel reads of memory of its own without having written it."""
+    """Reads of uninitialised local memory."""
     for read in [] if footprint is None else footprint.reads:
         if read.elements().any():
             yield _told(read, name, ~np.zeros(read.footprint.size, bool), is_certain=True)
@@ -101,7 +101,7 @@ def _faults(footprint: Footprint | None, name: str) -> Iterator[tuple[str, bool]
 
 
 def _told(read: Read, name: str, unwritten: Any, is_certain: bool) -> tuple[str, bool]:
-    """A load of what is ``unwritten`` before a kernel runs."""
+    """The fault of a load of ``unwritten`` elements."""
     certain = read.certain() & unwritten
     is_certain = is_certain and bool(certain.any())
     found = certain if is_certain else read.elements() & unwritten
@@ -112,12 +112,12 @@ def _told(read: Read, name: str, unwritten: Any, is_certain: bool) -> tuple[str,
 
 
 class _State:
-    """Of each memory, the bytes that are certainly written, and those that may be."""
+    """For each memory, the bytes that are certainly written, and those that may be."""
 
     def __init__(self, sizes: Mapping[tuple[Memory, int], int]) -> None:
         self.written = {key: np.zeros(size, bool) for key, size in sizes.items()}
         self.touched = {key: np.zeros(size, bool) for key, size in sizes.items()}
-        # Ranges of which some bytes may be written besides, and how many.
+        # Ranges with some further bytes that may be written, and their number.
         self.elsewhere: dict[tuple[Any, int, int], int] = {}
 
     def copied(self) -> _State:
@@ -135,7 +135,7 @@ class _State:
             self.elsewhere[place] = max(self.elsewhere.get(place, 0), count)
 
     def most_elsewhere(self, key: Any, place: slice) -> int:
-        """How many bytes of a range may be written besides those that are ``touched``."""
+        """The number of bytes of a range that may be written besides those that are ``touched``."""
         return sum(
             count
             for (memory, start, stop), count in self.elsewhere.items()
@@ -152,7 +152,7 @@ class _Walk:
         sizes = {
             (Memory.OUTPUT, number): spec.nbytes
             for number, spec in enumerate(program.outputs)
-            # What an input's memory is has been written.
+            # Inputs are initialised, and so is memory that outputs share with them.
             if number not in program.aliases
         }
         if program.workspace_bytes:
@@ -239,7 +239,7 @@ class _Walk:
                     more = len(written) if self._loops else made.elsewhere * item
                     counts[region] = counts.get(region, 0) + more
             elif number >= kernel.reads:
-                # That this is not known has been told.
+                # The unknown footprint has been reported.
                 written[:] = touched[:] = True
 
     @staticmethod
@@ -248,7 +248,7 @@ class _Walk:
         return (argument.memory, argument.index), slice(argument.offset, end)
 
     def _handed_on(self, kernel: Kernel, number: int, argument: Argument, is_certain: bool) -> None:
-        """A routine that is not looked into reads all of an array."""
+        """An opaque routine is assumed to read all of an array."""
         key, place = self._at(kernel, number, argument)
         if not self._state.written[key][place].all():
             missing = int(np.sum(~self._state.touched[key][place]))
@@ -277,7 +277,9 @@ class _Walk:
 
 
 def initialisation(program: Program, footprints: Mapping[int, Footprints]) -> Iterator[Fault]:
-    """Reads of what may not have been written; ``footprints`` are by the identities of bodies."""
+    """Reads of possibly uninitialised memory; ``footprints`` are keyed by the identities of
+    bodies.
+    """
     told: set[int] = set()
     for kernel in program.kernels:
         known = footprints.get(id(kernel.body))

@@ -1,4 +1,4 @@
-"""What each iteration of a loop keeps of a kernel's own numbers: suppositions, to be checked."""
+"""Candidate loop invariants over a kernel's local integers, which the analysis then checks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tracejit.backends.tvm.verification.registers import Bounds, Place, hull
 
 @dataclass(frozen=True)
 class Supposed:
-    """What a kernel's own numbers are at the beginning of an iteration.
+    """A supposed state at the beginning of an iteration.
 
-    ``within`` are those of which nothing is known but their bounds.
+    ``within`` are the integers that are known only by their bounds.
     """
 
     values: Mapping[Place, Linear]
@@ -36,7 +36,7 @@ def within(bounds: Mapping[Place, Bounds | None]) -> Supposed:
 
 
 def widened(dtype: str, first: Bounds | None, found: Bounds | None) -> Bounds | None:
-    """Bounds half as far as numbers go, so that sums do not wrap, where they do not stay."""
+    """Widening: bounds of half the type's range, so that sums do not wrap, where bounds grow."""
     if found is None:
         return first
     least, most = of_type(dtype)
@@ -72,7 +72,7 @@ def moving(
     steps: Mapping[Place, Bounds | None],
     others: Supposed,
 ) -> Supposed:
-    """Numbers to which each iteration adds one within bounds, and the ``others``."""
+    """The state in which integers grow by one per iteration within bounds, next to ``others``."""
     values, within, facts = dict(others.values), dict(others.within), []
     iteration = Linear.of(symbol)
     for place, start in starts.items():

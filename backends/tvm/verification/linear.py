@@ -1,10 +1,10 @@
-"""Integer expressions as linear combinations of symbols, each of which has bounds.
+"""Linear integer expressions over symbols with bounds.
 
     i = Symbol("loop", 0, 9)
     Linear.of(i).times(8).plus(3)       # 8 i + 3, between 3 and 75
 
-A symbol is a loop variable, a number read from memory, or the result of an operation that is not
-linear (a quotient, a minimum, a choice), which keeps its operands.
+A symbol is a loop variable, a number read from memory, or the result of a nonlinear operation (a
+quotient, a minimum, a select), which keeps its operands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 INFINITY = 1 << 200
-"""Greater than every number that a register holds, and so is its product with a coefficient."""
+"""Greater than every number in a register, and than its product with a coefficient."""
 
 _serials = itertools.count()
 
@@ -22,8 +22,8 @@ _serials = itertools.count()
 class Symbol:
     """An unknown integer between ``low`` and ``high``.
 
-    ``kind`` is "loop", "data", or the operation of which ``operands`` are the operands. Symbols are
-    numbered as they are made: one of a greater ``serial`` may depend on one of a lesser.
+    ``kind`` is "loop", "data", or the operation on ``operands``. Symbols are numbered as they are
+    created: one with a greater ``serial`` may depend on one with a lesser.
     """
 
     __slots__ = ("high", "kind", "low", "operands", "serial")
@@ -55,7 +55,7 @@ class Linear:
 
     @property
     def key(self) -> Any:
-        """Equal for equal expressions."""
+        """A hashable key, equal for equal expressions."""
         if self._key is None:
             self._key = (self.constant, frozenset(self.terms.items()))
         return self._key
@@ -71,7 +71,7 @@ class Linear:
         return Linear(self.constant * number, {s: c * number for s, c in self.terms.items()})
 
     def add(self, other: Linear, factor: int = 1) -> Linear:
-        """This and ``factor`` times the other."""
+        """The sum with ``factor`` times another expression."""
         if not other.terms or not factor:
             return self.plus(factor * other.constant)
         terms = dict(self.terms)
@@ -102,7 +102,7 @@ class Linear:
         return low, high
 
     def depends_on(self, serial: int) -> bool:
-        """Whether a symbol in it may depend on the one of that serial."""
+        """Whether a symbol in it may depend on the symbol with this serial."""
         return any(symbol.serial >= serial for symbol in self.terms)
 
     def __iter__(self) -> Iterator[Symbol]:

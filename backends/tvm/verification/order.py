@@ -1,8 +1,8 @@
-"""When the accesses of a kernel happen: moments as linear forms of the loop variables.
+"""The order of a kernel's accesses: moments as linear functions of the loop variables.
 
-    moments = ordered(accesses)         # one access is before another where its moment is less
+    moments = ordered(accesses)         # an earlier access has a lesser moment
 
-The accesses of one iteration of a loop follow each other, and the next iteration follows.
+The accesses of one iteration of a loop are consecutive, and the next iteration follows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tracejit.backends.tvm.verification.accesses import Access, Loop
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 _MOST_ITERATIONS = 1 << 40
-"""More than those of any loop that is not a while."""
+"""More moments than any loop other than a while loop has."""
 
 
 def ordered(accesses: Sequence[Access]) -> list[Linear]:
-    """The moment of each access; of one in a while loop, that in the first iteration."""
+    """The moment of each access; in a while loop, the one in its first iteration."""
     constants = [0] * len(accesses)
     terms: list[dict[Symbol, int]] = [{} for _ in accesses]
     _order(accesses, range(len(accesses)), 0, constants, terms)
@@ -32,7 +32,7 @@ def _order(
     constants: list[int],
     terms: list[dict[Symbol, int]],
 ) -> int:
-    """Place accesses one after another, and say how many moments they take."""
+    """Assign moments to accesses in order; returns the number of moments they take."""
 
     def loop_of(number: int) -> Loop | None:
         loops = accesses[number].loops

@@ -1,11 +1,11 @@
-"""Proofs about every kernel of a program, and what could not be proven.
+"""Verifies every kernel of a program, and reports the accesses that could not be proven.
 
     report = verify_program(program)
     report.proven, report.unproven      # a number; named accesses
-    report.raise_errors()               # for what is certainly wrong
+    report.raise_errors()               # for accesses that are certainly wrong
 
 With TRACEJIT_VERIFY=1 in the environment every program is verified before it is compiled; with
-TRACEJIT_VERIFY=all reads of memory that nobody wrote are looked for as well.
+TRACEJIT_VERIFY=all reads of uninitialised memory are included.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tracejit.errors import CompilationError
 from tracejit.sources import Source
 
 VARIABLE = "TRACEJIT_VERIFY"
-"""The environment variable that has programs verified."""
+"""The environment variable that switches verification on."""
 
 _MORE = 20
 _LEAST = 50_000
-"""A thorough analysis may do so many times the work of the first one, or so much."""
+"""The work of a thorough analysis, as a multiple of the first one's, or in steps."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was not proven, or if it ``is_certain``, that was shown to be wrong."""
+    """An access that was not proven, or if it ``is_certain``, was proven wrong."""
 
     kernel: str
     schedule: str
@@ -53,28 +53,28 @@ class Finding:
 
 @dataclass
 class Report:
-    """How many accesses were proven, and everything that was not."""
+    """The number of proven accesses, and all findings."""
 
     proven: int = 0
     unproven: list[Finding] = field(default_factory=list)
 
     def raise_errors(self) -> None:
-        """Raise `CompilationError` for what is certainly wrong."""
+        """Raise `CompilationError` for accesses that are certainly wrong."""
         wrong = [finding for finding in self.unproven if finding.is_certain]
         if wrong:
             raise CompilationError("code generation: " + "; ".join(map(str, wrong)))
 
 
 def verify_program(program: Program, is_written: bool = True) -> Report:
-    """What is proven of the kernels of a program, before they are compiled.
+    """Verify the kernels of a program before they are compiled.
 
-    With ``is_written`` memory that is read must have been written before, across kernels and calls.
+    With ``is_written``, also that memory is initialised when it is read, across kernels and calls.
     """
     report = Report()
     known: set[int] = set()
     footprints: dict[int, Footprints] = {}
     for kernel in program.kernels:
-        # Kernels of equal forms have one body.
+        # Kernels of equal structure share one body.
         if id(kernel.body) in known:
             continue
         known.add(id(kernel.body))
@@ -91,7 +91,7 @@ def verify_program(program: Program, is_written: bool = True) -> Report:
 
 
 def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
-    """Add a kernel's accesses to a report. None is returned where it could not be analysed."""
+    """Add a kernel's accesses to a report. Returns None if it could not be analysed."""
 
     def finding(rule: str, text: str, is_certain: bool = False) -> Finding:
         stats = kernel.stats
@@ -141,11 +141,11 @@ def is_wanted() -> bool:
 
 Observer = Callable[[Program, Report], None]
 observers: list[Observer] = []
-"""Called with each program that was verified; tests count what was not proven."""
+"""Called with the report of each verified program; tests count unproven accesses."""
 
 
 def verify_if_wanted(program: Program) -> None:
-    """Raise `CompilationError` for a program whose code is certainly wrong, where that is asked."""
+    """Verify a program if the environment says so; raise `CompilationError` for certain errors."""
     if not is_wanted():
         return
     report = verify_program(program, os.environ[VARIABLE] == "all")

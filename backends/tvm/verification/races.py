@@ -1,9 +1,9 @@
-"""Proofs that the iterations of a parallel loop write apart from each other.
+"""Proofs that the iterations of a parallel loop write to disjoint memory.
 
-    for access in races(accesses): ...      # the stores of which that was not proven
+    for access in races(accesses): ...      # stores that were not proven
 
-Elements that one iteration stores to must not be touched by another: their places have to be a
-multiple of the loop variable and a rest that is smaller than its coefficient.
+No other iteration may touch an element that one stores to: offsets have to be a multiple of the
+loop variable plus a remainder smaller than its coefficient.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def races(accesses: Sequence[Access]) -> Iterator[Access]:
     touched: dict[tuple[Symbol, Memory], list[Access]] = defaultdict(list)
     for access in accesses:
         loop = _parallel(access)
-        # What a kernel allocates in a loop is another memory in each iteration.
+        # A local buffer of a loop is a new one in each iteration.
         if loop is not None and access.memory.depth <= access.loops.index(loop):
             touched[loop.symbol, access.memory].append(access)
     for (symbol, memory), each in touched.items():
@@ -34,7 +34,7 @@ def _parallel(access: Access) -> Loop | None:
 
 
 def _are_apart(places: Sequence[Linear], symbol: Symbol) -> bool:
-    """Whether places at different values of ``symbol`` are always different."""
+    """Whether offsets at different values of ``symbol`` are always different."""
     coefficient = places[0].terms.get(symbol, 0)
     first = _outside(places[0], symbol)
     low, high = 0, 0
@@ -48,5 +48,5 @@ def _are_apart(places: Sequence[Linear], symbol: Symbol) -> bool:
 
 
 def _outside(place: Linear, symbol: Symbol) -> Linear:
-    """The part of a place that is the same in all iterations."""
+    """The part of an offset that is equal in all iterations."""
     return Linear(0, {s: c for s, c in place.terms.items() if s.serial < symbol.serial})

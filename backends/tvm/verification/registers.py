@@ -1,8 +1,8 @@
-"""The integers in a kernel's memory, as far as they are known at one point of its run.
+"""The known integers in a kernel's memory, at one point of the analysis.
 
-A cell is what was stored to, or read from, one index last, or what a loop that has ended left at
-each of its indices. A span is the bounds of all numbers that were stored to memory of the kernel's
-own: what is read there has been written, which `initialisation` proves.
+A cell is the value last stored to, or loaded from, an index, or the values that a finished loop
+left at all of its indices. A span is the bounds of all integers stored to a local buffer: its
+loads see stored values only, which `initialisation` proves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Place = tuple[int, Any, str]
 
 @dataclass(frozen=True)
 class Cell:
-    """The number at ``indices``, for each value of ``free`` where that is a symbol."""
+    """The value at ``indices``; for each value of ``free``, if that is a symbol."""
 
     indices: Indices
     value: Linear | Condition
@@ -34,14 +34,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class State:
-    """What memory holds, by buffers' hashes. A span of None is that of no number at all."""
+    """The contents of memory, by buffer hash. A span of None contains no numbers."""
 
     cells: Mapping[int, tuple[Cell, ...]]
     spans: Mapping[int, tuple[str, Bounds | None]]
 
 
 class Registers:
-    """What memory holds now; of cells the newest comes first.
+    """The current contents of memory; the newest cells come first.
 
     Spans are kept only ``with_spans``.
     """
@@ -53,13 +53,13 @@ class Registers:
         self._spans: dict[int, tuple[str, Bounds | None]] = {}
 
     def allocate(self, memory: int, dtype: str) -> None:
-        """Memory of the kernel's own, to which nothing has been stored."""
+        """Add a local buffer without stores."""
         self._cells.pop(memory, None)
         if self._with_spans:
             self._spans[memory] = (dtype, None)
 
     def load(self, memory: int, indices: Indices, dtype: str) -> Linear | Condition:
-        """The number at an index, the same one until it is stored anew."""
+        """The value at an index, the same symbol until the next store."""
         cells = self._cells.get(memory, ())
         for cell in cells:
             if cell.free is None:
@@ -75,7 +75,7 @@ class Registers:
         return value
 
     def _of_run(self, run: Cell, indices: Indices) -> Linear | Condition | None:
-        """The value of a run at an index that it certainly has."""
+        """The value at an index that certainly belongs to a run of indices."""
         symbol = run.free
         assert symbol is not None
         (place,), (index,) = run.indices, indices
@@ -100,7 +100,7 @@ class Registers:
             self._spans[memory] = (dtype, hull([span[1], bounds]))
 
     def forget(self, memories: Iterable[int]) -> None:
-        """Memory that holds anything from now on."""
+        """Mark memory as unknown."""
         for memory in memories:
             self._cells.pop(memory, None)
             if memory in self._spans:
@@ -119,7 +119,7 @@ class Registers:
         self._cells, self._spans = dict(state.cells), dict(state.spans)
 
     def summary(self, before: State) -> State:
-        """What is held now, with its bounds in this scope where it is new."""
+        """The current state, with new values replaced by their bounds in this scope."""
         cells = {
             memory: cells if before.cells.get(memory) is cells else tuple(map(self._bounded, cells))
             for memory, cells in self._cells.items()
@@ -132,7 +132,7 @@ class Registers:
         return replace(cell, value=_Bounded(cell.value, *self._known.bounds(cell.value)))
 
     def join(self, before: State, ends: Sequence[State]) -> None:
-        """What holds whichever of some ends was reached."""
+        """The state that holds at the join of several paths."""
         self._cells, self._spans = {}, {}
         if not ends:
             return
@@ -150,7 +150,7 @@ class Registers:
     # Loops
 
     def numbers(self, memories: Collection[int]) -> dict[Place, Linear]:
-        """The numbers at constant indices of some memories."""
+        """The integers at constant indices of some buffers."""
         return {
             (memory, tuple(i.constant for i in each.indices), each.dtype): each.value
             for memory in memories
@@ -165,7 +165,7 @@ class Registers:
         return {(memory, None, dtype): bounds for memory, (dtype, bounds) in found.items()}
 
     def suppose(self, values: Mapping[Place, Linear], spans: Mapping[Place, Bounds | None]) -> None:
-        """What some memory holds."""
+        """Set the contents of some buffers."""
         for (memory, place, dtype), value in values.items():
             indices = tuple(Linear(i, {}) for i in place)
             self._cells[memory] = (Cell(indices, value, dtype), *self._cells.get(memory, ()))
@@ -173,7 +173,7 @@ class Registers:
             self._spans[memory] = (dtype, bounds)
 
     def number_at(self, place: Place) -> Linear:
-        """What is held at constant indices now."""
+        """The current value at constant indices."""
         memory, indices, dtype = place
         for each in self._cells.get(memory, ()):
             is_constant = each.free is None and all(not i.terms for i in each.indices)
@@ -186,9 +186,9 @@ class Registers:
     def leave(
         self, before: State, ends: Sequence[State], symbol: Symbol, filled: Collection[int]
     ) -> None:
-        """The state after a loop over ``symbol``: after its last iteration, or none.
+        """The state after a loop over ``symbol``, which may have run zero times.
 
-        One statement of its body stores to each of the memories that are ``filled``.
+        Exactly one statement of its body stores to each of the ``filled`` buffers.
         """
         self.join(before, ends)
         for memory, cells in [*self._cells.items()]:
@@ -198,7 +198,7 @@ class Registers:
 
 
 class _Bounded(Linear):
-    """A value of a scope that has ended, by its bounds there."""
+    """A value of a scope that has ended, with its bounds there."""
 
     __slots__ = ("_bounds",)
 
@@ -211,7 +211,7 @@ class _Bounded(Linear):
 
 
 def _plain(cell: Cell) -> Cell:
-    """A number that outlives its scope: by its bounds if they were narrower there."""
+    """A value that outlives its scope: with its bounds, if they were narrower there."""
     value = cell.value
     if not isinstance(value, _Bounded):
         return cell
@@ -222,7 +222,7 @@ def _plain(cell: Cell) -> Cell:
 
 
 def _common(cell: Cell, others: Sequence[Sequence[Cell]]) -> Cell | None:
-    """What a cell holds in all of some states."""
+    """The contents of a cell that hold in all of some states."""
     values = [cell.value]
     for other in others:
         same = (
@@ -243,7 +243,7 @@ def _common(cell: Cell, others: Sequence[Sequence[Cell]]) -> Cell | None:
 
 
 def _one_of(values: Sequence[Linear]) -> Linear:
-    """One of some numbers: the first and what the others have more, or any within bounds."""
+    """One of several values: the first plus a bounded difference, or a symbol within bounds."""
     first = values[0]
     bounds = [value.bounds() for value in values]
     low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
@@ -256,7 +256,7 @@ def _one_of(values: Sequence[Linear]) -> Linear:
 
 
 def _left(cell: Cell, symbol: Symbol, is_filled: bool) -> Cell | None:
-    """What one number in memory is after the loop over ``symbol``."""
+    """The contents of one cell after the loop over ``symbol``."""
     serial, value = symbol.serial, cell.value
     is_own = any(index.depends_on(serial) for index in cell.indices)
     if isinstance(value, Condition):

@@ -38,7 +38,7 @@ class LlvmUnit:
             return _cache.get(self)
 
     def compile(self, folder: Path) -> bytes:
-        """Compile to an object file, by way of a file in ``folder``."""
+        """Compile to an object file, through a file in ``folder``."""
         file = folder / f"routine{id(self)}.o"
         text = module_of([self.text], self.target, self.is_hot)
         made = compile_text(text, file.with_suffix(".ll"))

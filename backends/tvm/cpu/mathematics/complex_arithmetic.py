@@ -136,7 +136,7 @@ def div(z: Pair, w: Pair) -> Pair:
     a, b = z.scaled(up)
     c, d = w.scaled(w_factor)
     size = sum_of_products(c, c, d, d)
-    # Of the two factors that remain, opposite ones cancel, and others act one by one.
+    # Opposite factors cancel; the others are applied one by one.
     cancel = ((w_factor > 1.0) & (down < 1.0)) | ((w_factor < 1.0) & (down > 1.0))
     first, second = select(cancel, 1.0, w_factor), select(cancel, 1.0, down)
     quotient = Pair(

@@ -81,7 +81,7 @@ def pow_(x: Value, y: Value) -> Value:
 def fast_pow(x: Value, y: Value) -> Value:
     """``exp(y log(x))`` with one rounding of the product: within 2 + 3 |y log(x)| ulp.
 
-    Zeros, infinities, NaN and negative x give C's results all the same.
+    Zeros, infinities, NaN and negative x still give C's results.
     """
     if not x.kind.is_float:
         return pow_(x, y)

@@ -278,7 +278,7 @@ def compile_kernels(
 
 
 def compile_text(text: str, file: Path) -> Any:
-    """Machine code of LLVM text, by way of ``file``, as a TVM module.
+    """Machine code of LLVM text, through ``file``, as a TVM module.
 
     The text names its target. Only instruction selection optimises it.
     """

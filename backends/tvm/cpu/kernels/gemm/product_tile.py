@@ -12,7 +12,7 @@ from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import ProductFun
 
 
 def column(variant: Variant) -> str:
-    """A column of tiles; those at the edge are stored by way of a panel."""
+    """A column of tiles; those at the edge are stored through a panel."""
     integers = ["left_tile", "left_first", "left_row", "left_step", "right_step", "steps"]
     integers += ["block", "result_row", "top", "tiles", "last_row", "parts_rows"]
     integers += ["valid", "skipped"]

@@ -121,7 +121,7 @@ def work(variant: Variant) -> str:
             tiles = p.sum(c0, c)
             j = p.product(p.sum(first, tiles), columns)
             start_j = p.lesser(j, f["last_column"])
-            # A tile that was moved up may be complete all the same.
+            # A tile that was moved up may still be complete.
             valid = p.lesser(columns, p.difference(f["n"], j))
             valid = p.either(parts_columns, valid, columns)
             skipped = p.product(p.difference(j, start_j), str(size))

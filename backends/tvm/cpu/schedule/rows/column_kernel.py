@@ -139,7 +139,7 @@ class Columns(RowPhases):
 
 
 def _vectors(frame: Frame, columns: int, lanes: int, line: int) -> int:
-    """The width of a panel in vectors, each of which takes ``line`` bytes of all arrays.
+    """The width of a panel in vectors; a vector takes ``line`` bytes of all arrays.
 
     As many as fit in cache, with few columns computed twice by the last panel.
     """

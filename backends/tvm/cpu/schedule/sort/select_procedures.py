@@ -6,7 +6,7 @@
     indices_as(plan, dtype)             # stores the indices
 
 The first elements are held as sorted keys and indices in memory, 64-bit integers; equal keys are
-in the order of their indices. This is so little code that programs share none of it.
+in the order of their indices. The code is small, so programs share none of it.
 """
 
 from __future__ import annotations
