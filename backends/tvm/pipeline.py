@@ -52,7 +52,7 @@ from tracejit.backends.tvm.passes.manager import (
 )
 from tracejit.backends.tvm.passes.nested_computations import with_optimized_computations
 from tracejit.backends.tvm.passes.reroll.reroll import reroll
-from tracejit.backends.tvm.passes.tile.overlapped_tiling import tile_stencils
+from tracejit.backends.tvm.passes.tile.split_concats import split_concats
 from tracejit.backends.tvm.passes.tile.tile_and_fuse import tile_and_fuse
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import OPTIMIZATION_BARRIER
@@ -278,9 +278,9 @@ FRAGMENT = (
         when=_is_nested,
     ),
     Pass(
-        "overlapped-tiling",
-        on_machine(tile_stencils),
-        "last: it asks fusion what would be stored",
+        "split-concats",
+        on_roots(split_concats),
+        "last: every other pass sees the whole array",
     ),
 )
 

@@ -1,6 +1,6 @@
 """The programs that passes are left out of, with the arrays to time them on.
 
-programs(npbench, pyhpc)      the corpus of `tests.artifacts`, the benchmarks, and both suites
+programs(npbench, pyhpc)      the corpus of `tests.artifacts`, benchmarks, idioms, both suites
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 import tracejit as tj
 from tests.artifacts.corpus import modules
+from tests.benchmarks.ablations.idioms import IDIOMS
 from tests.benchmarks.case import Case
 from tests.benchmarks.cases import CASES
 from tests.conformance import as_jax, npbench_program, pyhpc_program
@@ -51,6 +52,7 @@ def programs(npbench: Path | None, pyhpc: Path | None, preset: str = "S") -> Ite
     for case in CASES:
         if case.tracejit is not None and case.arguments == "native":
             makers.append(partial(_of_case, case))
+    makers += [partial(_of_idiom, name) for name in IDIOMS]
     if npbench is not None:
         for file in sorted((npbench / "bench_info").glob("*.json")):
             makers.append(partial(_of_npbench, npbench, file.stem, preset))
@@ -93,6 +95,12 @@ def _of_case(case: Case) -> Program:
     assert implementation is not None
     traced = tj.jit(lambda *given: implementation(tj, *given))
     return _with_leaves(f"benchmark {case.name}", traced.lower(*arguments).module, arguments)
+
+
+def _of_idiom(name: str) -> Program:
+    function, arguments = IDIOMS[name]
+    module = tj.jit(function, autograph=True).lower(*arguments).module
+    return _with_leaves(f"idiom {name}", module, arguments)
 
 
 def _with_leaves(name: str, module: Module, arguments: Sequence[Any]) -> Program:

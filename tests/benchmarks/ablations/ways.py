@@ -1,6 +1,6 @@
 """Special ways to write a kernel, and what of the compiler is asked whether to take each.
 
-A way is left out by exchanging that function for one that says no.
+A way is left out by exchanging that function for one that says no, or a limit for 0.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ def _no(*arguments: Any, **options: Any) -> Any:
     return None
 
 
+def _none(*arguments: Any) -> set[Any]:
+    return set()
+
+
 def _given(first: Any, *arguments: Any) -> Any:
     return first
 
 
 @dataclass(frozen=True)
 class Way:
-    """``function`` of ``module`` answers whether kernels are written so; ``without`` instead.
+    """``function`` of ``module`` answers whether kernels are written so; ``without`` does instead.
 
     ``files`` are those that only this way needs. With ``is_late`` it changes machine code alone,
     which the program's text does not show.
@@ -36,7 +40,7 @@ class Way:
     files: tuple[str, ...]
     module: str
     function: str
-    without: Callable[..., Any] = _no
+    without: Callable[..., Any] | int = _no
     is_late: bool = False
 
     @contextmanager
@@ -49,6 +53,11 @@ class Way:
     def watched(self, taken: set[str]) -> Iterator[None]:
         """Inside, the name is added to ``taken`` as soon as the way is taken."""
         function = getattr(importlib.import_module(_TVM + self.module), self.function)
+        if not callable(function):
+            # Whether it matters shows in the program's text.
+            taken.add(self.name)
+            yield
+            return
 
         def watching(*arguments: Any, **options: Any) -> Any:
             made = function(*arguments, **options)
@@ -60,7 +69,7 @@ class Way:
             yield
 
     @contextmanager
-    def _exchanged(self, function: Callable[..., Any]) -> Iterator[None]:
+    def _exchanged(self, function: Callable[..., Any] | int) -> Iterator[None]:
         module = importlib.import_module(_TVM + self.module)
         before = getattr(module, self.function)
         setattr(module, self.function, function)
@@ -122,6 +131,45 @@ WAYS = (
         _given,
     ),
     Way(
+        "fusion: snapshots",
+        ("fusion/snapshot_reads.py",),
+        "fusion.planner",
+        "snapshot_reads",
+        _none,
+    ),
+    Way(
+        "rows: columns",
+        ("cpu/schedule/rows/column_kernel.py",),
+        "fusion.row_fusion",
+        "LONGEST_COLUMN",
+        0,
+    ),
+    Way("loops: one kernel", ("cpu/loop_kernel.py",), "lower.control", "in_registers"),
+    Way(
+        "eigenvalues: rotations",
+        ("cpu/kernels/linalg/jacobi.py", "cpu/kernels/linalg/batched_rotations.py"),
+        "cpu.kernels.linalg.symmetric",
+        "LARGEST",
+        0,
+    ),
+    Way(
+        "singular values: rotations",
+        ("cpu/kernels/linalg/one_sided_jacobi.py",),
+        "cpu.kernels.linalg.singular_values",
+        "LARGEST",
+        0,
+    ),
+    Way(
+        "convolution: planes",
+        ("cpu/kernels/conv/planes.py",),
+        "cpu.kernels.conv.planes",
+        "_MOST_PLANES",
+        0,
+    ),
+    Way(
+        "scatter: copies", (), "cpu.schedule.scatter.scatter", "_copies", lambda frame, work: (1, 1)
+    ),
+    Way(
         "code: TIR to LLVM",
         ("cpu/llvm/tir_to_llvm.py", "cpu/llvm/expressions.py", "cpu/llvm/registers.py"),
         "cpu.objects.build",
@@ -133,14 +181,6 @@ WAYS = (
         ("cpu/objects/deinterleave_vectors.py",),
         "cpu.objects.tir_pipeline",
         "strided",
-        _given,
-        is_late=True,
-    ),
-    Way(
-        "code: lifetimes",
-        ("cpu/objects/lifetimes.py",),
-        "cpu.objects.tir_pipeline",
-        "lifetimes",
         _given,
         is_late=True,
     ),

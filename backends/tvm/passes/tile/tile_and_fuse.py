@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracejit.backends.tvm.analysis.bounds_inference import resized
 from tracejit.backends.tvm.analysis.cost_model import SHARED_COST, cost_of
 from tracejit.backends.tvm.analysis.element_rules import pointwise
 from tracejit.backends.tvm.ir.machine import Machine
@@ -249,7 +248,7 @@ class _Blocks:
         instruction, along = part
         if along is None:
             return rebuild(instruction, operands)
-        made = resized(instruction, operands, along, self.length)
+        made = _resized(instruction, operands, along, self.length)
         if instruction.op is IOTA and along == instruction.attributes["iota_dimension"]:
             shape = made.array_shape
             first = convert_element_type(start, shape.element_type)
@@ -261,3 +260,15 @@ class _Blocks:
         instruction, along = part
         sizes = enumerate(instruction.array_shape.dimensions)
         return [self.length if d == along else size for d, size in sizes]
+
+
+def _resized(
+    instruction: Instruction, operands: Sequence[Instruction], axis: int, size: int
+) -> Instruction:
+    """The same op on operands, and of a result, of another size along one dimension."""
+    sizes = [*instruction.array_shape.dimensions]
+    sizes[axis] = size
+    shape, attributes = instruction.array_shape.with_dimensions(sizes), instruction.attributes
+    if "shape" in attributes:
+        attributes = {**attributes, "shape": shape}
+    return Instruction(instruction.op, tuple(operands), shape, attributes, instruction.source)
