@@ -37,6 +37,9 @@ EVALUATE = "tracejit.evaluate"
 SORT_VALUES = "tracejit.sort_values"
 """The callback that sorts an array; see `tracejit.runtime.sorting`."""
 
+COLLECTIVE = "tracejit.collective"
+"""The callback that works with other devices; see `tracejit.runtime.devices.host_call`."""
+
 C_CONTIGUOUS_AND_ALIGNED = 0x0101
 """NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, of NumPy's C interface."""
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracejit.backends.target import CPU, Target
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
@@ -123,15 +123,38 @@ class Compiled(CompiledProgram):
         An array that lies as its parameter's layout says is not copied; results lie as theirs
         say. A parameter that is a tuple takes a tuple; anything goes for a token.
         """
+        if self.device_count > 1:
+            return self._on_devices(arrays)
         given = self._arrays(*arrays)
         if self.program.donated:
             require_donatable(given, self.program.donated, "argument {}".format)
         with self._stream.running():
             values = self.program(given)
+        return self._result(values)
+
+    def _result(self, values: Sequence[Any]) -> Any:
         if any(self._results):
             orders = zip(values, self._results, strict=True)
             values = [value.transpose(order) if order else value for value, order in orders]
         return assembled(self.module.entry.root.shape, iter(values))
+
+    @property
+    def device_count(self) -> int:
+        return self.module.replica_count * self.module.num_partitions
+
+    def _on_devices(self, arrays: Sequence[Any]) -> Any:
+        """Each rank's own result of its own arguments; of threads, all results in one array."""
+        devices = load("tracejit.runtime.per_device")
+        program: Any = self.program
+        if load("tracejit.runtime.devices.world").rank_communicator() is not None:
+            (made,) = program.run_each([self._arrays(*arrays)])
+            return self._result(made)
+        module = self.module
+        shapes = [parameter.shape for parameter in module.entry.parameters]
+        grid = module.replica_count, module.num_partitions
+        each = devices.for_each_device(shapes, arrays, *grid)
+        results = program.run_each([self._arrays(*given) for given in each])
+        return devices.stacked([self._result(values) for values in results])
 
     def explain(self, *arrays: Any, measure: bool = False, **kwargs: Any) -> Report:
         """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
@@ -237,11 +260,7 @@ def place_of(module: Module, target: Target = CPU) -> Place:
     """
     target = target.resolved()
     if (module.replica_count, module.num_partitions) != (1, 1):
-        raise UnsupportedError(
-            f"compile: the module runs on {module.replica_count} replicas and "
-            f"{module.num_partitions} partitions; execution across processes is not available "
-            "yet, interpret runs them in one"
-        )
+        module = _of_one_device(module)
     kernels = kernel_texts(called_computations(module))
     text = fingerprint(module) + kernels
     # What names a function of this process is of no use to another one, and a program that was
@@ -253,8 +272,25 @@ def place_of(module: Module, target: Target = CPU) -> Place:
 
 def executable(module: Module, target: Target = CPU) -> Executable:
     """Machine code for a module, from the disk cache if it was compiled before, else by TVM."""
+    if (module.replica_count, module.num_partitions) != (1, 1):
+        single = _of_one_device(module)
+        made: Executable = load("tracejit.runtime.devices.execution").DevicesExecutable(
+            executable(single, target),
+            module.replica_count,
+            module.num_partitions,
+            load("tracejit.passes.host_collectives").sources_of(single),
+        )
+        return made
     place = place_of(module, target)
     return place.cache.find(place.key) or _compiled(module, place)
+
+
+def _of_one_device(module: Module) -> Module:
+    """What one of several devices runs, which calls the others; no argument is given away."""
+    made: Module = load("tracejit.passes.host_collectives").with_host_collectives(
+        replace(module, entry=inlined(module.entry), input_output_alias=())
+    )
+    return made
 
 
 def _compiled(module: Module, place: Place) -> Executable:

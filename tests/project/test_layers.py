@@ -46,7 +46,7 @@ LAYERS = (
     {"passes", "runtime"},
     {"transforms"},
     {"api"},
-    {"background", "custom_ops", "display", "interop"},
+    {"background", "custom_ops", "display", "distributed", "interop"},
     {"commandline"},
     {"__init__"},
     {"__main__"},
@@ -92,6 +92,7 @@ SEAMS = {
 # What the product may import from outside the standard library, and below which package only.
 THIRD_PARTY = {
     "ml_dtypes": "tracejit",
+    "mpi4py": "tracejit.runtime.devices.mpi",
     "numpy": "tracejit",
     "optree": "tracejit",
     "scipy": "tracejit",

@@ -31,6 +31,10 @@ OUTFEED_TARGET = "tracejit.outfeed"
 # And the channels to the host; the number of the channel is the call's opaque text.
 RECV_TARGET = "tracejit.recv"
 SEND_TARGET = "tracejit.send"
+# Collective ops of a program on several devices, whose opaque text is the op as HLO text.
+COLLECTIVE_TARGET = "tracejit.collective"
+COLLECTIVE_START_TARGET = "tracejit.collective_start"
+COLLECTIVE_DONE_TARGET = "tracejit.collective_done"
 
 
 @define(

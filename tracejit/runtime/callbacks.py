@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit.backends.abi import EVALUATE, SORT_VALUES
+from tracejit.backends.abi import COLLECTIVE, EVALUATE, SORT_VALUES
 from tracejit.errors import CompilationError
 from tracejit.loading import is_redefined, load
 from tracejit.runtime.library import BOOLEAN, FLOAT, POINTER, RAW_STRING, ByteArray, runtime
@@ -38,7 +38,11 @@ _SAFE_CALL = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 
-_MODULES = {EVALUATE: "tracejit.runtime.host_op_callback", SORT_VALUES: "tracejit.runtime.sorting"}
+_MODULES = {
+    COLLECTIVE: "tracejit.runtime.devices.host_call",
+    EVALUATE: "tracejit.runtime.host_op_callback",
+    SORT_VALUES: "tracejit.runtime.sorting",
+}
 """What defines the callbacks of our own; imported for a program that calls them."""
 
 _functions: dict[str, Callback] = {}

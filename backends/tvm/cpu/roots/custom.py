@@ -9,6 +9,7 @@ from typing import Any
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
+from tracejit.backends.abi import COLLECTIVE
 from tracejit.backends.tvm.codegen.host_calls import library_call
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
 from tracejit.backends.tvm.codegen.root_rules import Results, rooted
@@ -17,6 +18,7 @@ from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,
+    Evaluate,
     Expr,
     Stmt,
     const,
@@ -28,7 +30,7 @@ from tracejit.backends.tvm.ir.tir import (
 from tracejit.errors import CompilationError
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
-from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
+from tracejit.ops.custom import COLLECTIVE_TARGET, CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import Shape
 from tracejit.targets import kernel_for
 
@@ -57,6 +59,8 @@ def custom_call(frame: Frame, instruction: Instruction, results: Results) -> Stm
     rule = _COMPILED.get(instruction.attributes["custom_call_target"])
     if rule is not None:
         return rule(frame, instruction, results)
+    if instruction.attributes["custom_call_target"].startswith(COLLECTIVE_TARGET):
+        return _collective(frame, instruction, results)
     kernel = kernel_for(instruction)
     if kernel is None:
         return library_call(frame, instruction, results)
@@ -65,6 +69,23 @@ def custom_call(frame: Frame, instruction: Instruction, results: Results) -> Stm
     buffers += [target for _, target in results]
     shapes = [o.array_shape for o in (*instruction.operands, *(r for r, _ in results))]
     return seq(*prepared, _with_buffers(kernel, buffers, shapes, instruction))
+
+
+def _collective(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
+    """A call of the communicator that is bound when the program runs; nothing is copied.
+
+    A scalar constant has no memory; its bytes are an argument.
+    """
+    frame.schedule = "collective"
+    target, text = (instruction.attributes[n] for n in ("custom_call_target", "backend_config"))
+    arguments = [
+        frame.inputs[operand].data
+        if operand in frame.inputs
+        else operand.attributes["literal"].tobytes().hex()
+        for operand in instruction.operands
+    ]
+    arguments += [buffer.data for _, buffer in results]
+    return Evaluate(tirx.call_packed(COLLECTIVE, target, text, *arguments))
 
 
 def _memory(frame: Frame, operand: Instruction, prepared: list[Stmt]) -> Buffer:

@@ -1,7 +1,7 @@
 """Replaces collective ops in a program for one device, which is alone in its group.
 
-Execution across processes is not available yet, so that compiled code has one replica and one
-partition. An op that names another device raises `UnsupportedError`.
+Programs for several devices have no collective ops here any more: `with_host_collectives` has made
+calls of the host of them. An op that names another device raises `UnsupportedError`.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _require_alone(instruction: Instruction, shape: AnyShape) -> None:
 
 def _unsupported(instruction: Instruction) -> UnsupportedError:
     return UnsupportedError(
-        f"{instruction.op.function}: compiled code runs on one device, execution across processes "
-        "is not available yet",
+        f"{instruction.op.function}: the program is for one device, and the op names others; a "
+        "module has replica_count or num_partitions for several",
         instruction.source,
     )
 

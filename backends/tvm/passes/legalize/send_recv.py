@@ -53,7 +53,6 @@ def _takes_part(instruction: Instruction) -> bool:
 
 def _unsupported(instruction: Instruction, reason: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{instruction.op.function}: compiled code runs on one device, execution across processes "
-        f"is not available yet; {reason}",
+        f"{instruction.op.function}: the program is for one device; {reason}",
         instruction.source,
     )

@@ -1,0 +1,43 @@
+"""This process among those that a launcher of MPI started.
+
+tracejit.distributed.initialize()               # under mpiexec -n 4 python train.py
+tracejit.distributed.process_index()            # 0, 1, 2 or 3
+"""
+
+from __future__ import annotations
+
+from tracejit.runtime.devices.world import begin_mpi, rank_communicator
+
+
+def initialize(timeout: float | None = None) -> None:
+    """Begins MPI: from now on, the devices of programs are the ranks that the launcher started.
+
+    Without a launcher there is one. A rank that waits for others gives up after ``timeout``
+    seconds, by default ``TRACEJIT_COLLECTIVE_TIMEOUT``, else 300. An exception that ends a rank
+    ends all. Raises `UnsupportedError` without mpi4py, or under a launcher of another MPI.
+    """
+    begin_mpi(timeout)
+
+
+def is_initialized() -> bool:
+    """Whether `initialize` was called."""
+    return rank_communicator() is not None
+
+
+def process_index() -> int:
+    """The number of this process, from 0 on; 0 before `initialize`."""
+    communicator = rank_communicator()
+    return 0 if communicator is None else communicator.number
+
+
+def process_count() -> int:
+    """How many processes there are; 1 before `initialize`."""
+    communicator = rank_communicator()
+    return 1 if communicator is None else communicator.count
+
+
+def barrier() -> None:
+    """Returns when all processes are here."""
+    communicator = rank_communicator()
+    if communicator is not None:
+        communicator.barrier()

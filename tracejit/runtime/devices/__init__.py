@@ -1,0 +1,1 @@
+"""Devices that run one program together: threads of this process, or ranks of MPI."""

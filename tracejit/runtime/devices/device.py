@@ -1,0 +1,188 @@
+"""One device that runs a compiled program: its numbers, its groups, and what it has begun.
+
+with Device(communicator, 2, 2, sources).running():
+    executable.run(arrays)
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from tracejit.errors import DeadlockError
+from tracejit.graph import Instruction
+from tracejit.ops.groups import mode_of, participants, require_devices
+from tracejit.runtime.devices.communicator import Communicator, Transfer
+
+Steps = Generator[Transfer, None, None]
+
+_CHECK_SECONDS = 0.2
+"""A device that has waited so long asks whether those it waits for are still there."""
+
+
+class Operation:
+    """A collective op under way: ``steps`` yields each transfer that must end before the next.
+
+    ``results`` are the arrays that it fills.
+    """
+
+    def __init__(
+        self, function: str, source: str, steps: Steps, results: Sequence[np.ndarray]
+    ) -> None:
+        self.function = function
+        self.source = source
+        self.results = results
+        self._steps = steps
+        self.transfer: Transfer | None = None
+        self._is_over = False
+
+    def test(self) -> bool:
+        """Goes on as far as it can; whether the op has ended."""
+        while not self._is_over:
+            if self.transfer is not None and not self.transfer.test():
+                return False
+            self.transfer = next(self._steps, None)
+            self._is_over = self.transfer is None
+        return True
+
+    def cancel(self) -> None:
+        if self.transfer is not None and not self._is_over:
+            self.transfer.cancel()
+            self._is_over = True
+
+
+class Device:
+    """``number`` is that of partition ``partition`` of replica ``replica``.
+
+    ``sources`` has the user's line for the text of each collective op of the program.
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        replica_count: int,
+        num_partitions: int,
+        sources: Mapping[str, str],
+    ) -> None:
+        self.communicator = communicator
+        self.replica_count = replica_count
+        self.num_partitions = num_partitions
+        self.number = communicator.number
+        self.replica, self.partition = divmod(self.number, num_partitions)
+        self.sources = sources
+        self._groups: dict[Instruction, dict[int, tuple[int, ...]]] = {}
+        self._begun: dict[int, Operation] = {}
+        self._runs: dict[str, int] = {}
+        self._count = 0
+
+    def group(self, instruction: Instruction) -> tuple[int, ...] | None:
+        """The devices that take part in an op with this one, in order; None: in none.
+
+        Raises `AttributeValueError` where the op names devices that are not there.
+        """
+        found = self._groups.get(instruction)
+        if found is None:
+            require_devices(instruction, self.replica_count, self.num_partitions)
+            sets = participants(
+                mode_of(instruction),
+                instruction.attributes["replica_groups"],
+                self.replica_count,
+                self.num_partitions,
+            )
+            found = {member: members for members in sets for member in members}
+            self._groups[instruction] = found
+        return found.get(self.number)
+
+    def begin(self, operation: Operation) -> int:
+        """Starts an op, and returns its number for `end`."""
+        operation.test()
+        self._count += 1
+        self._begun[self._count] = operation
+        return self._count
+
+    def end(self, number: int) -> Sequence[np.ndarray]:
+        """Waits for an op that was begun, and returns its results."""
+        operation = self._begun.pop(number)
+        self.finish(operation)
+        return operation.results
+
+    def numbered(self, tag: str) -> str:
+        """The tag with the number of this run of the op, as every device counts its runs."""
+        count = self._runs[tag] = self._runs.get(tag, 0) + 1
+        return f"{tag} #{count}"
+
+    def finish(self, operation: Operation) -> None:
+        """Waits for an op; others that were begun go on meanwhile.
+
+        Raises `DeadlockError` where it will never end.
+        """
+        if operation.test():
+            return
+        attempt = 0
+        now = time.monotonic()
+        end, check = now + self.communicator.timeout, now + _CHECK_SECONDS
+        while not operation.test():
+            attempt += 1
+            for other in tuple(self._begun.values()):
+                other.test()
+            self.communicator.pause(attempt)
+            now = time.monotonic()
+            if now > check:
+                check = now + _CHECK_SECONDS
+                self._require_hope(operation, now > end)
+
+    def progress(self) -> bool:
+        """Lets ops that were begun go on; whether all have ended."""
+        return all([operation.test() for operation in tuple(self._begun.values())])
+
+    def _require_hope(self, operation: Operation, is_late: bool) -> None:
+        transfer, communicator = operation.transfer, self.communicator
+        if transfer is None:
+            return
+        unit, missing = communicator.unit, transfer.missing()
+        known = {number: communicator.state_of(number, transfer) for number in missing}
+        states = [f"{unit} {n} {state}" for n, state in known.items() if state is not None]
+        # What was sent before its sender ended is still on its way.
+        if not states and not is_late:
+            return
+        if transfer.test():
+            return
+        if not states:
+            names = ", ".join(map(str, missing))
+            states = [f"{unit} {names} did not answer in {communicator.timeout:g} s"]
+        line = f" ({operation.source})" if operation.source else ""
+        raise DeadlockError(
+            f"{operation.function}: {unit} {self.number} waits for what never comes: "
+            f"{'; '.join(states)}{line}"
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Inside, this thread's programs run on the device."""
+        before, _current.device = _current.device, self
+        self._runs.clear()
+        try:
+            yield
+        except BaseException:
+            for operation in self._begun.values():
+                operation.cancel()
+            raise
+        finally:
+            self._begun.clear()
+            _current.device = before
+
+
+class _Current(threading.local):
+    device: Device | None = None
+
+
+_current = _Current()
+
+
+def current_device() -> Device | None:
+    """The device on which this thread's program runs, if it is one of several."""
+    return _current.device

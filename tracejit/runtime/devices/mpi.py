@@ -1,0 +1,178 @@
+"""Devices that are ranks of MPI, which carries their messages (mpi4py).
+
+    communicator = MPICommunicator(timeout=300.0)
+
+Ranks that fail or end tell the others so, by messages of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+from mpi4py import MPI
+
+from tracejit.errors import UnsupportedError
+from tracejit.runtime.devices.communicator import Communicator, Parts, Transfer
+
+_SIZES: Mapping[str, str] = {
+    "OMPI_COMM_WORLD_SIZE": "Open MPI",
+    "PMI_SIZE": "MPICH",
+    "PMIX_SIZE": "PMIx",
+}
+"""What launchers tell the processes that they start: how many there are."""
+
+_STATE_TAG = 1
+_SPINS, _YIELDS = 50, 2000
+_SHORT_PAUSE = 0.0002
+
+
+class MPICommunicator(Communicator):
+    """This rank's way to all ranks that the launcher started."""
+
+    unit = "rank"
+
+    def __init__(self, timeout: float) -> None:
+        _require_launcher()
+        world = MPI.COMM_WORLD
+        self.number, self.count = world.rank, world.size
+        self.timeout = timeout
+        self._collectives = world.Dup()
+        self._messages = world.Dup()
+        self._control = world.Dup()
+        self._most = int(world.Get_attr(MPI.TAG_UB) or 32767)
+        self._states: dict[int, str] = {}
+        self._is_announced = False
+        self._sent: list[tuple[MPI.Request, object]] = []
+
+    def exchange(
+        self, tag: str, sends: Parts, receives: Parts, is_message: bool = False
+    ) -> Transfer:
+        """Messages between the memory of both, without a copy where the MPI library needs none."""
+        comm = self._messages if is_message else self._collectives
+        number = zlib.crc32(tag.encode()) % self._most
+        arriving = [
+            (source, comm.Irecv([_bytes(array), MPI.BYTE], source, number), array)
+            for source, array in receives
+        ]
+        leaving = []
+        for target, array in sends:
+            # A message may be taken at any time: it is sent from memory of its own.
+            kept = array.copy() if is_message else array
+            request = comm.Isend([_bytes(kept), MPI.BYTE], target, number)
+            if is_message:
+                self._sent = [pair for pair in self._sent if not pair[0].Test()]
+                self._sent.append((request, kept))
+            else:
+                leaving.append((target, request, kept))
+        return _Requests(number, arriving, leaving)
+
+    def pause(self, attempt: int) -> None:
+        """Spins a little, then lets other processes run, then sleeps."""
+        if attempt > _YIELDS:
+            time.sleep(_SHORT_PAUSE)
+        elif attempt > _SPINS:
+            os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
+
+    def state_of(self, number: int, transfer: Transfer) -> str | None:
+        """What a rank has announced, or that it is at another op."""
+        assert isinstance(transfer, _Requests)
+        self._listen()
+        if number in self._states:
+            return self._states[number]
+        status = MPI.Status()
+        if self._collectives.Iprobe(number, MPI.ANY_TAG, status) and (
+            status.Get_tag() != transfer.tag
+        ):
+            return "is at another op, or at one of another shape"
+        return None
+
+    def _listen(self) -> None:
+        status = MPI.Status()
+        while self._control.Iprobe(MPI.ANY_SOURCE, _STATE_TAG, status):
+            text = np.empty(status.Get_count(MPI.BYTE), np.uint8)
+            self._control.Recv([text, MPI.BYTE], status.Get_source(), _STATE_TAG)
+            self._states.setdefault(status.Get_source(), text.tobytes().decode(errors="replace"))
+
+    def announce(self, state: str) -> None:
+        """Only the first time."""
+        if self._is_announced:
+            return
+        self._is_announced = True
+        text = np.frombuffer(state[:1000].encode(), np.uint8)
+        for number in range(self.count):
+            if number != self.number:
+                request = self._control.Isend([text, MPI.BYTE], number, _STATE_TAG)
+                self._sent.append((request, text))
+
+    def wait_for_announcements(self, seconds: float) -> bool:
+        """Whether all other ranks have announced a state within so many seconds."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._listen()
+            self._sent = [pair for pair in self._sent if not pair[0].Test()]
+            if len(self._states) == self.count - 1 and not self._sent:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def abort(self) -> None:
+        """Ends all ranks."""
+        MPI.COMM_WORLD.Abort(1)
+
+    def barrier(self) -> None:
+        """Returns when all ranks are here."""
+        self._control.Barrier()
+
+
+class _Requests(Transfer):
+    def __init__(
+        self,
+        tag: int,
+        arriving: list[tuple[int, MPI.Request, np.ndarray]],
+        leaving: list[tuple[int, MPI.Request, np.ndarray]],
+    ) -> None:
+        self.tag = tag
+        self._arriving = arriving
+        self._leaving = leaving
+        self._all = [request for _, request, _ in (*arriving, *leaving)]
+
+    def test(self) -> bool:
+        return MPI.Request.Testall(self._all)
+
+    def missing(self) -> list[int]:
+        for pairs in (self._arriving, self._leaving):
+            left = [n for n, request, _ in pairs if request and not request.Test()]
+            if left:
+                return list(dict.fromkeys(left))
+        return []
+
+    def cancel(self) -> None:
+        for _, request, _ in self._arriving:
+            if request:
+                request.Cancel()
+                request.Wait()
+        # What is being sent cannot be taken back; its memory is kept.
+        _abandoned.extend(self._leaving)
+
+
+_abandoned: list[tuple[int, MPI.Request, np.ndarray]] = []
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _require_launcher() -> None:
+    """Raises `UnsupportedError` where a launcher of another MPI has started this process."""
+    for name, launcher in _SIZES.items():
+        started = os.environ.get(name, "")
+        if started.isdecimal() and int(started) > 1 and MPI.COMM_WORLD.size == 1:
+            library = MPI.Get_library_version().split("\n")[0]
+            raise UnsupportedError(
+                f"distributed: {launcher}'s launcher started {started} processes, but mpi4py is "
+                f"built for another MPI ({library}) and each of them is alone; use its own mpiexec"
+            )
