@@ -32,6 +32,18 @@ if TYPE_CHECKING:
     from tracejit.interop import from_jax, from_stablehlo
     from tracejit.lax.stopping import stop_gradient
     from tracejit.queues import Queue, feeds, infeed, outfeed
+    from tracejit.sharding import (
+        Mesh,
+        NamedSharding,
+        P,
+        PartitionSpec,
+        devices,
+        make_array_from_process_local_data,
+        make_mesh,
+        pmap,
+        shard_map,
+        visualize_sharding,
+    )
     from tracejit.transforms.abstract import eval_shape, make_graph
     from tracejit.transforms.autograph import autograph
     from tracejit.transforms.check_grads import check_grads
@@ -59,6 +71,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Array",
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
     "Queue",
     "ShapeDtypeStruct",
     "__version__",
@@ -99,7 +115,9 @@ __all__ = [
     "lax",
     "linear_transpose",
     "linearize",
+    "make_array_from_process_local_data",
     "make_graph",
+    "make_mesh",
     "named_call",
     "named_scope",
     "nn",
@@ -107,18 +125,21 @@ __all__ = [
     "ops",
     "optim",
     "outfeed",
+    "pmap",
     "pure_callback",
     "random",
     "register_custom_call",
     "remat",
     "scipy",
     "shapes",
+    "shard_map",
     "show",
     "stop_gradient",
     "tree",
     "tree_util",
     "unregister_custom_call",
     "value_and_grad",
+    "visualize_sharding",
     "vjp",
     "vmap",
     "why_zero",
@@ -142,6 +163,18 @@ _MEMBERS = {
         "feeds",
         "infeed",
         "outfeed",
+    ),
+    "tracejit.sharding": (
+        "Mesh",
+        "NamedSharding",
+        "P",
+        "PartitionSpec",
+        "devices",
+        "make_array_from_process_local_data",
+        "make_mesh",
+        "pmap",
+        "shard_map",
+        "visualize_sharding",
     ),
     "tracejit.transforms.autograph": ("autograph",),
     "tracejit.transforms.check_grads": ("check_grads",),

@@ -46,7 +46,7 @@ LAYERS = (
     {"passes", "runtime"},
     {"transforms"},
     {"api"},
-    {"background", "custom_ops", "display", "distributed", "interop"},
+    {"background", "custom_ops", "display", "distributed", "interop", "sharding"},
     {"commandline"},
     {"__init__"},
     {"__main__"},

@@ -29,6 +29,10 @@ NAMES = {
     ),
     "grouped": "ragged_dot ragged_dot_general RaggedDotDimensionNumbers scaled_dot",
     "logarithms": "cumlogsumexp",
+    "parallel": (
+        "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute psum "
+        "psum_scatter"
+    ),
     "reductions": (
         "approx_max_k approx_min_k argmax argmin batch_norm_grad batch_norm_inference "
         "batch_norm_training cummax cummin cumprod cumsum reduce reduce_and reduce_max reduce_min "

@@ -89,6 +89,17 @@ from tracejit.lax.grouped import ragged_dot as ragged_dot
 from tracejit.lax.grouped import ragged_dot_general as ragged_dot_general
 from tracejit.lax.grouped import scaled_dot as scaled_dot
 from tracejit.lax.logarithms import cumlogsumexp as cumlogsumexp
+from tracejit.lax.parallel import all_gather as all_gather
+from tracejit.lax.parallel import all_to_all as all_to_all
+from tracejit.lax.parallel import axis_index as axis_index
+from tracejit.lax.parallel import axis_size as axis_size
+from tracejit.lax.parallel import pbroadcast as pbroadcast
+from tracejit.lax.parallel import pmax as pmax
+from tracejit.lax.parallel import pmean as pmean
+from tracejit.lax.parallel import pmin as pmin
+from tracejit.lax.parallel import ppermute as ppermute
+from tracejit.lax.parallel import psum as psum
+from tracejit.lax.parallel import psum_scatter as psum_scatter
 from tracejit.lax.reductions import approx_max_k as approx_max_k
 from tracejit.lax.reductions import approx_min_k as approx_min_k
 from tracejit.lax.reductions import argmax as argmax

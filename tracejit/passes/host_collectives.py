@@ -23,6 +23,7 @@ from tracejit.hlo import to_text
 from tracejit.ops.base import make
 from tracejit.ops.channels import RECV, RECV_DONE, SEND, SEND_DONE, pairs_of
 from tracejit.ops.constants import constant, elements_of, parameter, tuple_
+from tracejit.ops.control import CALL
 from tracejit.ops.custom import (
     COLLECTIVE_DONE_TARGET,
     COLLECTIVE_START_TARGET,
@@ -134,6 +135,8 @@ class _Rewriting:
         if instruction.op in COLLECTIVES and not _is_host_transfer(instruction):
             return self._call(instruction, operands, effects)
         attributes = {name: self._attribute(v) for name, v in instruction.attributes.items()}
+        if instruction.op is CALL:  # machine code needs no derivative, and another process has none
+            attributes["derivative"] = None
         same = all(a is b for a, b in zip(operands, instruction.operands, strict=True))
         same &= all(v is instruction.attributes[n] for n, v in attributes.items())
         if same and not instruction.has_effect:

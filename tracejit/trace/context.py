@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import TracejitError, ValueRangeError, notice
+from tracejit.errors import ArgumentError, TracejitError, ValueRangeError, notice
 from tracejit.graph import Instruction, mark
 from tracejit.ops.base import Made, make_from
 from tracejit.ops.constants import parameter
@@ -105,6 +105,7 @@ class Trace:
         "arguments",
         "asks_order",
         "bounds",
+        "channels",
         "eager",
         "effects",
         "end",
@@ -113,6 +114,7 @@ class Trace:
         "memory",
         "name",
         "parent",
+        "partitions",
         "record_numpy",
         "start",
         "values",
@@ -137,6 +139,8 @@ class Trace:
         self.asks_order = self.has_permuted = False
         self._copies: list[Callable[[], bool]] = []
         self.bounds: dict[Instruction, Bounds] = {}
+        self.channels = 0
+        self.partitions = 1
         self.values: dict[Instruction, Any] = {}
         self.effects: list[Instruction] = []
         self.warned: set[object] = set()
@@ -271,6 +275,27 @@ def note_permuted() -> None:
     """Says that an array was made that may not lie in memory row by row."""
     for trace in _running.traces:
         trace.has_permuted = True
+
+
+def run_on(partitions: int) -> None:
+    """Says that so many devices run what is recorded, each a partition of the program.
+
+    Raises `ArgumentError` where it is recorded for another number already.
+    """
+    for trace in _running.traces:
+        if trace.partitions not in (1, partitions):
+            raise ArgumentError(
+                f"{trace.name}: meshes of {trace.partitions} and of {partitions} devices do not go "
+                "together in one program"
+            )
+        trace.partitions = partitions
+
+
+def next_channel() -> int:
+    """The number of a new channel between devices, the same in every recording."""
+    outermost = _running.traces[0]
+    outermost.channels += 1
+    return outermost.channels
 
 
 def running_traces() -> list[Trace]:

@@ -19,7 +19,12 @@ import optree
 from tracejit import tree
 from tracejit.batching.batch import Batched, batch
 from tracejit.errors import ArgumentError, ShapeError
+from tracejit.ops.constants import iota
 from tracejit.ops.dimensions import moved
+from tracejit.shapes import ElementType, Shape
+from tracejit.trace.context import current_trace
+from tracejit.trace.named_axes import MappedAxis, over_batch
+from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jit.signature import Parameters, title_of
@@ -34,7 +39,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 Axes = Any  # an int, None, or a tree of them
 
 
-def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None) -> F:
+def vmap(
+    function: F,
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    axis_name: str | None = None,
+) -> F:
     """``function`` mapped over one dimension of its arguments.
 
     ``in_axes`` says which: an int for all positional arguments, or a tuple (or list) with one
@@ -42,7 +53,7 @@ def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | No
     of these that the argument's tree begins with. Keyword arguments are mapped over dimension 0.
     ``out_axes`` says where the new dimension stands in the results, None for a result that is
     the same for all. Negative numbers count from the back. ``axis_size`` is needed only when
-    nothing is mapped.
+    nothing is mapped. ``axis_name`` is what collective functions (`lax.psum` …) call the axis.
 
     Raises `ArgumentError` for axes that do not fit the arguments' or results' trees, `ShapeError`
     for sizes that differ, `UnsupportedError` for an op that cannot be batched, naming its line.
@@ -54,8 +65,9 @@ def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | No
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = _axes_of_leaves(in_axes, args, kwargs, parameters)
         size = _size(axes, args, kwargs, axis_size, parameters)
+        named = None if axis_name is None else _Named(function, axis_name, size)
         ran = run(
-            function,
+            named or function,
             parameters,
             args,
             kwargs,
@@ -63,13 +75,33 @@ def vmap(function: F, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | No
             lambda result: outputs_of(result, parameters.title),
             axes,
         )
-        return _batched(ran, size, out_axes)
+        return _batched(ran, size, out_axes, named)
 
-    key = ("vmap", repr((in_axes, out_axes, axis_size)))
+    key = ("vmap", repr((in_axes, out_axes, axis_size, axis_name)))
     return cast(F, as_compiled(function, mapped, key))
 
 
-def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
+class _Named:
+    """A function that runs with a name for the axis it is mapped over."""
+
+    def __init__(self, function: Function, name: str, size: int) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._name = name
+        self._size = size
+        self.axis: MappedAxis | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        assert trace is not None, "vmap records"
+        index = trace.parameter(Shape(ElementType.S32), lambda: f"the index along {self._name!r}")
+        self.axis = MappedAxis(self._name, self._size, index)
+        function = recording(self._function) if trace.record_numpy else self._function
+        with self.axis.bound():
+            return function(*args, **kwargs)
+
+
+def _batched(ran: Run, size: int, out_axes: Axes, named: _Named | None = None) -> Any:
     outputs, structure = ran.result
     wanted = _prefix(out_axes, structure, f"out_axes of {ran.title}")
     known = {
@@ -77,8 +109,14 @@ def _batched(ran: Run, size: int, out_axes: Axes) -> Any:
         for one in ran.inputs.values()
         if one.axis is not None
     }
+    channel = -1
+    if named is not None and named.axis is not None:
+        numbers = iota(Shape(ElementType.S32, (size,)))
+        known[named.axis.index] = Batched(numbers, True)
+        channel = named.axis.channel
     instructions = [output.instruction for output in outputs]
-    values = batch([*instructions, *ran.trace.effects], known, size)
+    with over_batch(channel):
+        values = batch([*instructions, *ran.trace.effects], known, size)
     done = in_order([effect.value for effect in values[len(outputs) :]])
     ran.perform([instruction for instruction in done if instruction.has_effect])
     made = [

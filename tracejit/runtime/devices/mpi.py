@@ -123,6 +123,10 @@ class MPICommunicator(Communicator):
         """Ends all ranks."""
         MPI.COMM_WORLD.Abort(1)
 
+    def gathered(self, array: np.ndarray) -> list[np.ndarray]:
+        """The arrays that all ranks bring, which may be of any shapes."""
+        return list(self._control.allgather(array))
+
     def barrier(self) -> None:
         """Returns when all ranks are here."""
         self._control.Barrier()

@@ -13,6 +13,7 @@ from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
 from tracejit.graph import Module
 from tracejit.loading import load
+from tracejit.runtime.devices.execution import DevicesExecutable
 from tracejit.runtime.donation import require_donatable
 from tracejit.tracebacks import api_boundary
 from tracejit.transforms.jit.compiled import CompiledProgram, Counted
@@ -70,6 +71,13 @@ class Compiled(CompiledProgram):
         if self.program.donated:
             require_donatable(arrays, self.program.donated, "argument {}".format)
         return self._finish(self.program(arrays))
+
+    def on_devices(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The results on each of this process's devices, each called with arguments of its own."""
+        if not isinstance(self.program, DevicesExecutable):
+            return [self(*args) for args in calls]
+        results = self.program.run_each([self._arrays(*args) for args in calls])
+        return [self._finish(values) for values in results]
 
     def _arrays(self, *args: Any, **kwargs: Any) -> list[np.ndarray]:
         return self._flatten(*args, **kwargs)

@@ -209,7 +209,7 @@ def stage(
     numbers = {parameter: number for number, parameter in enumerate(trace.arguments)}
     bounds = {numbers[parameter]: known for parameter, known in trace.bounds.items()}
     return Staged(
-        Module(title, entry),
+        Module(title, entry, num_partitions=trace.partitions),
         outputs,
         structure,
         bounds,
