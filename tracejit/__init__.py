@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         block_until_ready,
         device_get,
         device_put,
-        devices,
         named_call,
         named_scope,
     )
@@ -220,7 +219,6 @@ _MEMBERS = {
         "block_until_ready",
         "device_get",
         "device_put",
-        "devices",
         "named_call",
         "named_scope",
     ),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import ArgumentError, ShapeError
+from tracejit.loading import load
 from tracejit.runtime.devices.world import rank_communicator
 from tracejit.trace.named_axes import MeshAxes
 
@@ -33,15 +34,20 @@ class Device:
         return f"{self.platform}:{self.id}"
 
 
-def devices(platform: str = "cpu", count: int | None = None) -> list[Device]:
+def devices(platform: str | None = None, count: int | None = None) -> list[Any]:
     """The devices that programs run on.
 
-    After `tracejit.distributed.initialize` the ranks of MPI, else one, or ``count`` threads of this
-    process. Raises `ArgumentError` for another platform, or for more than there are ranks.
+    "cpu": after `tracejit.distributed.initialize` the ranks of MPI, else ``count`` threads of this
+    process, by default one. "cuda": the CUDA devices of this machine. Without a platform the ranks,
+    else the CUDA devices. Raises `ArgumentError` for another platform, or for another number than
+    MPI has ranks.
     """
-    if platform != "cpu":
-        raise ArgumentError(f"devices: the platform is 'cpu', not {platform!r}")
     communicator = rank_communicator()
+    if platform == "cuda" or (platform is None and communicator is None):
+        found: list[Any] = load("tracejit.cuda").devices()
+        return found
+    if platform not in ("cpu", None):
+        raise ArgumentError(f"devices: the platform is 'cpu' or 'cuda', not {platform!r}")
     if communicator is None:
         return [Device(number) for number in range(1 if count is None else count)]
     if count is not None and count != communicator.count:
@@ -112,6 +118,11 @@ class Mesh:
         return f"Mesh({{{sizes}}})"
 
 
+def _cpus(count: int) -> list[Device]:
+    """The ranks of MPI, however many; else as many threads as asked for."""
+    return devices("cpu", count if rank_communicator() is None else None)
+
+
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], devices: Sequence[Device] | None = None
 ) -> Mesh:
@@ -120,7 +131,7 @@ def make_mesh(
     Raises `ArgumentError` where there are more or fewer devices than the sizes say.
     """
     count = math.prod(axis_shapes)
-    given = globals()["devices"](count=count) if devices is None else list(devices)
+    given = _cpus(count) if devices is None else list(devices)
     if len(given) != count:
         raise ArgumentError(
             f"make_mesh: {tuple(axis_shapes)} takes {count} devices, and there are {len(given)}; "

@@ -53,12 +53,6 @@ def block_until_ready(x: T) -> T:
     return x
 
 
-def devices() -> list[Device]:
-    """The CUDA devices of this machine; none where there is no driver."""
-    found: list[Device] = load("tracejit.cuda").devices()
-    return found
-
-
 def device_put(x: Any, device: str | Device | None = None) -> Any:
     """A tree with its arrays and numbers on a device; traced arrays as they are.
 
