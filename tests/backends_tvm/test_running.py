@@ -20,13 +20,14 @@ PEERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("rows", [7, 8, 13])
+@pytest.mark.parametrize(("rows", "length"), [(7, 11), (8, 11), (13, 11), (8, 67), (13, 64)])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", PEERS)
-def test_rows_side_by_side(name: str, reverse: bool, rows: int) -> None:
+def test_rows_side_by_side(name: str, reverse: bool, rows: int, length: int) -> None:
+    """Rows shorter than a cache line, of whole lines, and with a rest."""
     rng = np.random.default_rng(rows)
     for kind in TYPES:
-        x: np.ndarray = rng.integers(-2, 3, (rows, 11)).astype(kind)
+        x: np.ndarray = rng.integers(-2, 3, (rows, length)).astype(kind)
         if kind is np.float32 and name in ("cummax", "cummin"):
             x[3, 4] = x[0, 0] = np.nan
         found = tj.jit(lambda x, name=name: getattr(tj.lax, name)(x, 1, reverse=reverse))(x)

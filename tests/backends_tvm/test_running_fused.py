@@ -68,7 +68,7 @@ def test_kernels(build: Build, shape: tuple[int, ...], axis: int, kernels: int) 
 @pytest.mark.parametrize("build", [squares, scaled, powers, logarithms, both])
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((30, 45), 0), ((5, 30, 17), 1), ((13, 40), 1), ((9000,), 0), ((30, 7), 0)],
+    [((30, 45), 0), ((5, 30, 17), 1), ((13, 40), 1), ((9000,), 0), ((30, 7), 0), ((9, 75), 1)],
     ids=str,
 )
 def test_values(build: Build, shape: tuple[int, ...], axis: int) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
 from tracejit.backends.tvm.codegen.kernel_frame import PARALLEL_WORK, Frame
@@ -40,6 +42,7 @@ ROWS = 8
 # The number of groups of parts of a row, and the least length of a row that is cut.
 GROUPS = 4
 CUT_FROM = 1 << 13
+LINE_BITS = 512
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,72 @@ class _Walk:
         def begin(emitter: Emitter, row: int) -> list[Stmt]:
             return into.write(emitter, i32(row), [emitter.value(self.work.initial, ())])
 
-        walk = loop(self.sizes[self.work.axis], step, dtype=self.dtype)
-        return [*into.allocations, *self._each(begin), walk]
+        size, lanes = self.sizes[self.work.axis], self._line()
+        lines = size // lanes if lanes > 1 else 0
+        done = self._number(lines * lanes)
+        return [
+            *into.allocations,
+            *self._each(begin),
+            *(self._scan_lines(dimension, into, lanes, lines) if lines else []),
+            loop(size - lines * lanes, lambda number: step(done + number), dtype=self.dtype),
+        ]
+
+    def _line(self) -> int:
+        """Elements in a cache line; 1 where rows are scanned element by element."""
+        element_type = self.shape.element_type
+        is_plain = held(element_type) is element_type and not element_type.is_complex
+        return LINE_BITS // element_type.bits if is_plain and element_type.bits >= 8 else 1
+
+    def _scan_lines(self, dimension: int, into: Accumulators, lanes: int, lines: int) -> list[Stmt]:
+        """The first ``lines`` cache lines of each row, which are loaded, scanned and stored whole.
+
+        Rows whose distance is a multiple of 4 KiB compete for one set of the first-level cache,
+        which would lose a line between one of its elements and the next.
+        """
+        first, end = self.at[dimension], self.sizes[self.work.axis] - lanes
+        panel = Accumulators([self.shape.element_type], ROWS * lanes)
+
+        def each_line(number: Expr, body: Callable[[Emitter, Expr], list[Stmt]]) -> list[Stmt]:
+            start = number * self._number(lanes)
+            if self.work.backwards:
+                start = self._number(end) - start
+
+            def stand(row: int, lane: Expr) -> Emitter:
+                self.at[dimension] = first + self._number(row)
+                self.at[self.work.axis] = start + as_index(lane, self.dtype)
+                return self._emitter(lanes, lane)
+
+            def at(row: int, emitter: Emitter, lane: Expr) -> list[Stmt]:
+                return body(emitter, row * lanes + lane)
+
+            return [
+                statement
+                for row in range(ROWS)
+                for statement in side_by_side(lanes, partial(stand, row), partial(at, row))
+            ]
+
+        def fill(emitter: Emitter, at: Expr) -> list[Stmt]:
+            return panel.write(emitter, at, [emitter.value(self.work.operand, self._where())])
+
+        def scan(step: Expr) -> list[Stmt]:
+            lane = lanes - 1 - step if self.work.backwards else step
+
+            def one(emitter: Emitter, row: int) -> list[Stmt]:
+                at = row * lanes + lane
+                values = [into.read(emitter, i32(row))[0], panel.read(emitter, at)[0]]
+                made = emitter.accumulate(self.work.combine, values)
+                made = emitter.hold(made, self.shape.element_type)
+                return [*into.write(emitter, i32(row), [made]), *panel.write(emitter, at, [made])]
+
+            return self._each(one)
+
+        def drain(emitter: Emitter, at: Expr) -> list[Stmt]:
+            return self._stored(emitter, panel.read(emitter, at)[0])
+
+        def line(number: Expr) -> list[Stmt]:
+            return [*each_line(number, fill), loop(lanes, scan), *each_line(number, drain)]
+
+        return [*panel.allocations, loop(lines, line, dtype=self.dtype)]
 
     def _each(self, body: Callable[[Emitter, int], list[Stmt]]) -> list[Stmt]:
         """``body`` for each of the interleaved rows."""
@@ -284,13 +351,21 @@ class _Walk:
         self.at[self.work.axis] = end - number if self.work.backwards else number
 
     def _step(self, emitter: Emitter, into: Accumulators, lane: Expr) -> list[Stmt]:
-        where: list[Index] = [
+        element = emitter.value(self.work.operand, self._where())
+        (old,) = into.read(emitter, lane)
+        value = emitter.accumulate(self.work.combine, [old, element])
+        written = self._stored(emitter, value)
+        return [*into.write(emitter, lane, [value]), *written]
+
+    def _where(self) -> list[Index]:
+        """The current element of the operand and of the results."""
+        return [
             Opaque(number) if size > 1 else Affine()
             for number, size in zip(self.at, self.sizes, strict=True)
         ]
-        element = emitter.value(self.work.operand, where)
-        (old,) = into.read(emitter, lane)
-        value = emitter.accumulate(self.work.combine, [old, element])
+
+    def _stored(self, emitter: Emitter, value: Value) -> list[Stmt]:
+        """Stores the results of the current element, whose cumulative value is known."""
         element_type = self.shape.element_type
         address = self._address()
         settled = emitter.hold(emitter.settled(value, element_type), element_type)
@@ -298,10 +373,10 @@ class _Walk:
         written: list[Stmt] = []
         for root, target in self.work.results:
             known = emitter.given.get(root)
-            made = emitter.result(root, where) if known is None else known
+            made = emitter.result(root, self._where()) if known is None else known
             stored = emitter.store(target, address, made, root.array_shape.element_type)
             written.extend(stored if isinstance(stored, list) else [stored])
-        return [*into.write(emitter, lane, [value]), *written]
+        return written
 
     def _address(self) -> Expr:
         """The offset of the current element in the result."""
