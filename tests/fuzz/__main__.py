@@ -1,12 +1,14 @@
 """The fuzzers, run long: ``python -m tests.fuzz --minutes 20``.
 
 Random single ops, random graphs, and long loops and repetitions in turn, each judged by XLA, the
-interpreter and compiled code, and programs of array functions, judged by NumPy.
+interpreter and compiled code, programs of array functions, judged by NumPy, and Python programs
+with control flow, hidden state, aliases and exceptions, judged by Python.
 A process of its own runs them in pieces, so that a crash or a hang is one more failure and not the
 end. Prints how many modules there were of each op, where XLA contradicts itself (it computes a
 whole otherwise than its ops one by one, which agree), and what failed; the modules of both are
 saved as HLO text, their seeds in the first line. ``--seed S`` starts elsewhere, ``--ops Pad,Sort``
-draws these only, ``--only singles``, ``graphs``, ``repeats`` or ``arrays`` leaves the others out.
+draws these only, ``--only singles``, ``graphs``, ``repeats``, ``arrays`` or ``programs`` leaves the
+others out.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tests.fuzz.table import STEPS
 Row = dict[str, str]
 """What a piece says of a module: its name, the kind of outcome, whether that failed, and more."""
 
-_KINDS = ("singles", "graphs", "repeats", "arrays")
+_KINDS = ("singles", "graphs", "repeats", "arrays", "programs")
 # Seconds that a process runs before a new one takes over, and that one module may take, on a
 # machine with much else to do.
 _PIECE = 60
@@ -119,7 +121,7 @@ def _piece(
 def report(rows: Sequence[Row], seconds: float, seed: int) -> None:
     """Prints counts of modules and of outcomes, XLA's contradictions, then all failures."""
     _print_counts([row["name"] for row in rows])
-    print("XLA refuses, because")
+    print("refused, by XLA or (Python programs) by us, because")
     _print_counts([row["text"] for row in rows if row["kind"] == REFUSED])
     for row in rows:
         if row["kind"] == CONTRADICTED:

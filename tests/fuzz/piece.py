@@ -8,6 +8,7 @@ asks XLA about ops one by one only.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import random
@@ -17,10 +18,11 @@ import traceback
 import warnings
 from pathlib import Path
 
+from tests.fuzz import memory_orders, programs
 from tests.fuzz.array_programs import ArrayJudge
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import drawn
-from tests.fuzz.judging import AGREED, Outcome, drawn_singles, judge_graph, judge_singles
+from tests.fuzz.judging import AGREED, REFUSED, Outcome, drawn_singles, judge_graph, judge_singles
 from tests.fuzz.repeats import repeated
 
 # Single ops that share a module; the most ops of a graph.
@@ -38,11 +40,34 @@ def outcomes(what: str, seed: int, names: list[str], whole: bool = True) -> list
         if what == "arrays":
             wrong, module = _ARRAYS.judge(seed)
             return [Outcome("array_program", "", "compiler" if wrong else AGREED, wrong, module)]
+        if what == "programs":
+            return _programs(seed)
         if what == "repeats":
             return [judge_graph(repeated(choices), seed, whole)]
         return [judge_graph(drawn(choices, 1, _MOST, least=_FEWEST), seed, whole)]
     except Exception:  # whatever goes wrong in any part is what a fuzzer is there to tell
         return [Outcome(what, "", "error", traceback.format_exc(limit=-4)[-1500:])]
+
+
+def _programs(seed: int) -> list[Outcome]:
+    """A Python program with control flow, a third of them compiled, and a chain for its order.
+
+    Refusals are of the library's own errors; any other error of theirs is a failure.
+    """
+    found = []
+    options = {} if seed % 3 == 0 else {"check": True}
+    for name, judge in (
+        ("python_program", functools.partial(programs.judged, seed, **options)),
+        ("memory_order", functools.partial(memory_orders.judged, seed)),
+    ):
+        try:
+            kind = judge()
+            found.append(Outcome(name, "", AGREED if kind == "right" else REFUSED, kind))
+        except Exception as error:  # an assertion, a KeyError, a TypeError: a failure each
+            text = traceback.format_exc(limit=-4)[-1500:]
+            kind = "python" if isinstance(error, AssertionError) else "error"
+            found.append(Outcome(name, "", kind, text))
+    return found
 
 
 def saved(outcome: Outcome, seed: int, folder: Path) -> str:

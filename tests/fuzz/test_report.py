@@ -36,7 +36,7 @@ def test_report(capsys: pytest.CaptureFixture[str]) -> None:
         "Pad 2",
         "Sub 1",
         "graph 2",
-        "XLA refuses, because",
+        "refused, by XLA or (Python programs) by us, because",
         "it is too long 1",
         "XLA contradicts itself, seed 7: graph contradicted: result 0: 3 instead of 4",
         "5 modules in 10 s (0.5 a second), seed 1",

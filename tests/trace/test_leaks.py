@@ -195,3 +195,22 @@ def test_out_of_a_branch_and_a_loop() -> None:
 
     with pytest.raises(TracerLeakError, match="traced in body_fun"):
         tj.jit(loops)(X)
+
+
+def test_a_value_of_an_ended_inner_trace_in_a_graph_is_seen() -> None:
+    def f(x: np.ndarray) -> Any:
+        found: list[Any] = []
+
+        def branch(v: Any) -> Any:
+            found.append(v.instruction)
+            return v
+
+        made = tj.lax.cond(x.sum() > 0, branch, lambda v: v * 2, x)
+        return made + lift(found[0])
+
+    def in_a_loop(x: np.ndarray) -> Any:
+        return tj.lax.fori_loop(0, 3, lambda i, v: f(v), x)
+
+    for function in (f, in_a_loop):
+        with pytest.raises(TracerLeakError, match="whose trace has ended"):
+            tj.jit(function).lower(np.ones(3))

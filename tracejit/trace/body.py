@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
-from tracejit.errors import ArgumentError, UnsupportedError
+from tracejit.errors import ArgumentError, TracerLeakError, UnsupportedError
 from tracejit.graph import Instruction
-from tracejit.ops.constants import CONSTANT
+from tracejit.ops.constants import CONSTANT, PARAMETER
 from tracejit.shapes import Shape
 from tracejit.trace.context import Trace, note_permuted
 from tracejit.trace.convert import operand
@@ -68,6 +68,7 @@ class Body:
         """What is used of enclosing traces, in order of creation."""
         found: set[Instruction] = set()
         for instruction in _own_instructions((*self.results, *self.effects), self.trace):
+            require_own(instruction, self.trace)
             found.update(o for o in (instruction, *instruction.operands) if self._is_foreign(o))
         return sorted(found, key=lambda instruction: instruction.serial)
 
@@ -133,6 +134,16 @@ def with_kinds(values: Sequence[Instruction], kinds: Sequence[Abstract]) -> list
         tracer.lay_unknown()
         made.append(tracer)
     return made
+
+
+def require_own(instruction: Instruction, trace: Trace) -> None:
+    """Raises `TracerLeakError` for an argument that is of an ended trace inside ``trace``."""
+    if instruction.op is PARAMETER and trace.owns(instruction):
+        if instruction not in trace.arguments:
+            raise TracerLeakError(
+                f"{trace.name}: a value made inside a loop, a branch or a function called there, "
+                f"whose trace has ended, is used outside of it; assign it to a variable before"
+            )
 
 
 def _require_order(trace: Trace, leaves: Sequence[Any]) -> None:

@@ -17,7 +17,7 @@ from tracejit.graph import Instruction
 from tracejit.ops import elementwise, layout
 from tracejit.shapes import Shape
 from tracejit.sources import user_source
-from tracejit.trace.context import current_trace
+from tracejit.trace.context import Trace, current_trace, running_traces
 from tracejit.trace.index_basic import BasicIndex, Run
 from tracejit.trace.views import Path, Permute, Reshape, row_major_strides
 
@@ -38,8 +38,8 @@ class Share(NamedTuple):
     """That an array and ``other`` are parts of one memory of a ``shape`` where ``condition`` holds.
 
     None stands for a condition that is not known; what is written then cannot be read any more.
-    ``mine`` and ``theirs`` are the ways to them from there. ``is_foreign``: the other was of a
-    trace further out.
+    The same holds after the trace that it was ``recorded_in`` has ended. ``mine`` and ``theirs``
+    are the ways to them from there. ``is_foreign``: the other was of a trace further out.
     """
 
     condition: Instruction | None
@@ -48,6 +48,13 @@ class Share(NamedTuple):
     mine: Way
     theirs: Way
     is_foreign: bool = False
+    recorded_in: Trace | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the condition is one that the running trace can use."""
+        trace = self.recorded_in
+        return self.condition is not None and (trace is None or trace.alive)
 
     def carried(self, old: Instruction) -> Instruction:
         """The array's value, which was ``old``, after what was written to the other."""
@@ -98,7 +105,8 @@ class Shares:
         """One more; under either condition, if there is one along the same ways."""
         for number, one in enumerate(self.entries):
             if one.other is new.other and one.mine == new.mine:
-                if one.theirs == new.theirs and one.is_foreign == new.is_foreign:
+                same_trace = one.recorded_in is new.recorded_in
+                if one.theirs == new.theirs and one.is_foreign == new.is_foreign and same_trace:
                     both = _combined(elementwise.or_, one.condition, new.condition)
                     self.entries[number] = one._replace(condition=both)
                     return
@@ -139,15 +147,22 @@ def share_parts(
     for entry in second.entries:
         if entry.other is not first and not any(entry.other is each for each in but):
             if not theirs:
-                both = _combined(elementwise.and_, condition, entry.condition)
+                known = entry.condition if entry.is_known else None
+                both = _combined(elementwise.and_, condition, known)
                 found.append((entry.other, entry.shape, entry.mine + mine, entry.theirs, both))
     for peer, memory, here, there, holds in found:
         memory, here, there = _shortened(memory, here, there)
         is_foreign = peer.owner is not first.owner
         peer.doubted = peer.doubted or first.doubted
         first.doubted = first.doubted or peer.doubted
-        first.add(Share(holds, peer, memory, here, there, is_foreign))
-        peer.add(Share(holds, first, memory, there, here))
+        owner = None if holds is None else _owner(holds)
+        first.add(Share(holds, peer, memory, here, there, is_foreign, owner))
+        peer.add(Share(holds, first, memory, there, here, recorded_in=owner))
+
+
+def _owner(value: Instruction) -> Trace | None:
+    """The innermost trace that has made a value."""
+    return next((trace for trace in reversed(running_traces()) if trace.owns(value)), None)
 
 
 def written(array: Tracer) -> None:
@@ -185,7 +200,7 @@ def refreshed(array: Tracer, shares: Shares) -> Instruction:
         return value
     written.sort(key=_time)
     for one in written:
-        if one.condition is None:
+        if one.condition is None or not one.is_known:
             _refuse(shares)
         value = elementwise.select(one.condition, one.carried(value), value)
     if current_trace() in (None, array.owner):
@@ -235,8 +250,9 @@ def _of_loop() -> str:
 
 
 def _refuse(shares: Shares) -> NoReturn:
+    reason = shares.doubted or _of_loop()
     raise ConcretizationError(
-        f"an array is read that may have been written to under another name: {shares.doubted}"
+        f"an array is read that may have been written to under another name: {reason}"
     )
 
 

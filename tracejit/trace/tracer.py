@@ -27,7 +27,16 @@ from tracejit.trace.context import Trace, ask_order, current_trace, note_permute
 from tracejit.trace.convert import Operand, converted
 from tracejit.trace.evaluation import known_value
 from tracejit.trace.indexing import Indexing
-from tracejit.trace.may_alias import Shares, Way, are_dense, foreign, refreshed, share_parts, tick
+from tracejit.trace.may_alias import (
+    Share,
+    Shares,
+    Way,
+    are_dense,
+    foreign,
+    refreshed,
+    share_parts,
+    tick,
+)
 from tracejit.trace.memory_order import (
     UNKNOWN,
     Layout,
@@ -65,12 +74,13 @@ class ForeignWriteError(UnsupportedError):
 
 
 class State(NamedTuple):
-    """The value of an array, its trace, and when it was written to, as for `Shares` if it has."""
+    """The value of an array, its trace, when it was written to, and what it shares its memory with."""
 
     instruction: Instruction
     owner: Trace
     version: int
     times: tuple[int, int] | None
+    entries: tuple[Share, ...]
 
 
 class Tracer(Operators, Indexing, Methods):
@@ -218,12 +228,19 @@ class Tracer(Operators, Indexing, Methods):
         """What `restore` takes."""
         instruction = self.instruction
         times = None if self.shares is None else (self.shares.written, self.shares.seen)
-        return State(instruction, self._trace, self._version, times)
+        entries = () if self.shares is None else tuple(self.shares.entries)
+        return State(instruction, self._trace, self._version, times, entries)
+
+    def share_as(self, state: State) -> None:
+        """Makes a lent array share its memory with those that it shared it with before."""
+        if self.shares is not None:
+            self.shares.entries = list(state.entries)
 
     def restore(self, state: State) -> None:
         """Makes a lent array what it was before."""
         self.lend(state.instruction, state.owner)
         self._version = state.version
+        self.share_as(state)
         if self.shares is not None and state.times is not None:
             self.shares.written, self.shares.seen = state.times
 

@@ -66,6 +66,8 @@ class _Lent:
             if trace is owned.owner and value.instruction is owned.instruction:
                 array.restore(owned)
             else:
+                if trace is not owned.owner:
+                    array.share_as(owned)  # not as a recording before has left it
                 array.lend(value.instruction, trace)
         self._versions = [array.version for array in self._arrays]
 

@@ -18,13 +18,13 @@ from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.control import CALL
 from tracejit.targets import calls_back
-from tracejit.trace.body import Abstract
+from tracejit.trace.body import Abstract, require_own
 from tracejit.trace.context import Bounds, Limit, Trace
 from tracejit.trace.convert import PYTHON_SCALARS, as_instruction
 from tracejit.trace.object_state import snapshot, warn_of_moves
 from tracejit.trace.recording import recording
 from tracejit.trace.tracer import Tracer
-from tracejit.traversal import called_computations, instructions, unreached
+from tracejit.traversal import called_computations, in_order, instructions, unreached
 from tracejit.tree import Structure
 
 Finish = Callable[[Sequence[np.ndarray]], Any]
@@ -205,6 +205,8 @@ def stage(
     results = [output.instruction for output in outputs]
     root = results[0] if len(results) == 1 else tuple_(results)
     effects = unreached(root, trace.effects)
+    for needed in in_order((root, *effects)):
+        require_own(needed, trace)
     entry = Computation(title, tuple(trace.arguments), root, effects)
     numbers = {parameter: number for number, parameter in enumerate(trace.arguments)}
     bounds = {numbers[parameter]: known for parameter, known in trace.bounds.items()}
