@@ -11,6 +11,7 @@ import pytest
 import tracejit as tj
 from tracejit.errors import TracerLeakError
 from tracejit.trace.context import current_trace
+from tracejit.trace.tracer import lift
 
 X = np.arange(3.0)
 kept: list[Any] = []

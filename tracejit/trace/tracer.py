@@ -74,7 +74,7 @@ class ForeignWriteError(UnsupportedError):
 
 
 class State(NamedTuple):
-    """The value of an array, its trace, when it was written to, and what it shares its memory with."""
+    """The value of an array, its trace, when it was written to, and what it shares memory with."""
 
     instruction: Instruction
     owner: Trace
