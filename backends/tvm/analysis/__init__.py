@@ -1,4 +1,4 @@
-"""Questions about graphs: what a loop counts, which rows are needed, what an op costs.
+"""Analyses of graphs: trip counts, access regions, needed rows, costs. They never change a graph.
 
-In: instructions. Out: facts. Nothing is changed here; passes, fusion and code generation ask.
+In: instructions. Out: facts, for passes, fusion and code generation.
 """

@@ -1,9 +1,9 @@
-"""The arrays in whose memory a branch could make its result.
+"""Alias roots of a Conditional: arguments whose buffer a result could reuse.
 
-    origins(result)     arrays that a Conditional takes, in whose memory it could make a result
+    origins(result)     the arguments of the Conditional that a result may be written over
 
-An update, and a loop, may leave its result where its operand lay. So may a branch that gives back
-what it takes.
+An update or a loop may write its result over its operand. So may a branch that updates, or
+returns, its argument.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 
 _Part = tuple[Instruction, tuple[int, ...]]
-"""A tuple, and which array of it: the numbers of elements, from the outermost."""
+"""A tuple, and the path to one of its arrays: element numbers from the outermost."""
 
 
 def origins(result: Instruction) -> list[Instruction]:
-    """The operands' arrays that branches update, or give back, to make one of the results.
+    """The operands' arrays that branches update, or return, to compute one of the results.
 
     ``result`` is an element of a Conditional; tuples among its operands are Tuple instructions.
     """
@@ -37,7 +37,7 @@ def origins(result: Instruction) -> list[Instruction]:
 
 
 def _given(conditional: Instruction, path: tuple[int, ...]) -> list[_Part]:
-    """The parts of a Conditional's operands that one part of its results is made of."""
+    """The arrays of a Conditional's operands that one array of its results is an update of."""
     _, *operands = conditional.operands
     return [
         (operand, taken)
@@ -48,7 +48,7 @@ def _given(conditional: Instruction, path: tuple[int, ...]) -> list[_Part]:
 
 
 def _beginnings(root: Instruction, path: tuple[int, ...]) -> list[_Part]:
-    """What one part of a root was before all updates of it in a computation."""
+    """The array before all updates that lead to one array of a root."""
     stack: list[_Part] = [(root, path)]
     seen: set[_Part] = set()
     ends = []

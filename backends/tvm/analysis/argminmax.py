@@ -1,7 +1,7 @@
-"""Recognises reductions that find the extreme value and its index: argmax and argmin.
+"""Recognises argmin and argmax: reductions that find the best value and its index.
 
-Their combination is associative and commutative, because equal values are told apart by their
-index. Walked through in order of index it is simpler still: see `in_order`.
+Their combiner is associative and commutative, because ties are broken by the index. If elements
+come in order of index it can be simpler: see `in_order`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tracejit.shapes import ElementType, Shape
 
 
 def worst(name: str, value: ElementType) -> Any:
-    """The value that no other is worse than."""
+    """The identity of the comparison: no other value is worse."""
     return lowest(value) if name == "argmax" else highest(value)
 
 
 def counted(reduce: Instruction) -> bool:
-    """Whether a Reduce with such a combination takes indices that count up from 0."""
+    """Whether the index operand of an argmin or argmax is an iota."""
     _, indices, _, start = reduce.operands
     return (
         indices.op is IOTA
@@ -36,9 +36,9 @@ def counted(reduce: Instruction) -> bool:
 
 @functools.cache
 def in_order(name: str, value_type: ElementType, index_type: ElementType) -> Computation:
-    """What remains of the combination when every new index is higher than all before.
+    """The combiner for elements in increasing order of index.
 
-    The new value must be better than the old one, which must not be NaN.
+    A new value replaces the old one if it is better, and the old one is not NaN.
     """
     best, best_index, value, index = parameters = tuple(
         parameter(i, Shape(t)) for i, t in enumerate([value_type, index_type] * 2)

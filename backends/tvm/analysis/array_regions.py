@@ -1,11 +1,11 @@
-"""Array regions: the indices that a slice reads or an update writes, in terms of loop counters.
+"""Array regions: the index ranges of slices and updates, as affine functions of loop counters.
 
     versions_of(part, made)             the array before and after each write
-    region_of(whole, part, starts)      the places of a slice or an update
-    read_region(read)                   those of what is read
-    are_apart(one, other)               whether two have no place in common
+    region_of(whole, part, starts)      the region of a slice or an update
+    read_region(read)                   the region of a read
+    are_apart(one, other)               whether two regions are disjoint
 
-Inside of `CountedLoop.known`, where what is known of the counters is at hand.
+Use them inside `CountedLoop.known`, where the bounds of counters are known.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE, SLICE
 from tracejit.trace.affine_bounds import Affine, least
 
 Range = tuple[Affine, Affine] | None
-"""Places from the first up to, not with, the second; None where they are not known."""
+"""A half-open range of indices; None where it is unknown."""
 
 
 def versions_of(part: Instruction, made: Instruction) -> list[Instruction]:
-    """An array before and after each of the writes that make ``made`` of it; one alone if none."""
+    """An array before and after each of the writes from ``part`` to ``made``; one
+    version if none.
+    """
     found = [made]
     while found[-1] is not part:
         if found[-1].op is not DYNAMIC_UPDATE_SLICE:
@@ -33,7 +35,7 @@ def versions_of(part: Instruction, made: Instruction) -> list[Instruction]:
 
 
 def region_of(whole: Instruction, part: Instruction, starts: Sequence[Instruction]) -> list[Range]:
-    """The places of a slice, or of an update, as long as it is not moved inside the array."""
+    """The region of a slice or an update, if its start is not clamped."""
     found: list[Range] = []
     sizes = zip(whole.array_shape.dimensions, part.array_shape.dimensions, starts, strict=True)
     for total, size, start in sizes:
@@ -45,14 +47,14 @@ def region_of(whole: Instruction, part: Instruction, starts: Sequence[Instructio
 
 
 def read_region(read: Instruction) -> list[Range]:
-    """The places of a Slice or a DynamicSlice; of one by strides, also those between."""
+    """The region of a Slice or a DynamicSlice; with strides, its bounding box."""
     if read.op is SLICE:
         return [(Affine(part.start), Affine(part.limit)) for part in read.attributes["slice"]]
     return region_of(read.operands[0], read, read.operands[1:])
 
 
 def are_apart(one: Sequence[Range], other: Sequence[Range]) -> bool:
-    """Whether two regions have no place in common, as far as counters tell."""
+    """Whether two regions are provably disjoint."""
     for left, right in zip(one, other, strict=True):
         if left is None or right is None:
             continue

@@ -1,4 +1,4 @@
-"""Finds slices of all steps of a counted loop that lie contiguously in an array: one block.
+"""Batches the slices of all iterations of a counted loop into one contiguous block.
 
 beside = SideBySide(loop, IterationBatch(first, count))
 beside.read(instruction, operands)      x[i, j] for all j: x[i, :]
@@ -27,14 +27,14 @@ from tracejit.trace.affine_bounds import Affine, least
 
 
 class RefusedError(Exception):
-    """The steps of a loop depend on each other, or it is not known that they do not."""
+    """The iterations of a loop depend on each other, or may do so."""
 
 
 @dataclass(frozen=True)
 class IterationBatch:
-    """The steps side by side: ``count`` of them, at which the counter is ``first`` and up.
+    """A batch of ``count`` iterations, with counters from ``first`` on.
 
-    Of those with a ``mask``, pred[count], some are no steps.
+    With a ``mask``, pred[count], iterations where it is false do not run.
     """
 
     first: Affine
@@ -43,15 +43,15 @@ class IterationBatch:
 
 
 class SideBySide:
-    """Blocks of slices of size 1 along a dimension, at places that go by one from step to step."""
+    """Blocks of slices of size 1 along a dimension, at indices that grow by one per iteration."""
 
     def __init__(self, loop: CountedLoop, lanes: IterationBatch) -> None:
         self._loop, self._lanes = loop, lanes
 
     def fits(self, place: Affine | None, size: int) -> bool:
-        """Whether a place goes by one, and lies within a dimension in all lanes.
+        """Whether an index grows by one per iteration, and is in bounds for the whole batch.
 
-        To be asked where the loop's counters are known.
+        To be called where the bounds of the loop's counters are known.
         """
         if place is None or abs(place.terms.get(self._loop.number, 0)) != 1:
             return False
@@ -59,13 +59,13 @@ class SideBySide:
         return all(is_within(end, end.plus(Affine(1)), size) for end in ends)
 
     def _at(self, place: Affine, lane: int) -> Affine:
-        """A place at the step that is number ``lane``."""
+        """The value of an index in iteration ``lane`` of the batch."""
         by = place.terms[self._loop.number]
         rest = place.plus(self._loop.place, -by)
         return rest.plus(self._lanes.first, by).plus(Affine(by * lane))
 
     def read(self, instruction: Instruction, operands: Sequence[Batched]) -> Batched | None:
-        """A DynamicSlice of all steps, of an array that is the same for all; None elsewhere."""
+        """A DynamicSlice of all iterations, of a loop-invariant array; None for other slices."""
         if instruction.op is not DYNAMIC_SLICE or operands[0].is_batched:
             return None
         moving = [d for d, start in enumerate(operands[1:]) if start.is_batched]
@@ -81,7 +81,7 @@ class SideBySide:
     def slices(
         self, instruction: Instruction, operands: Sequence[Batched], dimension: int, place: Affine
     ) -> Batched:
-        """A DynamicSlice of all steps, at a place that fits along a dimension."""
+        """A DynamicSlice of all iterations, at an index that `fits` along a dimension."""
         starts = self._starts(instruction.operands[1], operands[1:], dimension, place)
         sizes = instruction.array_shape.dimensions
         return Batched(self._taken(operands[0].value, starts, sizes, dimension, place), True)
@@ -89,7 +89,7 @@ class SideBySide:
     def written(
         self, instruction: Instruction, operands: Sequence[Batched], dimension: int, place: Affine
     ) -> Batched:
-        """A DynamicUpdateSlice of all steps, at a place that fits along a dimension."""
+        """A DynamicUpdateSlice of all iterations, at an index that `fits` along a dimension."""
         whole, update, *places = operands
         sizes = instruction.operands[1].array_shape.dimensions
         starts = self._starts(instruction.operands[2], places, dimension, place)
@@ -109,7 +109,7 @@ class SideBySide:
     def _starts(
         self, like: Instruction, starts: Sequence[Batched], dimension: int, place: Affine
     ) -> list[Instruction]:
-        """Where the slices of all steps begin; along ``dimension`` the first of them in memory."""
+        """The start indices of the block; along ``dimension`` the lowest of all iterations."""
         if any(s.is_batched for d, s in enumerate(starts) if d != dimension):
             raise RefusedError("slices do not lie side by side")
         lane = 0 if place.terms[self._loop.number] > 0 else self._lanes.count - 1
@@ -126,7 +126,7 @@ class SideBySide:
         dimension: int,
         place: Affine,
     ) -> Instruction:
-        """The slices of all steps, stacked."""
+        """The slices of all iterations, stacked."""
         count = self._lanes.count
         wide = (*sizes[:dimension], count, *sizes[dimension + 1 :])
         is_all = wide == whole.array_shape.dimensions
@@ -137,6 +137,6 @@ class SideBySide:
 
 
 def is_within(first: Affine, end: Affine, size: int) -> bool:
-    """Whether places from ``first`` up to, not with, ``end`` lie within a dimension."""
+    """Whether the indices ``first`` up to ``end`` are within a dimension."""
     low, room = least(first), least(Affine(size).plus(end, -1))
     return low is not None and room is not None and low >= 0 <= room

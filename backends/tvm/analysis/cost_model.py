@@ -1,4 +1,4 @@
-"""What ops cost, roughly, in units of one addition per element."""
+"""A cost model of ops, in units of one addition per element, and the thresholds of fusion."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tracejit.ops.constants import CONSTANT, IOTA
 from tracejit.ops.indexing import GATHER
 from tracejit.ops.layout import SLICE
 
-# From here on a value needed by several kernels is stored instead of computed again in each.
+# The least cost of a value that is stored instead of recomputed in each kernel that needs it.
 SHARED_COST = 4
-# From here on, copies counted, a value that a broadcast repeats is stored once instead of computed
-# for each copy.
+# The least cost, times the number of copies, of a broadcast value that is stored instead of
+# recomputed for each copy.
 AMPLIFIED_COST = 8
-# The same for a value that slices read which lie over each other, as in stencils of stencils, of
-# more bytes than registers and their neighbours hold.
+# The same for a value that overlapping slices read, as in stencils of stencils, if it has more
+# bytes than fit in registers and cache lines nearby.
 REPEATED_COST = 20
 _LEAST_REPEATED = 1 << 10
-# An epilogue of a contraction costs at most this.
+# The highest cost of a contraction's epilogue.
 EPILOGUE_COST = 6
-# The same for how large its expression grows, in which rounding is written out.
+# The largest expression of an epilogue, with rounding expanded.
 EPILOGUE_SIZE = 32
-# What a cumulative op walks along is computed on its way if it costs at most this: for a vector of
-# columns, for a number of a row.
+# The highest cost of a cumulative op's operand that is computed during the scan: for a vector of
+# columns, and for an element of a row.
 COLUMNS_COST = 16
 ROWS_COST = 1
-# A kernel of more ops takes longer to compile than several that have as many.
+# The most ops of a kernel: more take longer to compile than several smaller kernels.
 SIZE_LIMIT = 400
-# How deeply ops are written inside each other: as deeply, the writer recurses.
+# The deepest nesting of an expression: the emitter recurses as deeply.
 NESTED = 96
 
 _COSTS = {
@@ -70,21 +70,21 @@ _COSTS = {
 
 
 def _is_free(op: Op) -> bool:
-    """Whether an op costs nothing beside what reads its result."""
+    """Whether an op costs nothing next to its users."""
     return op.is_view or op in (CONSTANT, IOTA)
 
 
 def longest_chain(size: int) -> int:
-    """How many ops of a kernel of ``size`` ops may wait for each other.
+    """The longest dependence chain of a kernel of ``size`` ops.
 
-    An op waits for some four cycles, in which a processor may do eight others: of this element, or
-    of the next ones, as far as it sees, which is about 320 ops.
+    An op has a latency of about four cycles, in which a processor may execute eight others: of the
+    same element, or of the next ones in its window of about 320 ops.
     """
     return max(40, size // 8)
 
 
 def size_of(instruction: Instruction) -> int:
-    """How many simple ops one instruction is made of, roughly."""
+    """The approximate number of simple ops that one instruction is expanded to."""
     if _is_free(instruction.op):
         return 0
     element_type = instruction.array_shape.element_type
@@ -92,12 +92,12 @@ def size_of(instruction: Instruction) -> int:
 
 
 def cost_of(instruction: Instruction) -> int:
-    """The cost of one element of one instruction, its operands not counted."""
+    """The cost of one element of one instruction, without its operands."""
     return _COSTS.get(instruction.op, 0 if _is_free(instruction.op) else 1)
 
 
 def computed_again(instruction: Instruction, users: Sequence[Instruction]) -> float:
-    """How often a value is computed, beyond once, for slices among its users that overlap."""
+    """How often a value is computed again for overlapping slices among its users."""
     cuts = {_places(user): user.array_shape.size for user in users if user.op is SLICE}
     if not cuts or instruction.array_shape.nbytes <= _LEAST_REPEATED:
         return 0.0
@@ -106,5 +106,5 @@ def computed_again(instruction: Instruction, users: Sequence[Instruction]) -> fl
 
 
 def _places(cut: Instruction) -> tuple[tuple[int, int, int], ...]:
-    """Which elements a Slice takes."""
+    """The elements that a Slice reads, as (start, end, stride) per dimension."""
     return tuple((part.start, part.limit, part.stride) for part in cut.attributes["slice"])

@@ -1,7 +1,7 @@
-"""Which rules write the expression of an operand more than once.
+"""Rules that duplicate an operand's expression, and how much larger an op makes expressions.
 
-To TVM's passes and to LLVM's front an expression is a tree, so what is written twice is compiled
-twice, and a chain of such ops doubles with each. Their operands are put into registers first.
+TVM's passes and LLVM's frontend see an expression as a tree, so a duplicated operand is compiled
+twice, and a chain of such ops grows exponentially. Their operands are put into registers first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONCE = frozenset(
         unary.NOT,
     }
 )
-# How often rounding to a narrow type writes what it rounds.
+# The number of copies of an operand in a rounding to a narrow type.
 ROUNDING = {ElementType.F8E4M3FN: 40, ElementType.F8E5M2: 40, ElementType.BF16: 5}
 _FUNCTIONS = frozenset({"elementwise", "elementwise_unary"})
 
@@ -44,11 +44,11 @@ def repeats(instruction: Instruction) -> bool:
         return bool(instruction.attributes["type"] == "TOTALORDER")
     if instruction.op is ops.XOR:
         return ElementType.PRED in types
-    # Of floats these are calls of functions.
+    # For floats these are function calls.
     return instruction.op.family not in _FUNCTIONS or not all(t.is_floating for t in types)
 
 
 def growth(instruction: Instruction) -> int:
-    """How much larger than those of its operands the expression of a result is, roughly."""
+    """The approximate growth from the operands' expressions to the result's."""
     rounding = ROUNDING.get(instruction.array_shape.element_type, 1)
     return rounding * (4 if repeats(instruction) else 1)

@@ -1,8 +1,7 @@
 """The interface of rules that compute one element of an instruction inside a loop nest.
 
-`codegen.access_analysis` follows such a question down to the buffers it ends in, to learn how loops
-may be arranged; `codegen.emitter` follows it again and makes the TIR. Both ask the same rules in
-`emit/`.
+`codegen.access_analysis` runs a rule symbolically, down to the buffers that it reads, to choose
+loops; `codegen.emitter` runs it again and builds TIR. Both use the rules in `codegen.rules`.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from tracejit.shapes import ElementType
 Value = Any  # an Expr, a Complex, or a tuple of them for a tuple-shaped instruction
 
 RULES = "tracejit.backends.tvm.codegen.rules"
-"""Where the rules of a family of ops are; what is legalised away has none."""
+"""The modules of rules by op family; legalised ops have none."""
 
 ROOTS = "tracejit.backends.tvm.cpu.roots"
-"""Where those are that need a schedule of their own."""
+"""The modules of ops with schedules of their own."""
 
 pointwise: RuleTable[Callable[..., Value]] = RuleTable("emit pointwise", RULES)
-"""``rule(instruction, *values) -> value``: every operand is needed at the result's own index."""
+"""``rule(instruction, *values) -> value``: the operands are needed at the result's own index."""
 
 on_scalars: RuleTable[Callable[..., Value]] = RuleTable("emit on scalars", RULES)
-"""What an `indexed` op does to single values, in a computation of scalars."""
+"""The effect of an `indexed` op on single values, in a computation of scalars."""
 
 indexed: RuleTable[Callable[..., Value]] = RuleTable("emit indexed", RULES)
 """``rule(scope, instruction, indices) -> value``: asks ``scope`` for operands at other indices."""
 
 
 class Scope(Protocol):
-    """What an ``indexed`` rule may ask for."""
+    """The queries that an ``indexed`` rule may make."""
 
     def value(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
         """One element of an instruction."""
@@ -48,10 +47,10 @@ class Scope(Protocol):
         """An index as a value."""
 
     def start(self, instruction: Instruction, indices: Sequence[Index], limit: int) -> Opaque:
-        """One element of integers as an index, forced into [0, limit]."""
+        """One element of an integer array as an index, clamped to [0, limit]."""
 
     def shifted(self, index: Index, by: Opaque) -> Opaque:
-        """An index moved by a computed one."""
+        """An index plus a computed one."""
 
     def map(self, function: Callable[..., Value], *values: Value) -> Value:
         """A function of register values."""

@@ -1,4 +1,4 @@
-"""The exclusive backward slice of an instruction: everything that only it needs."""
+"""The exclusive backward slice of an instruction: its operands that nothing else uses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ def exclusive_slice(
     goes_on: Callable[[Instruction], bool] = lambda instruction: True,
     most: int = 1 << 14,
 ) -> set[Instruction]:
-    """The root, and those below it that ``is_inner`` holds for and that nothing else needs.
+    """The root and its transitive operands that satisfy ``is_inner`` and have no user outside the
+    slice.
 
-    Where ``goes_on`` does not hold, nothing below is looked at. Where there are more than ``most``,
-    some of them are left out.
+    Operands of instructions that fail ``goes_on`` are not visited. If there are more than
+    ``most``, some are left out.
     """
     region = {root}
-    # The last made first, so that all users of an instruction have been looked at before it.
+    # In reverse order of creation, so that all users of an instruction are visited before it.
     waiting = [(-operand.serial, operand) for operand in set(root.operands)]
     heapq.heapify(waiting)
     seen = {operand for _, operand in waiting}

@@ -1,12 +1,12 @@
-"""How a Fourier transform is done: in which stages, by which factors, in one or two sweeps.
+"""Plans FFTs: the radix stages, the sweeps over rows and columns, and the twiddle factors.
 
-A sweep transforms the columns of a matrix, whose numbers lie a row apart. One is enough along an
-axis that is not the last; a row of n = r c numbers is two: the columns of an r by c matrix, each
-result turned by row times column of n-ths of a circle, then those of the transpose.
+A sweep transforms the columns of a matrix, whose elements have the stride of a row. One sweep is
+enough along an axis that is not the last; a row of n = r c numbers takes two: the columns of an r
+by c matrix, each result multiplied by a twiddle factor, then the columns of the transpose.
 
-A plan is an array of integers that the kernel reads, so that one body does for all stages of one
-`Radix`. Of short rows, which such a kernel would read for longer than it computes, the plan is in
-the code.
+A plan is an array of integers that the kernel reads, so that one compiled body serves all stages
+of one `Radix`. For short rows, where reading the plan would dominate, the plan is constant in the
+code.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ import numpy as np
 from tracejit.graph import Instruction
 
 LONGEST = 4096
-"""The longest column: more would not find room in the cache."""
+"""The longest column: more would not fit in the cache."""
 
 VECTOR = 64
 """Bytes of a vector, or of two or four where registers are narrower."""
 _VECTORS = 4
 """The most vectors of a strip."""
 _SAME, _APART = 2048, 512
-"""Rows so many bytes apart, or multiples, want the same lines of a cache, or not many others."""
+"""Rows this many bytes apart, or multiples, conflict in the sets of a cache."""
 
 # The integers of one sweep: the strips of a matrix, the first column of the last strip; bytes
-# between matrices and rows of what is read and written; numbers in a column; where its turns lie in
-# the table; the number of stages, and of each of these which body, m, s and where its factors are.
+# between matrices and rows of source and target; numbers in a column; the offset of its twiddle
+# factors in the table; the number of stages, and for each its body, m, s and offset of factors.
 STRIPS, LAST, FROM_MATRIX, FROM_ROW, TO_MATRIX, TO_ROW, LENGTH, FINE, COARSE, STAGES = range(10)
 BEFORE_STAGES, PER_STAGE = 10, 4
 
-# What a number costs in one stage, by its radix, and what turning it adds.
+# The cost of a number in one stage, by radix, and of its twiddle factor.
 _COSTS = {2: 1.0, 3: 1.3, 4: 1.15, 5: 1.7, 7: 2.3, 8: 1.5, 11: 3.6, 13: 4.4, 16: 2.0}
 _TWIDDLE = 0.5
 _MOST_TURNED = 13
 """From 16 on there are more factors than registers."""
 _WAYS, _SPLITS = 6, 3
-"""How many ways to transform a column, and to divide a row, are looked at."""
-# What it costs if one of two columns is twice as long as the other: then threads share less evenly.
+"""The number of candidates for a column, and for dividing a row."""
+# The cost factor if one of two columns is twice as long: threads then share less evenly.
 _UNEVEN = 0.03
-# What a radix more costs to compile, as a share of the time of a call.
+# The compile time of one more radix, as a share of the time of a call.
 _BODY = 0.06
 
 
 class Radix(NamedTuple):
-    """One kind of stage; all but the last of a column are followed by a turn."""
+    """A kind of stage; all but the last of a column multiply by twiddle factors."""
 
     radix: int
     twiddled: bool
@@ -73,7 +73,7 @@ class Column:
 
     @functools.cached_property
     def cost(self) -> float:
-        """Of one number."""
+        """The cost of one number."""
         return sum(_COSTS[s.radix] + _TWIDDLE * s.twiddled * (1 - 1 / s.radix) for s in self.stages)
 
     @functools.cached_property
@@ -91,7 +91,7 @@ def smooth(length: int, greatest: int = 13) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def columns(length: int) -> tuple[Column, ...]:
-    """The best ways to transform a column, the quickest first; none for an unsuitable length."""
+    """The best plans for a column, the fastest first; none for an unsuitable length."""
     if not 2 <= length <= LONGEST or not smooth(length):
         return ()
     found = [
@@ -104,7 +104,7 @@ def columns(length: int) -> tuple[Column, ...]:
 
 
 def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
-    """The products of radices up to ``most`` that are ``length``, the largest radix first."""
+    """The factorisations of ``length`` into radices up to ``most``, in descending order."""
     if length == 1:
         yield ()
         return
@@ -115,9 +115,10 @@ def _descending(length: int, most: int) -> Iterator[tuple[int, ...]]:
 
 @functools.lru_cache(maxsize=256)
 def split(length: int) -> tuple[Column, ...] | None:
-    """A row of ``length`` numbers as the columns of one or two matrices; None where it is neither.
+    """A row of ``length`` numbers as the columns of one or two matrices; None if that is
+    impossible.
 
-    One is for primes, which are the column of a matrix that has no other.
+    One is for primes, a matrix with a single column.
     """
     halves = (n for n in range(math.isqrt(length), 1, -1) if length % n == 0)
     able = ((columns(length // n), columns(n)) for n in halves)
@@ -143,7 +144,7 @@ def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
     odd = octant % 2 == 1
     angle = np.where(odd, size - rest, rest) * (np.pi / (4 * size))
     cosine, sine = np.cos(angle), np.sin(angle)
-    # Within an octant the angle is counted from the nearer axis.
+    # Within an octant the angle is measured from the nearer axis.
     near = (octant + 1) // 2 % 4
     sine = np.where(odd, -sine, sine)
     re = np.choose(near, [cosine, -sine, -cosine, sine])
@@ -154,7 +155,7 @@ def circle(numerators: np.ndarray, size: int, inverse: bool) -> np.ndarray:
 def powers(numerators: np.ndarray, count: int, size: int, inverse: bool) -> np.ndarray:
     """For each of ``numerators`` the first ``count`` powers of that power of `circle`.
 
-    Most of them are products, which takes a tenth of the time.
+    Most are computed as products, in a tenth of the time.
     """
     few = math.isqrt(count)
     ends = numerators[:, None] * np.arange(few), numerators[:, None] * np.arange(0, count, few)
@@ -164,7 +165,7 @@ def powers(numerators: np.ndarray, count: int, size: int, inverse: bool) -> np.n
 
 
 def doubled(factors: np.ndarray) -> np.ndarray:
-    """Factors as the kernel multiplies by them: (re, re), (-im, im) for each, flattened."""
+    """Factors in the kernel's format: (re, re), (-im, im) for each, flattened."""
     made = np.empty((*factors.shape, 4))
     made[..., 0] = made[..., 1] = factors.real
     made[..., 3] = factors.imag
@@ -173,7 +174,7 @@ def doubled(factors: np.ndarray) -> np.ndarray:
 
 
 def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
-    """For each stage that is turned, by p and k: the p k-th powers."""
+    """For each twiddled stage, by p and k: the p k-th powers."""
     made, left = [], column.length
     for stage in column.stages:
         if stage.twiddled:
@@ -183,16 +184,16 @@ def stage_factors(column: Column, inverse: bool) -> list[np.ndarray]:
     return made
 
 
-# Rows up to this length are transformed one by one, and of many rows up to the second: then what is
-# between the sweeps stays in the cache.
+# The longest row that is transformed one by one, and the same for many rows: the data between the
+# sweeps then stays in cache.
 _SHORT, _RATHER_SHORT, _MANY = 4096, 1 << 14, 16
-# Up to so many bytes of one part every number has a factor of its own between the sweeps.
+# The most bytes of one part for which every number has its own factor between the sweeps.
 _FEW = 4096
 
 
 @dataclass(frozen=True)
 class Transform:
-    """``count`` transforms of rows, or of ``count`` matrices' columns.
+    """``count`` transforms of rows, or of the columns of ``count`` matrices.
 
     ``ways`` are one column, or two for the two sweeps of a row. Parts of numbers take ``itemsize``
     bytes.
@@ -229,12 +230,12 @@ class Transform:
 
     @property
     def lanes(self) -> int:
-        """How many columns are a vector."""
+        """The number of columns in a vector."""
         return min(VECTOR // (2 * self.itemsize), 1 << (self._narrowest.bit_length() - 1))
 
     @property
     def vectors(self) -> int:
-        """Of how many vectors a strip is: of several where rows compete for the same lines."""
+        """The number of vectors in a strip: several if rows conflict in the cache."""
         apart = max(math.gcd(2 * self.itemsize * columns, _SAME) for _, columns in self.sizes)
         most = 1 if self.by_rows else apart // _APART
         fit = 1 << (self._narrowest // self.lanes).bit_length() - 1
@@ -242,7 +243,7 @@ class Transform:
 
     @property
     def width(self) -> int:
-        """How many columns are a strip."""
+        """The number of columns in a strip."""
         return self.lanes * self.vectors
 
     @property
@@ -251,12 +252,12 @@ class Transform:
 
     @property
     def strips(self) -> list[int]:
-        """Of one matrix, in each sweep."""
+        """The strips of one matrix, in each sweep."""
         return [-(-columns // self.width) for _, columns in self.sizes]
 
     @property
     def by_rows(self) -> bool:
-        """Whether a row is done with before the next one begins."""
+        """Whether a row is finished before the next one begins."""
         many = self.count >= _MANY and self.length <= _RATHER_SHORT
         return self.is_row and (self.length <= _SHORT or many)
 
@@ -271,24 +272,24 @@ class Transform:
 
     @property
     def room(self) -> int:
-        """Numbers that a scratch memory takes."""
+        """The numbers in a scratch buffer."""
         return max(column.length for column in self.ways) * self.width
 
     @property
     def middle(self) -> int:
-        """Numbers between the sweeps, of one row if these are done one by one."""
+        """The numbers between the sweeps; of one row if rows are transformed one by one."""
         first, second = self.sizes[0]
         matrix = second * (first + self._gap) if self.is_row else 0
         return matrix if self.by_rows else matrix * self.count
 
     @property
     def _gap(self) -> int:
-        """Numbers between rows of whole lines, which would compete for the same of a cache's."""
+        """Padding numbers after rows of whole cache lines, which would conflict in the cache."""
         return self.lanes if self.sizes[0][0] % self.lanes == 0 else 0
 
     @property
     def stride(self) -> int:
-        """Integers of one sweep's plan."""
+        """The integers of one sweep's plan."""
         return BEFORE_STAGES + PER_STAGE * max(len(column.radices) for column in self.ways)
 
     def tables(self) -> tuple[np.ndarray, np.ndarray]:
@@ -330,10 +331,10 @@ class Transform:
         return plan.ravel(), np.concatenate(table) if table else np.zeros(1)
 
     def _turns(self) -> tuple[np.ndarray, np.ndarray]:
-        """By which number k of column c is turned.
+        """The twiddle factors of number k in column c.
 
-        By strip, k and column of the strip; or the products of k and the column of the strip, and
-        of strip and k.
+        By strip, k and column of the strip; or as products of a factor by k and column of the
+        strip, and one by strip and k.
         """
         rows, columns = self.sizes[0]
         k, lane = np.arange(rows), np.arange(self.width)
@@ -355,12 +356,12 @@ class Transform:
 
 @functools.lru_cache(maxsize=32)
 def tables(what: Transform) -> tuple[np.ndarray, np.ndarray]:
-    """`Transform.tables`, not computed anew each time."""
+    """`Transform.tables`, cached."""
     return what.tables()
 
 
 def transform_of(instruction: Instruction) -> Transform:
-    """What a `ir.internal_ops.FOURIER` does."""
+    """The transform of an `ir.internal_ops.FOURIER`."""
     given = instruction.attributes
     ways = [given["radices"], given["more_radices"]]
     itemsize = instruction.array_shape.element_type.real.dtype.itemsize

@@ -1,8 +1,8 @@
-"""Whether an update reads, of the array that it updates, only the elements that it writes.
+"""In-place safety: whether an update reads its array only at the elements that it writes.
 
-An update that reads an element of the array only where it writes that element, or that is one
-element, may be computed while it is stored, since all of it is held by then. Any other has to be
-computed before; so has a complex element that is scattered, in two parts.
+Such an update, and one of a single element, may be computed while it is stored, since an element
+is loaded before it is overwritten. Any other update is computed first; so is a scatter of complex
+elements, which are stored in two parts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from tracejit.ops.constants import CONSTANT
 from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, RESHAPE, SLICE
 
 Asked = tuple[Instruction, bool]
-"""An instruction, and whether it is asked for at the place that is computed, or at others."""
+"""An instruction, and whether it is read at the index that is computed, or at others."""
 
 
 def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool]) -> bool:
-    """Whether an update reads the array that it updates at other places than it writes.
+    """Whether an update reads the array that it updates at other indices than it writes.
 
-    ``update`` is a DynamicUpdateSlice or a Scatter; ``is_stored`` tells what has memory.
+    ``update`` is a DynamicUpdateSlice or a Scatter; ``is_stored`` says which instructions have
+    memory.
     """
     array = stored_as(update.operands[0], is_stored)
     places: list[Instruction | int] = []
@@ -62,7 +63,7 @@ def reads_elsewhere(update: Instruction, is_stored: Callable[[Instruction], bool
 def asked_for(
     wanted: Iterable[Asked], reads: Callable[[Instruction, bool], Iterable[Asked]]
 ) -> Iterator[Asked]:
-    """Everything that is asked for, once each, from what is wanted on to what that ``reads``."""
+    """Everything that ``wanted`` reads transitively, each once."""
     stack = list(wanted)
     seen: set[Asked] = set()
     while stack:
@@ -74,7 +75,7 @@ def asked_for(
 
 
 def _places(view: Instruction) -> list[Instruction | int] | None:
-    """Where a Slice or a DynamicSlice begins in each dimension; None of what has strides."""
+    """The start of a Slice or a DynamicSlice in each dimension; None with strides."""
     if view.op is DYNAMIC_SLICE:
         operand, *starts = view.operands
         return _starts(operand, starts, view)
@@ -85,7 +86,7 @@ def _places(view: Instruction) -> list[Instruction | int] | None:
 def _starts(
     array: Instruction, starts: Sequence[Instruction], part: Instruction
 ) -> list[Instruction | int]:
-    """Where a part begins that is forced to lie inside an array: numbers where they are known."""
+    """The start of a slice after clamping: numbers where they are known."""
     sizes = zip(array.array_shape.dimensions, part.array_shape.dimensions, strict=True)
     return [
         min(max(int(start.attributes["literal"]), 0), whole - size)

@@ -1,9 +1,9 @@
-"""Induction variables: While loops that count by one between bounds known from outer counters.
+"""Induction variables: recognises While loops that count by one between affine bounds.
 
-    counted_loop(loop, init)     what such a loop counts, or None
-    trip_count(loop)          how many steps any loop takes that counts between constants, or None
+    counted_loop(loop, init)    the induction variable and bounds of a loop, or None
+    trip_count(loop)            the number of iterations, if the bounds are constants, or None
 
-Where a place of a step is a sum of counters, what steps read and write can be compared.
+If an iteration's indices are affine in counters, its reads and writes can be compared.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _HALF = 1 << 31
 
 @dataclass(frozen=True)
 class CountedLoop:
-    """A loop whose state's part ``counter`` goes up (``step`` 1) or down (-1).
+    """A loop whose state element ``counter`` counts up (``step`` 1) or down (-1).
 
-    ``low`` and ``high`` are the least and the greatest value of it that a step sees: where the
-    second is less there is no step. ``init`` are the state's parts before the loop, ``parts`` those
-    that a step is given, ``made`` those that it makes.
+    ``low`` and ``high`` are its least and greatest value in an iteration: if ``high`` is less
+    there is no iteration. ``init`` are the state elements before the loop, ``parts`` the ones at
+    the beginning of an iteration, ``made`` those at its end.
     """
 
     body: Computation
@@ -44,21 +44,23 @@ class CountedLoop:
 
     @property
     def number(self) -> Instruction:
-        """The counter, as a step is given it."""
+        """The counter at the beginning of an iteration."""
         return self.parts[self.counter]
 
     @property
     def place(self) -> Affine:
-        """The counter as a place."""
+        """The counter as an index."""
         return Affine(0, {self.number: 1})
 
     def is_kept(self, part: int) -> bool:
-        """Whether all steps leave a part of the state as it is."""
+        """Whether a state element is loop-invariant."""
         return self.made[part] is self.parts[part]
 
     @contextmanager
     def known(self) -> Iterator[None]:
-        """Inside, what is known of the numbers in the body is; and that there is a step."""
+        """A context in which the bounds of numbers in the body are known, and there is an
+        iteration.
+        """
         with ExitStack() as stack:
             for number, part in enumerate(self.parts):
                 value = affine(self.init[number]) if self.is_kept(number) else None
@@ -68,7 +70,7 @@ class CountedLoop:
             yield
 
     def outside(self, value: Affine) -> Instruction:
-        """A sum of counters around the loop, and of parts that all steps keep, before it."""
+        """A sum of outer counters and invariant state, computed before the loop."""
         before = dict(zip(self.parts, self.init, strict=True))
         total = constant(value.constant, ElementType.S64)
         for leaf, by in value.terms.items():
@@ -78,9 +80,9 @@ class CountedLoop:
 
 
 def counted_loop(loop: Instruction, operands: Sequence[Instruction]) -> CountedLoop | None:
-    """What a While, without side effects, of such ``operands`` counts; None if that is not so.
+    """A While without side effects as a counted loop; None if it is not one.
 
-    Its body takes its state apart with one instruction for each part, as simplified ones do.
+    Its body reads each state element by one GetTupleElement, as canonicalised bodies do.
     """
     condition, body = loop.attributes["condition"], loop.attributes["body"]
     init = elements_of(operands[0])
@@ -106,7 +108,7 @@ def counted_loop(loop: Instruction, operands: Sequence[Instruction]) -> CountedL
     direction = condition.root.attributes["direction"]
     if start is None or limit is None or (step, direction) not in _INCLUSIVE:
         return None
-    # The last number that a step may see.
+    # The last counter value that an iteration may see.
     last = limit.plus(Affine(_INCLUSIVE[step, direction]))
     low, high = (start, last) if step > 0 else (last, start)
     return CountedLoop(body, init, found, made, counter, step, low, high)
@@ -116,7 +118,7 @@ _INCLUSIVE = {(1, "LT"): -1, (1, "LE"): 0, (-1, "GT"): 1, (-1, "GE"): 0}
 
 
 def trip_count(loop: Instruction) -> int | None:
-    """How many steps a While takes whose text says it; None where that is not known."""
+    """The number of iterations of a While with constant bounds; None if unknown."""
     condition, body = loop.attributes["condition"], loop.attributes["body"]
     if condition.root.op is not COMPARE or body.root.op is not TUPLE:
         return None
@@ -146,7 +148,7 @@ def _is_element(instruction: Instruction) -> bool:
 
 
 def _part_of(value: Instruction, computation: Computation) -> int | None:
-    """Which part of the state a value is."""
+    """The state element that a value is, or None."""
     if not _is_element(value) or value.operands[0] is not computation.parameters[0]:
         return None
     number: int = value.attributes["index"]
@@ -154,7 +156,7 @@ def _part_of(value: Instruction, computation: Computation) -> int | None:
 
 
 def _step(made: Instruction, given: Instruction | None) -> int:
-    """What is added to the counter; 0 where that is not a known number."""
+    """The increment of the counter; 0 if it is not a known number."""
     if made.op is not ADD or given not in made.operands:
         return 0
     by = made.operands[1 - made.operands.index(given)]
@@ -168,7 +170,7 @@ def _limit(
     parts: Sequence[Instruction],
     made: Sequence[Instruction],
 ) -> Affine | None:
-    """What the counter is compared with, if all steps compare it with the same."""
+    """The bound that the counter is compared with, if it is loop-invariant."""
     if value.op is CONSTANT:
         return affine(value)
     number = _part_of(value, condition)
@@ -182,7 +184,7 @@ def _limit(
 
 
 def place_of(value: Instruction) -> Affine | None:
-    """A number as a sum of counters, also where it is converted, or counted from the back."""
+    """A number as an affine index, also if it is converted, or counted from the end of an array."""
     while True:
         if value.op is CONVERT_ELEMENT_TYPE:
             (inner,) = value.operands

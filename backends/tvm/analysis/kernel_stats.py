@@ -1,4 +1,4 @@
-"""Statistics of a kernel, counted on its graph: bytes, flops, the ops it fuses."""
+"""Statistics of a kernel, counted on its graph: bytes, flops, and the ops it fuses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tracejit.ops.windows import REDUCE_WINDOW, running_axis
 from tracejit.shapes import ElementType, Shape, TupleShape
 from tracejit.sources import Source
 
-# Real operations in one operation on complex numbers.
+# Real operations per operation on complex numbers.
 _COMPLEX = {
     ADD: 2,
     SUB: 2,
@@ -48,11 +48,11 @@ _COMPLEX = {
 _WIDE = frozenset({ElementType.F64, ElementType.C128})
 
 
-# A kernel of less work runs for a few microseconds, whatever LLVM does: its slowest passes save
-# nothing there, and take up to nine tenths of the time to build.
+# A kernel of less work runs for a few microseconds: LLVM's slowest passes save nothing there, and
+# take up to nine tenths of the compile time.
 _HOT = 1 << 19
-# Nor do they save anything where emission writes vectors itself and values have one part: there
-# they take a quarter of the time to build.
+# Nor do they save anything where emission vectorises and values have one part: there they take a
+# quarter of the compile time.
 _IN_VECTORS = {
     BOUNDED_DOT,
     CHOLESKY,
@@ -71,27 +71,27 @@ _IN_LANES = frozenset(t for t in ElementType if not t.is_complex) - {
     ElementType.S4,
     ElementType.U4,
 }
-# They save a tenth to a half where unrolled scalar code becomes vectors only then: in kernels that
-# compute all of one of these, unless windows lie side by side in vectors; and up to a third in
-# convolutions with few products to a number that is read or written, where copying counts.
+# They save a tenth to a half where unrolled scalar code is only vectorised by them: in kernels
+# that compute all of one of these, unless windows are vectorised; and up to a third in
+# convolutions with few products per number, where copying dominates.
 _FEW_PRODUCTS = 128
 _ALWAYS_HOT = (
     {"reduce-window"},
     {"select-and-scatter"},
     {"sort"},
 )
-# Vectors along what is kept apart.
+# Vectors along kept axes.
 COLUMNS = "column reduction"
-# LLVM is given vectors, and in an order that it had better keep.
+# These kernels are vectorised already, in a good order.
 _WRITTEN_OUT = "vector sort"
 
 
 @dataclass(frozen=True)
 class KernelStats:
-    """The costs of one kernel: see `tracejit.backends.explanation.KernelFacts`.
+    """The statistics of one kernel: see `tracejit.backends.explanation.KernelFacts`.
 
-    ``in_vectors`` says that its code is written in vectors throughout; ``source`` is the user's
-    line that asked for it.
+    ``in_vectors``: its code is vectorised throughout; ``source`` is the user's line that it comes
+    from.
     """
 
     ops: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ NOTHING = KernelStats()
 
 
 def together(counted: Sequence[KernelStats], schedule: str) -> KernelStats:
-    """The costs of kernels that have become one, of which each runs once."""
+    """The statistics of several kernels merged into one, where each runs once."""
     return KernelStats(
         tuple(op for each in counted for op in each.ops),
         schedule,
@@ -124,9 +124,9 @@ def together(counted: Sequence[KernelStats], schedule: str) -> KernelStats:
 
 
 def is_soon_built(told: KernelStats) -> bool:
-    """Whether a kernel is known to gain nothing by LLVM's slowest passes.
+    """Whether a kernel gains nothing by LLVM's slowest passes.
 
-    It does little, or is written in vectors. Of one written by hand nothing is known.
+    It does little work, or is vectorised. Nothing is known of hand-written kernels.
     """
     if told.schedule == _WRITTEN_OUT:
         return True
@@ -141,7 +141,7 @@ def is_soon_built(told: KernelStats) -> bool:
 
 
 def _name(instruction: Instruction) -> str:
-    """What users know an op by: the opcode, or linalg.svd for one of the library's own calls."""
+    """The user's name for an op: the opcode, or linalg.svd for one of the library's own calls."""
     if instruction.op is CUSTOM_CALL:
         target: str = instruction.attributes["custom_call_target"]
         if target.startswith(LINEAR_ALGEBRA):
@@ -155,9 +155,9 @@ def kernel_stats(
     schedule: str,
     in_place: Collection[Instruction] = (),
 ) -> KernelStats:
-    """What a kernel costs that computes ``inside``, in order, and stores ``results``.
+    """The statistics of a kernel that computes ``inside``, in order, and stores ``results``.
 
-    ``in_place`` are the results of updates that are stored into the memory of their operand.
+    ``in_place`` are the results of updates that share their operand's memory.
     """
     members = {i: None for i in inside}
     needed: dict[Instruction, int] = dict.fromkeys(members, 0)
@@ -199,7 +199,7 @@ def _is_in_vectors(instruction: Instruction) -> bool:
     if not (op.is_elementwise or _moves(op) or op in _IN_VECTORS):
         return False
     if op is REDUCE and isinstance(instruction.shape, TupleShape):
-        # Where an extreme is; of others nothing is known.
+        # argmin and argmax; other combiners are unknown
         if extreme(instruction.attributes["to_apply"]) is None:
             return False
     elif op is not TOP_K and not isinstance(instruction.shape, Shape):
@@ -209,14 +209,14 @@ def _is_in_vectors(instruction: Instruction) -> bool:
 
 
 def copy_stats(shape: Shape) -> KernelStats:
-    """What it costs to copy an array."""
+    """The statistics of a copy of an array."""
     return KernelStats(("copy",), "copy", shape.nbytes, shape.nbytes)
 
 
 def _wanted(
     instruction: Instruction, count: int, in_place: bool
 ) -> Iterable[tuple[Instruction, int]]:
-    """How many elements of each operand are needed for ``count`` of an instruction."""
+    """The number of elements of each operand that ``count`` elements of an instruction need."""
     operands, op = instruction.operands, instruction.op
     if op in (PARAMETER, CONSTANT) or not count:
         return []
@@ -239,7 +239,7 @@ def _wanted(
 
 
 def _updated(instruction: Instruction) -> int:
-    """How many operands an update replaces parts of."""
+    """The number of operands that an update writes to."""
     return len(instruction.operands) // 2 if instruction.op is SCATTER else 1
 
 
@@ -253,7 +253,7 @@ def _is_whole(instruction: Instruction) -> bool:
 
 
 def _moves(op: Op) -> bool:
-    """Whether an op has one operand, whose elements it puts elsewhere."""
+    """Whether an op has one operand, and only rearranges its elements."""
     return op.is_movement and op is not CONCATENATE
 
 
@@ -290,7 +290,7 @@ def _work(instruction: Instruction, count: int) -> tuple[int, int]:
         return 5 * count * (math.prod(radices).bit_length() - 1), 0
     flops, transcendentals = work_of(instruction)
     if op is BOUNDED_DOT:
-        # As if everything were within the bounds.
+        # An upper bound: all terms count as in bounds.
         (summed,) = instruction.attributes["lhs_contracting_dims"]
         flops = 2 * count * instruction.operands[0].array_shape.dimensions[summed]
     if op is REDUCE_WINDOW:
@@ -312,5 +312,5 @@ def _is_wide(instruction: Instruction) -> bool:
 
 
 def _is_literal(instruction: Instruction) -> bool:
-    """Whether a value is a number in the code."""
+    """Whether a value is a literal in the code."""
     return instruction.op is CONSTANT and instruction.array_shape.rank == 0

@@ -1,4 +1,4 @@
-"""Which reductions may be reordered and started from an identity: the monoids."""
+"""Reduction kinds: which combiners are monoids, so that they may be reordered."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _REPEATED = frozenset({binary.MAX, binary.MIN, binary.AND, binary.OR})
 
 
 def monoid(computation: Computation) -> Op | None:
-    """The op of a computation that is one associative op with a known identity, else None."""
+    """The op of a computation that is one associative op with an identity, else None."""
     op = binary_op(computation)
     return op if op in MONOIDS else None
 
 
 def may_repeat(computation: Computation) -> bool:
-    """Whether an element that is combined twice makes no difference, places counted upwards."""
+    """Whether the combiner is idempotent, given increasing indices."""
     return monoid(computation) in _REPEATED or extreme(computation) is not None
 
 
 def identities(computation: Computation) -> tuple[Any, ...] | None:
-    """What leaves every other operand unchanged, if the order of combination does not matter.
+    """The identities of a combiner whose order does not matter, else None.
 
-    That is so for a monoid, and for the better of two values with their indices.
+    These are monoids, and argmin and argmax.
     """
     types = [p.array_shape.element_type for p in computation.parameters]
     op, name = monoid(computation), extreme(computation)

@@ -1,7 +1,7 @@
-"""The usual comparators, and numbers to sort by in their place.
+"""Recognises common comparators of Sort, and replaces them by integer keys.
 
-An `Order` turns an element into an unsigned integer, its key, so that elements come in the order
-of their keys, and those that the comparator finds equal have the same key.
+An `Order` maps an element to an unsigned integer, its key: elements sort in the order of their
+keys, and elements that the comparator finds equal have equal keys.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ AS_THEY_ARE = frozenset(
         ElementType.F64,
     }
 )
-"""Types whose elements vector registers and NumPy sort by themselves."""
+"""Types whose elements vector registers and NumPy sort directly."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """Which operand is sorted by and how; ``total`` orders of floats tell zeros and NaN apart."""
+    """The operand that is sorted by, and its order; ``total`` orders of floats distinguish zeros
+    and NaN.
+    """
 
     operand: int
     element_type: ElementType
@@ -51,7 +53,7 @@ class Order:
         return max(8, 32 if self.element_type is ElementType.F16 else self.element_type.bits)
 
     def key(self, value: Value) -> Expr:
-        """The key of a register value, which is read several times."""
+        """The key of a register value; the value is used several times."""
         dtype = f"uint{self.bits}"
         if self.element_type is ElementType.PRED:
             made = tirx.Select(value, const(1, dtype), const(0, dtype))
@@ -71,14 +73,14 @@ class Order:
         made = reinterpret(unsigned, key) ^ const(1 << (bits - 1), unsigned)
         if bits == self.bits:
             return made
-        # The lower half of a narrow float in f32 tells nothing but the sign.
+        # The lower half of a narrow float in f32 is zero but for the sign.
         return tirx.Cast(f"uint{self.bits}", made >> const(bits - self.bits, unsigned))
 
 
 def counts_places(sort: Instruction, operand: Instruction) -> bool:
-    """Whether an operand of a Sort is known without memory: the places, which nothing is sorted by.
+    """Whether an operand of a Sort is an iota that the comparator does not read.
 
-    What the Sort is sorted by comes before them.
+    Operands that the comparator reads come before it.
     """
     order = order_of(sort.attributes["to_apply"])
     (dimension,) = sort.attributes["dimensions"]
@@ -92,9 +94,10 @@ def counts_places(sort: Instruction, operand: Instruction) -> bool:
 
 
 def order_of(comparator: Computation) -> Order | None:
-    """What a comparator sorts by, if it is one of the usual ones.
+    """The order of a comparator, if it is one of the common ones.
 
-    That is `sort_order`'s, up or down; one operand's integers compared; its floats in total order.
+    These are `sort_order`'s, ascending or descending, a comparison of one operand's integers, and
+    total order of its floats.
     """
     parameters, root = comparator.parameters, comparator.root
     types = [p.array_shape.element_type for p in parameters[::2]]

@@ -12,9 +12,9 @@ from tracejit.traversal import in_order
 def live_elements(
     roots: Sequence[Instruction], is_asked: Callable[[Instruction], bool]
 ) -> dict[Instruction, set[int]]:
-    """The parts that are used of each instruction for which ``is_asked``.
+    """The live elements of each instruction for which ``is_asked``.
 
-    Those that are used as a whole, or are roots, are not among them.
+    Instructions that are used as a whole, or are roots, are left out.
     """
     order = in_order(roots)
     used: dict[Instruction, set[int]] = {i: set() for i in order if is_asked(i)}

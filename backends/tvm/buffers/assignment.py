@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tracejit.backends.tvm.analysis.alias_roots import origins
 from tracejit.backends.tvm.buffers.allocator import Lifetime, pack
 from tracejit.backends.tvm.buffers.in_place import BufferReuse, State
-from tracejit.backends.tvm.fusion.kernel import Kernel, is_given
+from tracejit.backends.tvm.fusion.kernel import Fusion, is_given
 from tracejit.backends.tvm.ir.graph import flattened_graph
 from tracejit.backends.tvm.ir.reshapes import base_buffer, stored_as
 from tracejit.backends.tvm.ir.tuples import Leaves, arrays_of
@@ -35,7 +35,7 @@ class BufferAssignment:
         self,
         parameters: Sequence[Instruction],
         outputs: Sequence[Instruction],
-        kernels: Sequence[Kernel],
+        kernels: Sequence[Fusion],
         leaves: Leaves,
         memory: set[Instruction],
         constants: dict[Instruction, int],
@@ -76,7 +76,7 @@ class BufferAssignment:
 
     def _taken_over(
         self,
-        kernels: Sequence[Kernel],
+        kernels: Sequence[Fusion],
         leaves: Leaves,
         memory: set[Instruction],
         replaced: Mapping[Instruction, int],

@@ -13,7 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.analysis.in_place_safety import reads_elsewhere
-from tracejit.backends.tvm.fusion.kernel import Kernel, is_given, loaded, reads_at_own_element
+from tracejit.backends.tvm.fusion.kernel import (
+    Fusion,
+    is_given,
+    loaded_inputs,
+    reads_at_own_element,
+)
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel, inputs_of_all
 from tracejit.backends.tvm.ir.reshapes import stored_as
 from tracejit.graph import Instruction
@@ -24,7 +29,7 @@ from tracejit.ops.layout import DYNAMIC_UPDATE_SLICE
 from tracejit.shapes import Shape
 
 
-def updated(kernel: Kernel, memory: set[Instruction]) -> Instruction | None:
+def updated(kernel: Fusion, memory: set[Instruction]) -> Instruction | None:
     """The operand whose buffer the kernel's only result could take over."""
     anchor = kernel.anchor
     if anchor is None or kernel.results != [anchor] or not isinstance(anchor.shape, Shape):
@@ -34,7 +39,7 @@ def updated(kernel: Kernel, memory: set[Instruction]) -> Instruction | None:
     return stored_as(anchor.operands[0], memory.__contains__)
 
 
-def order_updates_last(kernels: Sequence[Kernel], memory: set[Instruction]) -> list[Kernel]:
+def order_updates_last(kernels: Sequence[Fusion], memory: set[Instruction]) -> list[Fusion]:
     """The kernels reordered so that updates that no other kernel reads come last."""
     read = {i for kernel in kernels for i in inputs_of_all(kernel, memory)}
     late = [k for k in kernels if updated(k, memory) is not None and k.results[0] not in read]
@@ -65,7 +70,7 @@ class BufferReuse:
 
     def __init__(
         self,
-        kernels: Sequence[Kernel],
+        kernels: Sequence[Fusion],
         memory: set[Instruction],
         outputs: Mapping[Instruction, int],
         replaced: Mapping[Instruction, int],
@@ -83,13 +88,13 @@ class BufferReuse:
                 self._last[instruction] = number
         self._last.update(dict.fromkeys(kept, math.inf))
 
-    def add_kernel(self, number: int, kernel: Kernel) -> None:
+    def add_kernel(self, number: int, kernel: Fusion) -> None:
         """Lets an update take over its operand's buffer, if that is safe."""
         operand = updated(kernel, self._memory)
         if operand is None:
             return
         root_buffer = self.root_buffers.get(operand, operand)
-        read = loaded(kernel.results[0].operands[1:], self._memory)
+        read = loaded_inputs(kernel.results[0].operands[1:], self._memory)
         if any(o is not operand and self.root_buffers.get(o, o) is root_buffer for o in read):
             return
         if reads_elsewhere(kernel.results[0], self._memory.__contains__):
@@ -99,7 +104,7 @@ class BufferReuse:
             if operand in read:
                 self.shared[kernel.results[0]] = operand
 
-    def add_results(self, number: int, kernel: Kernel) -> None:
+    def add_results(self, number: int, kernel: Fusion) -> None:
         """Lets results overwrite parameters that are read before, or element by element."""
         for result in kernel.results:
             place = self._outputs.get(result)
@@ -172,7 +177,7 @@ class BufferReuse:
         self._guests.setdefault(root_buffer, []).append(result)
 
 
-def _stores_after_loading(kernel: Kernel, operand: Instruction, memory: set[Instruction]) -> bool:
+def _stores_after_loading(kernel: Fusion, operand: Instruction, memory: set[Instruction]) -> bool:
     """Whether a kernel loads each element of ``operand`` before it stores that element.
 
     Pointwise kernels compute all results before they store one; products and convolutions store

@@ -1,4 +1,4 @@
-"""Elements of instructions as TIR, whatever the schedule: index queries, emitter, loop nests.
+"""Emits single elements of instructions as TIR: access analysis, emitter, loop nests.
 
-In: a kernel of the plan. Out: expressions and loops, asked for by a target's schedules.
+In: a kernel of the fusion plan. Out: expressions and loops, for a target's schedules.
 """

@@ -1,4 +1,6 @@
-"""Access analysis: which buffers elements are read from, and at which indices."""
+"""Access analysis: the buffers that elements are loaded from, and the indices, found
+symbolically.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tracejit.shapes import ElementType
 
 @dataclass(frozen=True)
 class Load:
-    """A read of a buffer while analysing: where, unless that is computed (``known`` is false)."""
+    """A load during analysis: its address, unless that depends on data (``known`` is false)."""
 
     instruction: Instruction
     address: Affine
@@ -30,7 +32,9 @@ class Load:
 
 
 class Accesses:
-    """The analysing scope: records loads, opaque uses of loop variables, and wishes to split."""
+    """The analysing scope: records loads, opaque uses of loop variables, and requests to split
+    loops.
+    """
 
     def __init__(self, is_input: Callable[[Instruction], bool]) -> None:
         self._is_input = is_input
@@ -41,7 +45,7 @@ class Accesses:
         self.splits: dict[LoopVariable, int] = {}
 
     def forget(self) -> None:
-        """Asks anew for what was asked for before, as a later part of the kernel does."""
+        """Forget which elements were visited: a later part of the kernel loads them again."""
         self._seen.clear()
 
     def value(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
@@ -59,7 +63,7 @@ class Accesses:
         return self.compute(instruction, indices)
 
     def compute(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
-        """One element by the instruction's rule, whether or not it has memory."""
+        """One element by the instruction's rule, even if it has memory."""
         rule = indexed.get(instruction.op)
         if rule is not None:
             return rule(self, instruction, indices)
@@ -68,7 +72,7 @@ class Accesses:
         return None
 
     def load(self, instruction: Instruction, address: Affine, opaque: list[Opaque]) -> None:
-        """Records a read of an instruction's memory."""
+        """Record a load of an instruction's memory."""
         self.opaque |= index_variables(opaque)
         self.loads.append(Load(instruction, address, not opaque))
 
@@ -106,9 +110,9 @@ class Accesses:
 
 
 def _wish_to_split(address: Affine, dimensions: Sequence[int]) -> tuple[LoopVariable, int] | None:
-    """A loop variable, and the inner extent to split it at, to keep a reshape affine.
+    """A loop variable, and the inner extent to split it at, that keeps a reshape affine.
 
-    A variable that runs across the boundary of a dimension is cut at that boundary's stride.
+    A variable that crosses the boundary of a dimension is split at that boundary's stride.
     """
     stride = 1
     for size in reversed(dimensions):

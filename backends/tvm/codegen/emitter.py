@@ -1,4 +1,4 @@
-"""The scope that emits: questions for elements become TIR."""
+"""The emitter: builds TIR for elements of instructions."""
 
 from __future__ import annotations
 
@@ -51,14 +51,15 @@ from tracejit.traversal import in_order
 
 
 class Emitter:
-    """The emitting scope: turns questions into TIR expressions, binding what is used twice.
+    """The emitting scope: turns queries into TIR expressions, and keeps shared values in
+    registers.
 
-    ``positions`` gives the TIR expression of every loop variable that still appears in addresses;
+    ``positions`` gives the TIR expression of every loop variable that appears in addresses;
     ``lanes`` is the width of the vectorised loop around the statements (1 for none), ``lane`` its
-    variable. With ``holding`` False nothing is bound and a value is one pure expression. Otherwise
-    statements collect in ``statements``, in the order in which they must run, and the
-    buffers they need in ``allocations``, which belong outside the vectorised loop. There, too, goes
-    what is the same in every lane, if ``along`` names the variables that are not.
+    variable. With ``holding`` False nothing is kept and a value is one pure expression. Otherwise
+    statements are collected in ``statements``, in execution order, and their buffers in
+    ``allocations``, which belong outside the vectorised loop. Lane-invariant values are computed
+    there too, if ``along`` names the variables that differ between lanes.
     """
 
     def __init__(
@@ -132,8 +133,10 @@ class Emitter:
         return self._memo[key]
 
     def is_shared(self, instruction: Instruction) -> bool:
-        """Whether values of an instruction are put into registers, being needed more than once."""
-        # A bitcast writes its operand repeatedly, and so would a chain of them.
+        """Whether values of an instruction are kept in registers because they are used
+        repeatedly.
+        """
+        # A bitcast duplicates its operand, and so would a chain of them.
         if instruction.op is BITCAST_CONVERT_TYPE:
             return True
         return self.uses is None or self.uses.get(instruction, 2) > 1
@@ -146,7 +149,7 @@ class Emitter:
         return self._memo[key]
 
     def compute(self, instruction: Instruction, indices: Sequence[Index]) -> Value:
-        """One element, computed even where the instruction has a buffer of its own."""
+        """One element, computed even if the instruction has a buffer."""
         if instruction.op is CONSTANT:
             return literal(instruction)
         rule = indexed.get(instruction.op)
@@ -159,12 +162,12 @@ class Emitter:
         return self.apply_op(instruction, values)
 
     def apply_op(self, instruction: Instruction, values: Sequence[Value]) -> Value:
-        """A pointwise op on register values, its result rounded as memory would."""
+        """A pointwise op on register values, its result rounded to the precision of memory."""
         made = self._apply_unrounded(instruction, values)
         if not isinstance(instruction.shape, Shape):
             return made
         element_type = instruction.shape.element_type
-        # Rounding writes what it rounds several times.
+        # Rounding duplicates its operand.
         held = self.hold(made, element_type) if is_narrow(element_type) else made
         return self.settled(held, element_type)
 
@@ -174,7 +177,7 @@ class Emitter:
         return rule(instruction, *values)
 
     def settled(self, value: Value, element_type: ElementType) -> Value:
-        """``value`` with the precision that memory would keep."""
+        """``value`` rounded to the precision of memory."""
         return rounded(value, element_type) if needs_rounding(element_type) else value
 
     def apply(self, computation: Computation, arguments: Sequence[Value]) -> Value:
@@ -186,7 +189,7 @@ class Emitter:
     ) -> Value:
         """A computation of scalars without rounding in between: narrow floats stay in f32.
 
-        What is used ``once`` is not put into registers first.
+        Operands that are used ``once`` are not put into registers first.
         """
         return self._run(computation, arguments, self._apply_unrounded, once)
 
@@ -219,13 +222,15 @@ class Emitter:
         return known[computation.root]
 
     def bind(self, value: Value, instruction: Instruction) -> Value:
-        """``value`` computed once, here, and named; literals and tuples pass through."""
+        """``value`` computed here, once, and named; literals and tuples are unchanged."""
         if not isinstance(instruction.shape, Shape) or instruction.op is CONSTANT:
             return value
         return self.hold(value, instruction.shape.element_type)
 
     def hold(self, value: Value, element_type: ElementType) -> Value:
-        """``value`` put into registers (a local buffer, one item a lane), for use from there."""
+        """``value`` stored to a local buffer (one item per lane), which LLVM promotes to
+        registers.
+        """
         if not self.holding:
             return value
         if isinstance(value, Complex):
@@ -241,8 +246,8 @@ class Emitter:
         return self._hold(value, register_dtype(element_type))
 
     def _hold(self, value: Expr, dtype: str) -> Expr:
-        # A local buffer and not a TIR let: passes expand lets back into the expressions that use
-        # them, which is exponential on graphs with sharing; LLVM keeps these in registers.
+        # A local buffer and not a TIR let: passes expand lets into the expressions that use them,
+        # which is exponential on graphs with sharing; LLVM promotes these to registers.
         local = buffer("t", (self.lanes,), dtype, scope="local")
         self.allocations.append(AllocBuffer(local))
         self.statements.append(store(local, self.lane, value))
@@ -251,12 +256,12 @@ class Emitter:
     def fetch(
         self, instruction: Instruction, indices: Sequence[Index], dimensions: Sequence[int]
     ) -> Value:
-        """One element from an instruction's memory, its indices counted under ``dimensions``."""
+        """One element from an instruction's memory, with indices under ``dimensions``."""
         address = self.address(indices, dimensions)
         return self.load(self.inputs[instruction], address, instruction.array_shape.element_type)
 
     def load(self, source: Buffer, address: Expr, element_type: ElementType) -> Value:
-        """What ``source`` holds at an address, in registers."""
+        """The register value of the item of ``source`` at an address."""
         if element_type.is_complex:
             start = address * const(2, self.index_dtype)
             return Complex(source[start], source[start + const(1, self.index_dtype)])
@@ -265,7 +270,7 @@ class Emitter:
     def store(
         self, target: Buffer, address: Expr, value: Value, element_type: ElementType
     ) -> Stmt | list[Stmt]:
-        """The statement that puts a register value into memory."""
+        """The statement that stores a register value to memory."""
         if isinstance(value, Complex):
             start = address * const(2, self.index_dtype)
             return [
@@ -274,7 +279,7 @@ class Emitter:
             ]
         return store(target, address, encode(value, element_type))
 
-    # What indexed rules ask for
+    # Queries of indexed rules
 
     def reshaped(
         self, instruction: Instruction, dimensions: Sequence[int], indices: Sequence[Index]
@@ -297,9 +302,9 @@ class Emitter:
         return self.value(instruction, new[::-1])
 
     def _in_lanes(self, position: Expr) -> Expr:
-        """An index that is a value: of a vector, one number and the lanes' distances from it.
+        """An index as a value: in a vector, a scalar plus the lanes' distances.
 
-        Of a sum of both TVM would make the lanes' numbers one by one.
+        From their sum TVM would compute each lane separately.
         """
         if self.lanes == 1 or not isinstance(self.lane, tirx.Var):
             return position
@@ -315,7 +320,7 @@ class Emitter:
             return Complex(tirx.Cast(part, position), real(0, part))
         dtype = register_dtype(element_type)
         if dtype.startswith("uint"):
-            # TVM would cast each part of the index on its own, and fail at those that count down.
+            # TVM would cast each part of the index separately, and fail for those that count down.
             position = reinterpret(f"u{self.index_dtype}", position)
         made = tirx.Cast(dtype, position)
         return rounded(made, element_type) if needs_rounding(element_type) else made
@@ -336,7 +341,7 @@ class Emitter:
     def _start_of_all(
         self, instruction: Instruction, indices: Sequence[Index], limit: int
     ) -> Opaque:
-        """The same in every lane: computed once, so that what lies there is loaded as a vector."""
+        """A lane-invariant start: computed once, so that loads at it are vector loads."""
         scalar = Emitter(self.inputs, self.positions, uses=self.uses, index_dtype=self.index_dtype)
         made = scalar.start(instruction, indices, limit)
         self.allocations += [*scalar.allocations, *scalar.statements]
@@ -351,7 +356,7 @@ class Emitter:
 
 
 def needs_rounding(element_type: ElementType) -> bool:
-    """Whether an op's register result may hold more than memory would keep."""
+    """Whether an op's register result may be more precise than memory."""
     return is_narrow(element_type) or element_type in (ElementType.S4, ElementType.U4)
 
 

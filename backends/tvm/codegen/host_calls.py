@@ -1,10 +1,10 @@
-"""Ops that compiled code leaves to the interpreter on the host: LAPACK, FFT, users' functions.
+"""Callbacks to the interpreter on the host: LAPACK, FFT, users' functions.
 
     rooted.attach(CHOLESKY)(library_call)
 
-The kernel is one call back into Python, with the op as HLO text (so that a program from the disk
-cache needs nothing else) and the addresses of the operands and the results. Fusion gives every
-operand memory of its own; scalar constants, which have none, are written into the text.
+The kernel is one callback into Python, with the op as HLO text (so that a program from the disk
+cache needs nothing else) and the addresses of the operands and the results. Fusion materialises
+every operand; scalar constants, which have no memory, are part of the text.
 """
 
 from __future__ import annotations

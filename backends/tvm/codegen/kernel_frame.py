@@ -1,4 +1,4 @@
-"""A kernel under construction: the buffers it takes, and the machine it is for."""
+"""`Frame`: a kernel under construction: its buffers, its machine and its knobs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
-# Elements times cost per element from which a second thread pays for being woken, which takes up to
-# 7 us: 10,000 sines, at 5 us, do not.
+# The least elements times cost for a second thread, which takes up to 7 us to wake: 10,000 sines,
+# at 5 us, are too few.
 PARALLEL_WORK = 1 << 17
-# Pieces of work for each thread: the last ones even out what the others took longer.
+# Pieces of work per thread: the last ones balance the load.
 PIECES = 4
 # No vector has more lanes.
 MOST_LANES = 64
 
-# Bytes up to which a kernel keeps a buffer of its own on the stack.
+# The most bytes of a kernel's local buffer on the stack.
 STACKED = 8 << 10
 
 
 class Inputs(Mapping[Instruction, Buffer]):
-    """The buffers of instructions that have memory, made into parameters when first asked for."""
+    """The buffers of instructions with memory; each becomes a parameter when it is first used."""
 
     def __init__(self, has_memory: Callable[[Instruction], bool]) -> None:
         self._has_memory = has_memory
@@ -43,11 +43,13 @@ class Inputs(Mapping[Instruction, Buffer]):
         return self._buffers[instruction]
 
     def share(self, instruction: Instruction, memory: Buffer) -> None:
-        """Reads an instruction's value where a result is going to be."""
+        """Load an instruction's value from the buffer of a result."""
         self._buffers[instruction] = memory
 
     def without(self, hidden: set[Instruction]) -> Visible:
-        """The same buffers, but ``hidden`` instructions are to be computed, not loaded."""
+        """The same buffers, except ``hidden`` instructions, which are computed instead
+        of loaded.
+        """
         return Visible(self, hidden)
 
     def __iter__(self) -> Iterator[Instruction]:
@@ -58,7 +60,7 @@ class Inputs(Mapping[Instruction, Buffer]):
 
 
 class Visible(Mapping[Instruction, Buffer]):
-    """`Inputs` with some instructions hidden: those that the nest at hand computes itself."""
+    """`Inputs` without the instructions that the current nest computes itself."""
 
     def __init__(self, inputs: Inputs, hidden: set[Instruction]) -> None:
         self._inputs = inputs
@@ -86,14 +88,14 @@ def memory_buffer(shape: Shape, name: str = "b") -> Buffer:
 
 
 class Frame:
-    """Collects a kernel's parameters while its body is written.
+    """Collects a kernel's parameters while its body is emitted.
 
-    ``uses`` counts how often each instruction is needed; ``cost`` is that of one element. With
-    ``in_place`` the result's memory holds already what the kernel updates. ``shared`` are inputs
-    whose memory is that of the result of the given number: no element may be computed twice.
-    ``beside`` are the Reduces that are combined together with the kernel's anchor. ``schedule`` is
-    the name of the way that was chosen, for those who ask, and ``choices`` decides what can be done
-    in more than one way. ``direct`` is the call of a routine that does all of it.
+    ``uses`` counts the uses of each instruction; ``cost`` is that of one element. With
+    ``in_place`` the result's memory initially holds the operand of the update. ``shared`` maps
+    inputs to the results whose memory they share, by number: no element may be computed twice.
+    ``siblings`` are the sibling Reduces of the kernel's anchor. ``schedule`` is the name of the
+    chosen schedule, and ``choices`` decides between alternatives. ``direct`` is a call of a
+    routine that does the same.
     """
 
     def __init__(
@@ -107,10 +109,10 @@ class Frame:
         in_place: bool = False,
         shared: Mapping[Instruction, int] | None = None,
         choices: Knobs = MODEL,
-        beside: Sequence[Instruction] = (),
+        siblings: Sequence[Instruction] = (),
     ) -> None:
         self.choices = choices
-        self.beside = beside
+        self.siblings = siblings
         self.in_place = in_place
         self.inputs = Inputs(has_memory)
         self.outputs = [memory_buffer(shape, "out") for shape in outputs]
@@ -131,9 +133,10 @@ class Frame:
         return bool(self.shared)
 
     def allocate(self, buffers: Iterable[Buffer]) -> list[Stmt]:
-        """Makes room for buffers that live as long as the kernel runs.
+        """Allocate buffers that live as long as the kernel runs.
 
-        Small ones go on the stack, by the statements returned; large ones become parameters.
+        Small ones are on the stack, allocated by the returned statements; large ones become
+        parameters.
         """
         stacked = []
         for each in buffers:
@@ -144,9 +147,9 @@ class Frame:
         return stacked
 
     def written(self, work: Work) -> Stmt:
-        """What a kernel writer hands back, with its memory; the whole kernel does nothing else.
+        """The statement of a kernel writer, with its memory; it must be the whole kernel.
 
-        A routine that is called in its place takes all of that memory as parameters.
+        A routine that is called instead takes all of that memory as parameters.
         """
         self.schedule, self.direct = work.schedule, work.direct
         if work.direct is None:
@@ -155,7 +158,7 @@ class Frame:
         return work.statement
 
     def lanes(self, element_type: ElementType, extent: int) -> int:
-        """How many elements of a loop of ``extent`` go into one vector step; a power of two."""
+        """The number of elements of a loop of ``extent`` in one vector; a power of two."""
         width = max(element_type.dtype.itemsize, 2)
         lanes = min(max(2 * self.machine.vector_bytes // width, 4), 32)
         while lanes > extent:
@@ -163,7 +166,7 @@ class Frame:
         return self.choices.of("vectors", _widths(max(lanes, 1), extent))
 
     def pieces(self, work: int) -> int:
-        """Into how many pieces a loop is cut that threads share; 1 where they do not.
+        """The number of pieces of a loop that threads share; 1 if they do not.
 
         ``work`` is the number of elements times the cost of each.
         """
@@ -176,7 +179,7 @@ class Frame:
         return self.choices.of("threads", shared + alone if is_shared else alone + shared)
 
     def is_shared(self, work: int) -> bool:
-        """Whether threads share a loop of so much work."""
+        """Whether threads share a loop with this amount of work."""
         if self.machine.threads == 1:
             return work >= PARALLEL_WORK
         return self.choices.of("threads", either(work >= PARALLEL_WORK, "all", "1"))

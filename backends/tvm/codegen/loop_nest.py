@@ -1,4 +1,4 @@
-"""Loop nests: an iteration space analysed, its dimensions split and merged, its loops written.
+"""Loop nests: analyses an iteration space, splits and merges its dimensions, and emits loops.
 
 space = Space(dimensions)
 space.settle(lambda scope: scope.compute(root, space.indices), inputs)
@@ -20,7 +20,7 @@ from tracejit.graph import Instruction
 
 @dataclass(frozen=True)
 class Axis:
-    """Neighbouring loop variables run as one; addresses use only the last one's coefficient."""
+    """Adjacent loop variables fused to one loop; addresses use only the last one's coefficient."""
 
     members: tuple[LoopVariable, ...]
     extent: int
@@ -46,7 +46,7 @@ class Space:
         self.indices = [Affine.of(variable) for variable in self.variables]
 
     def split(self, variable: LoopVariable, inner: int) -> None:
-        """Exchanges ``variable`` for two, the second of extent ``inner``."""
+        """Replace ``variable`` by two, the second of extent ``inner``."""
         high = LoopVariable(variable.name + "h", variable.extent // inner)
         low = LoopVariable(variable.name + "l", inner)
         position = self.variables.index(variable)
@@ -67,9 +67,9 @@ def settle(
     is_input: Callable[[Instruction], bool],
     scope: Callable[[Callable[[Instruction], bool]], Accesses] = Accesses,
 ) -> Accesses:
-    """Analyses what ``ask`` touches, splitting variables until every reshape is affine.
+    """Analyse the accesses of ``ask``, splitting variables until every reshape is affine.
 
-    A split that cannot be had leaves the index opaque, which is slower but right.
+    If a split is impossible the index stays opaque, which is slower but correct.
     """
     while True:
         accesses = scope(is_input)
@@ -91,9 +91,9 @@ def merge(
     addresses: Iterable[Affine],
     unmergeable: Iterable[LoopVariable],
 ) -> list[Axis]:
-    """``variables``, outermost first, as few axes.
+    """``variables``, outermost first, merged to as few axes as possible.
 
-    Neighbours join that all addresses step through alike. Variables of extent 1 vanish.
+    Neighbours are merged if all addresses step through them alike. Variables of extent 1 vanish.
     """
     fixed = set(unmergeable)
     known = list(addresses)
@@ -119,7 +119,7 @@ def _alike(outer: LoopVariable, inner: LoopVariable, addresses: Iterable[Affine]
 
 @dataclass(frozen=True)
 class Count:
-    """One loop to write: how often it runs, and what to do with its number."""
+    """One loop to emit: its extent, and a function that receives its number."""
 
     extent: int
     place: Callable[[Expr], None]
@@ -128,7 +128,7 @@ class Count:
 def in_vectors(extent: int, lanes: int, dtype: str, place: Callable[[Expr], None]) -> Count:
     """Vectors that cover ``extent`` elements: the last may overlap the one before.
 
-    ``place`` is told the first element of each.
+    ``place`` receives the first element of each.
     """
 
     def begin(number: Expr) -> None:
@@ -182,7 +182,7 @@ def nest(
 
 
 def together(statements: Sequence[Stmt]) -> Stmt:
-    """Statements that do not depend on each other; parallel loops that run as often become one.
+    """Independent statements in sequence; adjacent parallel loops of equal extent become one.
 
     Threads are woken once, and LLVM has one function to compile.
     """

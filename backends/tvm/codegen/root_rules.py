@@ -1,4 +1,4 @@
-"""The rule table of ops that need a schedule of their own, and what such a rule is given."""
+"""The rule table of ops with schedules of their own (anchors), and the types of such rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracejit.graph import Instruction
 from tracejit.rules import RuleTable
 
 Results = Sequence[tuple[Instruction, Buffer]]
-"""What a kernel stores and where: the anchor itself, or the ends of its epilogue.
+"""A kernel's results and their buffers: the anchor itself, or the ends of its epilogue.
 
 For a tuple-shaped anchor there is a GetTupleElement for each element.
 """

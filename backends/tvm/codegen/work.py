@@ -1,4 +1,4 @@
-"""What a kernel hands back: a statement, and the memory that it works in."""
+"""`Work`: the result of a kernel writer: a statement and its scratch memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Evaluate, Stmt, i3
 class Work(NamedTuple):
     """``statement`` uses the buffers in ``scratch``, which the caller allocates around it.
 
-    Scratch holds anything at first and begins at a multiple of 64 bytes. Buffers that are small
-    and private to a thread are allocated inside the statement. ``schedule`` names the way chosen.
+    Scratch is uninitialised and begins at a multiple of 64 bytes. Buffers that are small and
+    private to a thread are allocated inside the statement. ``schedule`` names the chosen schedule.
     A ``direct`` call of a routine does the same.
     """
 
@@ -28,7 +28,7 @@ class Work(NamedTuple):
 
 
 def nothing() -> Work:
-    """No work at all: what is left of a kernel whose result is empty."""
+    """No work: the kernel of an empty result."""
     return Work(Evaluate(i32(0)))
 
 

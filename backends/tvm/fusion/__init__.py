@@ -1,4 +1,4 @@
-"""Which instructions become one kernel, and which arrays are stored.
+"""Fusion: groups instructions into kernels, and decides which arrays are materialised.
 
-In: an optimised graph. Out: a `Plan`, the kernels in order, which `lower` writes.
+In: an optimised graph. Out: a `FusionPlan`, the kernels in order, which `lower` emits.
 """

@@ -1,10 +1,10 @@
-"""Bounds the code of a kernel: code size is linear in the size of the graph.
+"""Bounds the code size of kernels: linear in the size of the graph.
 
-    too_large(kernel, memory)     instructions that need memory of their own for it; mostly none
+    too_large(kernel, memory)     instructions that have to be materialised; mostly none
 
-An instruction without memory is written once for each index at which a kernel asks for it: a chain
-`x = f(x[i:], x[j:])` doubles with every link. Contractions put nothing into registers that they
-compute: their epilogue is one expression, a tree, in which each use of a value is written out.
+An instruction without memory is emitted once for each index at which a kernel needs it: a chain `x
+= f(x[i:], x[j:])` doubles with every link. Contractions keep no intermediate values in registers:
+their epilogue is one expression, a tree, in which each use of a value is expanded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracejit.backends.tvm.analysis.duplication import growth
 from tracejit.backends.tvm.analysis.element_rules import Value, indexed
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.loop_nest import Space
-from tracejit.backends.tvm.fusion.kernel import Kernel, made_of, read_by
+from tracejit.backends.tvm.fusion.kernel import Fusion, backward_slice, read_by
 from tracejit.backends.tvm.ir.affine import Index
 from tracejit.backends.tvm.ir.internal_ops import BOUNDED_DOT, INDEX_VECTOR
 from tracejit.graph import Instruction
@@ -23,10 +23,9 @@ from tracejit.ops.constants import CONSTANT, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 
-# Elements that a kernel may compute for one of its own: so many for each of its instructions, and
-# so many more.
+# The most elements that a kernel may compute for one of its own: per instruction, and in addition.
 FOR_EACH, MORE = 4, 64
-# Ops in the expression of a contraction's epilogue.
+# The most ops in the expression of a contraction's epilogue.
 LARGEST_EPILOGUE = 512
 
 _AS_EXPRESSIONS = (DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED)
@@ -36,8 +35,8 @@ _NEVER_STORED = (CONSTANT, INDEX_VECTOR)
 IsEnd = Callable[[Instruction], bool]
 
 
-def too_large(kernel: Kernel, memory: set[Instruction]) -> list[Instruction]:
-    """What is to have memory so that the code of ``kernel`` is bounded."""
+def too_large(kernel: Fusion, memory: set[Instruction]) -> list[Instruction]:
+    """The instructions to materialise, so that the code of ``kernel`` is bounded."""
 
     def is_end(instruction: Instruction) -> bool:
         is_known = instruction in memory and instruction not in kernel.results
@@ -70,13 +69,13 @@ def _arrays(values: Iterable[Instruction]) -> Iterator[Instruction]:
 
 
 def _members(roots: Iterable[Instruction], is_end: IsEnd) -> list[Instruction]:
-    """All that is computed for ``roots``, operands before users."""
-    found = {i for i in made_of(roots, is_end) if not is_end(i)}
+    """All instructions that are computed for ``roots``, operands before users."""
+    found = {i for i in backward_slice(roots, is_end) if not is_end(i)}
     return sorted(found, key=lambda i: i.serial)
 
 
 def _tree_size(roots: Sequence[Instruction], is_end: IsEnd) -> int:
-    """How many ops the expressions of ``roots`` have, in which each use is written out."""
+    """The number of ops in the expressions of ``roots``, with each use expanded."""
     sizes: dict[Instruction, int] = {}
     for instruction in _members(roots, is_end):
         below = sum(sizes.get(o, 1) for o in instruction.operands)
@@ -85,10 +84,10 @@ def _tree_size(roots: Sequence[Instruction], is_end: IsEnd) -> int:
 
 
 class _Estimate:
-    """How many elements are computed for one of an instruction, at most.
+    """An upper bound of the elements that are computed for one element of an instruction.
 
-    Those at the same index are computed once. Beyond ``limit``, if there is one, what is read at
-    other indices is cut off: it is to have memory.
+    Elements at the same index are computed once. Beyond ``limit``, if given, operands at other
+    indices are cut off, to be materialised.
     """
 
     def __init__(self, is_end: IsEnd, limit: int = 0) -> None:
@@ -98,7 +97,7 @@ class _Estimate:
         self.cuts: dict[Instruction, None] = {}
 
     def of(self, root: Instruction) -> int:
-        """The number for ``root``; what it is made of is counted before it, without recursion."""
+        """The bound for ``root``; operands are visited iteratively, without recursion."""
         stack = [root]
         while stack:
             instruction = stack[-1]
@@ -130,7 +129,9 @@ class _Estimate:
         return total
 
     def _at_one_index(self, root: Instruction) -> tuple[int, list[Instruction]]:
-        """How much is computed at the index of ``root``, and what is read at other indices."""
+        """The number of instructions at the index of ``root``, and the operands at
+        other indices.
+        """
         seen: set[Instruction] = set()
         elsewhere: list[Instruction] = []
         stack = [root]
@@ -149,11 +150,11 @@ class _Estimate:
 
 
 class _OverError(Exception):
-    """A kernel asks for more elements than it may."""
+    """A kernel computes more elements than allowed."""
 
 
 class _Counting(Accesses):
-    """Counts the elements that are computed, and gives up beyond ``limit``."""
+    """Counts the elements that are computed, and stops beyond ``limit``."""
 
     def __init__(self, is_input: IsEnd, limit: int) -> None:
         super().__init__(is_input)

@@ -1,4 +1,4 @@
-"""Horizontal fusion: kernels over one iteration space that read the same arrays become one.
+"""Horizontal fusion: merges kernels over one iteration space that read the same arrays.
 
 fuse_horizontally(kernels, memory)
 """
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from tracejit.backends.tvm.analysis.cost_model import SIZE_LIMIT, cost_of, longest_chain
 from tracejit.backends.tvm.fusion.kernel import (
-    Kernel,
-    gathered,
+    Fusion,
     inputs_of,
     is_anchor,
+    packed_scalars,
     read_by,
     reads_at_own_element,
     tuple_of,
@@ -25,17 +25,17 @@ from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 
 MERGE_LIMIT = 32
-# How many Reduces are combined in one pass, whose results so far stay in registers.
+# The most Reduces in one pass, whose accumulators stay in registers.
 MOST_BESIDE = 6
 # Scalars stay in registers.
 SCALAR_MERGE_LIMIT = 32
 SCALAR_SIZE_LIMIT = 500
 
 
-def fuse_horizontally(kernels: Iterable[Kernel], memory: set[Instruction]) -> list[Kernel]:
-    """Kernels over one space joined, where no kernel between depends on the first.
+def fuse_horizontally(kernels: Iterable[Fusion], memory: set[Instruction]) -> list[Fusion]:
+    """Merges kernels over one iteration space, unless a kernel in between depends on the first.
 
-    They are pointwise, or Reduces.
+    Only pointwise kernels and Reduces are merged.
     """
     hosts = _Hosts(memory)
     for kernel in kernels:
@@ -44,20 +44,20 @@ def fuse_horizontally(kernels: Iterable[Kernel], memory: set[Instruction]) -> li
 
 
 class _Hosts:
-    """The kernels so far, found by what may join them: each kernel looks at few of them."""
+    """The kernels so far, indexed by what they could be merged with."""
 
     def __init__(self, memory: set[Instruction]) -> None:
-        self.kernels: list[Kernel] = []
+        self.kernels: list[Fusion] = []
         self._memory = memory
         self._places: dict[Instruction, int] = {}
-        """Which kernel makes an instruction."""
+        """The kernel that computes an instruction."""
         self._over: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-        """The pointwise kernels over a space that have room for results, in order."""
+        """The pointwise kernels over an iteration space that can take more results, in order."""
         self._readers: defaultdict[Instruction, list[int]] = defaultdict(list)
-        """The Reduces that read an instruction and have room for others, in order."""
+        """The Reduces that read an instruction and can take more siblings, in order."""
 
-    def take(self, kernel: Kernel) -> None:
-        """Adds a kernel, to one before it if that can make its results as well."""
+    def take(self, kernel: Fusion) -> None:
+        """Adds a kernel, merged into an earlier one if possible."""
         needed = inputs_of(kernel, self._memory)
         place, joined = self._host(kernel, needed) or (len(self.kernels), kernel)
         self.kernels[place : place + 1] = [joined]
@@ -69,8 +69,8 @@ class _Hosts:
             for instruction in inputs_of(joined, self._memory):
                 _keep(self._readers[instruction], place, len(joined.anchors) < MOST_BESIDE)
 
-    def _host(self, kernel: Kernel, needed: set[Instruction]) -> tuple[int, Kernel] | None:
-        """Which kernel can make this one's results, and what that is then."""
+    def _host(self, kernel: Fusion, needed: set[Instruction]) -> tuple[int, Fusion] | None:
+        """The kernel that can compute this one's results too, and the merged kernel."""
         last = max((self._places.get(tuple_of(i), -1) for i in needed), default=-1)
         if kernel.anchor is None:
             for place in reversed(self._over[kernel.dimensions]):
@@ -83,30 +83,30 @@ class _Hosts:
             return None
         if kernel.anchor.op is not REDUCE:
             return None
-        # Of a larger array each reads a part of its own.
+        # Each reads its own part of a larger array.
         size = kernel.anchor.operands[0].array_shape.size
         alike = [i for i in needed if isinstance(i.shape, Shape) and i.shape.size == size]
         places = {place for i in alike for place in self._readers[i] if place > last}
         for place in sorted(places, reverse=True):
             host = self.kernels[place]
             assert host.anchor is not None, "a Reduce"
-            anchors = (*host.beside, *kernel.anchors)
+            anchors = (*host.siblings, *kernel.anchors)
             if one_pass(host.anchor, kernel.anchor) and len(anchors) < MOST_BESIDE:
-                return place, Kernel([*host.results, *kernel.results], host.anchor, anchors)
+                return place, Fusion([*host.results, *kernel.results], host.anchor, anchors)
         return None
 
 
 def _keep(places: list[int], place: int, has_room: bool) -> None:
-    """Has ``place`` among the places, in order, as long as there is room."""
+    """Insert ``place`` into a sorted list if the kernel can take more, else remove it."""
     at = bisect_left(places, place)
     is_there = at < len(places) and places[at] == place
     places[at : at + is_there] = [place] if has_room else []
 
 
 def one_pass(reduction: Instruction, other: Instruction) -> bool:
-    """Whether two instructions are Reduces that can be combined in one pass.
+    """Whether two instructions are Reduces that can be computed in one pass.
 
-    They combine elements at the same places. Nothing is known of whether one needs the other.
+    They reduce the same index space. Dependences between them are not checked.
     """
     return (
         reduction.op is other.op is REDUCE
@@ -115,22 +115,24 @@ def one_pass(reduction: Instruction, other: Instruction) -> bool:
     )
 
 
-def _joined(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> Kernel | None:
-    """Both kernels as one; None where too many ops come together or wait for each other."""
+def _joined(host: Fusion, kernel: Fusion, memory: set[Instruction]) -> Fusion | None:
+    """Both kernels as one; None if there would be too many ops, or too long dependence chains."""
     size = _joint_size(host, kernel, memory)
     if size > size_limit(kernel.results[0]):
         return None
     results = [*host.results, *kernel.results]
-    if not kernel.dimensions:  # scalars wait for each other anyway
-        return Kernel(results, size=size)
+    if not kernel.dimensions:  # scalars are dependent anyway
+        return Fusion(results, size=size)
     chains = _joint_chains(host, kernel, memory)
     if max(chains.values()) > longest_chain(size):
         return None
-    return Kernel(results, size=size, chains=host.chains | chains)
+    return Fusion(results, size=size, chains=host.chains | chains)
 
 
-def _joint_chains(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> dict[Instruction, int]:
-    """How many ops before each of the kernel's results wait for each other, joined to ``host``."""
+def _joint_chains(host: Fusion, kernel: Fusion, memory: set[Instruction]) -> dict[Instruction, int]:
+    """The length of the dependence chain before each of the kernel's results, merged into
+    ``host``.
+    """
     found = dict(host.chains)
     stack = list(kernel.results)
     while stack:
@@ -145,8 +147,8 @@ def _joint_chains(host: Kernel, kernel: Kernel, memory: set[Instruction]) -> dic
     return {result: found[result] for result in kernel.results}
 
 
-def _joint_size(one: Kernel, other: Kernel, memory: set[Instruction]) -> int:
-    """How many ops two kernels hold together; of scalars those that both need are counted once."""
+def _joint_size(one: Fusion, other: Fusion, memory: set[Instruction]) -> int:
+    """The number of ops in both kernels; for scalars, common ones count once."""
     if one.dimensions:
         return one.size + other.size
     inside: set[Instruction] = set()
@@ -161,14 +163,14 @@ def _joint_size(one: Kernel, other: Kernel, memory: set[Instruction]) -> int:
 
 
 def size_limit(instruction: Instruction) -> int:
-    """How many ops may come together in a kernel that makes ``instruction``."""
+    """The most ops of a kernel that computes ``instruction``."""
     is_part = instruction.op is RESHAPE and not instruction.operands[0].array_shape.rank
     return SCALAR_SIZE_LIMIT if is_part or are_scalars([instruction]) else SIZE_LIMIT
 
 
 def are_scalars(instructions: Iterable[Instruction]) -> bool:
-    """Whether all are scalars that are computed, with nothing that needs a schedule of its own."""
+    """Whether all are computed scalars, without an anchor among them."""
     return all(
-        isinstance(i.shape, Shape) and (not i.shape.rank or gathered(i)) and not is_anchor(i)
+        isinstance(i.shape, Shape) and (not i.shape.rank or packed_scalars(i)) and not is_anchor(i)
         for i in instructions
     )

@@ -1,6 +1,6 @@
-"""Planned kernels: what each computes, and what it reads.
+"""Planned kernels: the instructions that a kernel computes, and the arrays it reads.
 
-inputs_of(kernel, memory)       what a kernel loads
+inputs_of(kernel, memory)       the arrays that a kernel loads
 """
 
 from __future__ import annotations
@@ -14,44 +14,46 @@ from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, PARAMETER, TUPLE
 from tracejit.ops.layout import CONCATENATE, RESHAPE
 
-# Longer vectors have a kernel of their own.
+# The longest vector that is packed from scalars; longer ones are concatenated by a kernel.
 MOST_GATHERED = 8
 
 
 @dataclass
-class Kernel:
-    """What one kernel makes.
+class Fusion:
+    """A fusion: one kernel before it is lowered.
 
-    ``results`` get memory and share ``dimensions``. ``anchor`` is the one instruction that needs a
-    schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. When the anchor
-    is not itself a result, the results are its epilogue. ``beside`` are further Reduces, over the
-    same dimensions of equal shapes, that are combined in the same pass. ``size`` counts a pointwise
-    kernel's ops, ``chains`` those before each result that wait for each other.
+    ``results`` are materialised and share ``dimensions``. ``anchor`` is the one instruction with a
+    schedule of its own (a Reduce, a Dot, a Scatter …); None for a pointwise kernel. If the anchor
+    is not a result, the results are its epilogue. ``siblings`` are sibling Reduces over the same
+    dimensions, computed in the same pass. ``size`` counts a pointwise kernel's ops, ``chains`` the
+    length of the dependence chain before each result.
     """
 
     results: list[Instruction]
     anchor: Instruction | None = None
-    beside: tuple[Instruction, ...] = ()
+    siblings: tuple[Instruction, ...] = ()
     size: int = 0
     chains: dict[Instruction, int] = field(default_factory=dict)
 
     @property
     def anchors(self) -> tuple[Instruction, ...]:
-        """The anchor and what is beside it, if there is one."""
-        return () if self.anchor is None else (self.anchor, *self.beside)
+        """The anchor and its siblings, if there is one."""
+        return () if self.anchor is None else (self.anchor, *self.siblings)
 
     @property
     def dimensions(self) -> tuple[int, ...]:
-        """Of the space that a pointwise kernel runs over: each result's, or none if gathered."""
+        """The iteration space of a pointwise kernel: the shape of each result, or () for packed
+        scalars.
+        """
         first = self.results[0]
-        return () if gathered(first) else first.array_shape.dimensions
+        return () if packed_scalars(first) else first.array_shape.dimensions
 
 
 @dataclass
-class Plan:
-    """Kernels in the order they run, and every instruction that has memory."""
+class FusionPlan:
+    """Kernels in execution order, and every instruction that has memory."""
 
-    kernels: list[Kernel]
+    kernels: list[Fusion]
     memory: set[Instruction]
     uses: dict[Instruction, int] = field(default_factory=dict)
 
@@ -62,14 +64,14 @@ def is_anchor(instruction: Instruction) -> bool:
         pointwise.get(instruction.op) is None
         and indexed.get(instruction.op) is None
         and instruction.op not in (PARAMETER, CONSTANT, GET_TUPLE_ELEMENT, TUPLE)
-        and not gathered(instruction)
+        and not packed_scalars(instruction)
     )
 
 
-def gathered(instruction: Instruction) -> list[Instruction]:
-    """The scalars that a short vector is made of, one after the other; nothing for all others.
+def packed_scalars(instruction: Instruction) -> list[Instruction]:
+    """The scalars that a short vector packs, in order; empty for other instructions.
 
-    The kernel that computes the scalars stores them where the vector is to be.
+    The kernel that computes the scalars stores them to the vector's elements.
     """
     parts = instruction.operands
     if instruction.op is not CONCATENATE or len(parts) > MOST_GATHERED:
@@ -80,38 +82,40 @@ def gathered(instruction: Instruction) -> list[Instruction]:
 
 
 def read_by(instruction: Instruction) -> Sequence[Instruction]:
-    """What computing an instruction asks for."""
-    return gathered(instruction) or instruction.operands
+    """The operands that computing an instruction reads."""
+    return packed_scalars(instruction) or instruction.operands
 
 
 def is_given(instruction: Instruction) -> bool:
-    """Whether memory for the instruction exists before anything runs."""
+    """Whether an instruction has memory before the program runs: a parameter or a constant."""
     if instruction.op is CONSTANT:
         return instruction.array_shape.rank > 0
     return instruction.op is PARAMETER
 
 
 def tuple_of(instruction: Instruction) -> Instruction:
-    """What GetTupleElements, one inside the other, take apart; any other instruction itself."""
+    """The tuple at the end of a chain of GetTupleElements; any other instruction itself."""
     while instruction.op is GET_TUPLE_ELEMENT:
         (instruction,) = instruction.operands
     return instruction
 
 
-def inputs_of(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
-    """What a kernel loads."""
-    return loaded([o for result in kernel.results for o in read_by(result)], memory)
+def inputs_of(kernel: Fusion, memory: set[Instruction]) -> set[Instruction]:
+    """The instructions that a kernel loads from memory."""
+    return loaded_inputs([o for result in kernel.results for o in read_by(result)], memory)
 
 
-def loaded(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instruction]:
-    """What is loaded to compute ``values``: they themselves, where they have memory."""
-    return {i for i in made_of(values, memory.__contains__) if i in memory}
+def loaded_inputs(values: Iterable[Instruction], memory: set[Instruction]) -> set[Instruction]:
+    """The instructions that are loaded to compute ``values``: these themselves if they have
+    memory.
+    """
+    return {i for i in backward_slice(values, memory.__contains__) if i in memory}
 
 
-def made_of(
+def backward_slice(
     values: Iterable[Instruction], is_end: Callable[[Instruction], bool]
 ) -> Iterator[Instruction]:
-    """``values`` and all that they are made of, once each, not looking further than the ends."""
+    """``values`` and their transitive operands, each once; operands of the ends are not visited."""
     stack = list(values)
     seen: set[Instruction] = set()
     while stack:
@@ -124,12 +128,14 @@ def made_of(
 
 
 def _keeps_places(instruction: Instruction) -> bool:
-    """Whether an element of the instruction is made of the same element of each operand."""
+    """Whether an element of the instruction depends only on the same element of each operand."""
     is_scalar = instruction.op is RESHAPE and not instruction.operands[0].array_shape.rank
-    return pointwise.get(instruction.op) is not None or is_scalar or bool(gathered(instruction))
+    return (
+        pointwise.get(instruction.op) is not None or is_scalar or bool(packed_scalars(instruction))
+    )
 
 
-def reads_at_own_element(kernel: Kernel, hosts: set[Instruction], memory: set[Instruction]) -> bool:
+def reads_at_own_element(kernel: Fusion, hosts: set[Instruction], memory: set[Instruction]) -> bool:
     """Whether a kernel reads the hosts' results only at the element it computes."""
 
     def reads(instruction: Instruction, straight: bool) -> list[Asked]:

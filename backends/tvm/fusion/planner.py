@@ -1,9 +1,9 @@
-"""The fusion planner: which instructions are materialised, and which are computed where used.
+"""The fusion planner: decides which instructions are materialised, and forms kernels.
 
-    plan = fuse(outputs)       kernels in order; each has results, and a anchor unless pointwise
+    plan = fuse(outputs)       kernels in order; each has results, and an anchor unless pointwise
 
-A kernel's results share one iteration space. An instruction without memory is computed inside
-every kernel that needs it, which is worth it when it is cheap or needed in one kernel only.
+A kernel's results share one iteration space. An instruction without memory is recomputed inside
+every kernel that needs it, which pays if it is cheap or needed in one kernel only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ from tracejit.backends.tvm.fusion.horizontal import (
     one_pass,
     size_limit,
 )
-from tracejit.backends.tvm.fusion.kernel import Kernel, Plan, gathered, is_anchor, is_given, made_of
+from tracejit.backends.tvm.fusion.kernel import (
+    Fusion,
+    FusionPlan,
+    backward_slice,
+    is_anchor,
+    is_given,
+    packed_scalars,
+)
 from tracejit.backends.tvm.fusion.row_fusion import LEAST_COLUMNS
 from tracejit.backends.tvm.fusion.snapshot_reads import snapshot_reads
 from tracejit.backends.tvm.ir.internal_ops import (
@@ -72,7 +79,7 @@ from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order, users_of
 
-# Ops whose kernels read their operands many times, or as they lie.
+# Ops whose kernels read their operands repeatedly, or need them in memory.
 _BY_MEMORY = (
     SORT,
     FIRST_SORTED,
@@ -83,22 +90,24 @@ _BY_MEMORY = (
     FOURIER,
     FOURIER_HALVES,
 )
-# Updates of at most such a part of an array that are made of other elements of it are stored first.
+# The largest fraction of an array for an update that depends on other elements of it to be
+# materialised first.
 SMALL_UPDATE = 4
-# At most such a part of an array is computed where it is gathered.
+# The largest fraction of an array that is computed where it is gathered.
 FEW_GATHERED = 3
-# How many instructions are asked whether one needs another, and which of how many writers do.
+# Limits of the search for dependences: instructions visited, and writers checked.
 NEAR = 256
 FEW_WRITERS = 4
 EPILOGUE_ANCHORS = frozenset(
     {REDUCE, REDUCE_WINDOW, DOT_GENERAL, BOUNDED_DOT, CONV_GENERAL_DILATED, CONCATENATE, PAD}
 )
-# What is made of joined arrays is written once for each, which are at most so many.
+# Users of a concatenation are emitted once per operand; the most operands.
 MOST_JOINED = 4
 
 
-def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> Plan:
-    """The plan for everything that ``outputs`` and ``effects``, instructions with one, need.
+def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> FusionPlan:
+    """The plan for everything that ``outputs`` and ``effects``, instructions with side effects,
+    need.
 
     Parameters and non-scalar constants have memory already. Tuple-shaped anchors have memory for
     each GetTupleElement of them.
@@ -114,7 +123,7 @@ def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) ->
 
 
 class _Fusion:
-    """What has memory, among it all that is ``stored``, and which kernels make it."""
+    """The state of planning: instructions with memory, those already ``stored``, and kernels."""
 
     def __init__(
         self,
@@ -134,15 +143,14 @@ class _Fusion:
         self.size: dict[Instruction, int] = {}
         self.chain: dict[Instruction, int] = {}
         self.cost = self._accumulated()
-        self.homes: dict[Instruction, frozenset[Instruction]] = {}
+        self.owners: dict[Instruction, frozenset[Instruction]] = {}
         self.anchors: dict[Instruction, list[Instruction]] = {}
 
     def _accumulated(self) -> dict[Instruction, int]:
-        """The cost per element of computing each instruction from what has memory.
+        """The cost per element of computing each instruction from instructions with memory.
 
-        Where more ops would come together than one kernel should hold, the chain is cut; so it
-        is where a broadcast, or slices that lie over each other, would have them computed again and
-        again.
+        A chain is cut where a kernel would have too many ops, and where a broadcast or overlapping
+        slices would recompute it many times.
         """
         inside: dict[Instruction, frozenset[Instruction]] = {}
         cost: dict[Instruction, int] = {}
@@ -179,35 +187,37 @@ class _Fusion:
             self.size[instruction], self.chain[instruction] = size, chain
         return cost
 
-    def plan(self, kernels: Iterable[Kernel]) -> Plan:
+    def plan(self, kernels: Iterable[Fusion]) -> FusionPlan:
         uses = {i: len(u) + (i in self.outputs) for i, u in self.users.items()}
-        return Plan(fuse_horizontally(kernels, self.memory), self.memory, uses)
+        return FusionPlan(fuse_horizontally(kernels, self.memory), self.memory, uses)
 
     def _place(self, instruction: Instruction) -> None:
-        """Gives memory or a home to an instruction whose users are placed already."""
+        """Materialises an instruction or assigns it to the kernels of its users, which are done
+        already.
+        """
         made_whole = isinstance(instruction.shape, TupleShape) and instruction.op is not TUPLE
-        if made_whole or gathered(instruction) or instruction.op is GET_TUPLE_ELEMENT:
+        if made_whole or packed_scalars(instruction) or instruction.op is GET_TUPLE_ELEMENT:
             self.memory.add(instruction)
-        homes: set[Instruction] = set()
+        owners: set[Instruction] = set()
         for user in self.users[instruction]:
-            homes |= {user} if user in self.memory else self.homes[user]
-        if instruction not in self.memory and self._needs_memory(instruction, homes):
+            owners |= {user} if user in self.memory else self.owners[user]
+        if instruction not in self.memory and self._needs_memory(instruction, owners):
             self.memory.add(instruction)
-        self.homes[instruction] = frozenset(homes)
+        self.owners[instruction] = frozenset(owners)
 
-    def _needs_memory(self, instruction: Instruction, homes: set[Instruction]) -> bool:
+    def _needs_memory(self, instruction: Instruction, owners: set[Instruction]) -> bool:
         if instruction.op in (TUPLE, INDEX_VECTOR):
             return False
         if is_anchor(instruction):
-            return not self._joins_epilogue(instruction, homes)
+            return not self._joins_epilogue(instruction, owners)
         if instruction.op is CONSTANT:
             return False
         if any(self._wants_memory(user, instruction) for user in self.users[instruction]):
             return True
-        if are_scalars((instruction, *homes)):
-            # They come together in one kernel, which holds what several of them need.
+        if are_scalars((instruction, *owners)):
+            # They are in one kernel, which computes common operands once.
             return False
-        return len(homes) > 1 and self.cost[instruction] >= SHARED_COST
+        return len(owners) > 1 and self.cost[instruction] >= SHARED_COST
 
     def _wants_memory(self, user: Instruction, operand: Instruction) -> bool:
         """Whether ``user`` would compute ``operand`` many times for each of its elements."""
@@ -222,7 +232,7 @@ class _Fusion:
             if not self._is_made_before(user):
                 return False
             if operand.op is RESHAPE and cost > 0:
-                # What it reshapes lies in memory as the update does.
+                # The operand of the reshape has the memory layout of the update.
                 self.memory.add(base_buffer(operand))
                 return False
             return True
@@ -236,7 +246,7 @@ class _Fusion:
         if user.op is GATHER and self._is_picked(user, operand):
             return False
         if user.op is GATHER and operand.op is RESHAPE and operand is user.operands[0]:
-            # What it reshapes lies in memory as the operand would.
+            # The operand of the reshape has the memory layout of the operand.
             self.memory.add(base_buffer(operand))
             return False
         if user.op in (GATHER, SELECT_AND_SCATTER):
@@ -244,7 +254,7 @@ class _Fusion:
         if user.op in (REDUCE, WHILE, CONDITIONAL) or not is_anchor(user):
             return False
         if user.op in (CONCATENATE, PAD) and operand.array_shape.rank:
-            # Every part is computed while it is written to its place.
+            # Every operand is computed while it is written to its region.
             return not self._fit_together(user)
         if user.op is SCATTER and _is_scattered(user, operand):
             return cost > SHARED_COST
@@ -258,17 +268,17 @@ class _Fusion:
     def _is_picked(self, gather: Instruction, operand: Instruction) -> bool:
         """Whether elements of ``operand`` are computed where they are gathered.
 
-        They are where few of all are gathered, and nobody else wants them: computing neighbours
-        takes less time, and so does gathering what is in memory.
+        That pays if a small fraction is gathered, and there is no other user: otherwise neighbours
+        are cheaper to compute together, and to gather from memory.
         """
         alone = operand is gather.operands[0] and self.users[operand] == [gather]
         return alone and FEW_GATHERED * gather.array_shape.size <= operand.array_shape.size
 
     def _is_made_before(self, update: Instruction) -> bool:
-        """Whether what an update writes has memory of its own."""
+        """Whether the values of an update are materialised before the update."""
         value = update.operands[1]
         cost = self.cost[value]
-        # To store it first costs less than to copy all that is not updated.
+        # Storing them first costs less than copying the rest of the array.
         small = SMALL_UPDATE * value.array_shape.size <= update.array_shape.size
         is_part = small and not self._is_stored(base_buffer(value))
         if (cost or is_part) and not self._is_made_in_time(update):
@@ -278,24 +288,26 @@ class _Fusion:
         return cost > 0 or small or not _is_view(value)
 
     def _fit_together(self, joined: Instruction) -> bool:
-        """Whether one kernel can hold what computes all operands."""
+        """Whether one kernel can hold the computation of all operands."""
         return sum(self.size[operand] for operand in joined.operands) <= SIZE_LIMIT
 
     def _grows_long(self, operand: Instruction) -> bool:
-        """Whether one expression for all that computes ``operand`` would be a long one.
+        """Whether the expression of ``operand`` would be too large.
 
-        Contractions hold nothing that they compute, neither of operands nor in their epilogue.
+        Contractions keep no intermediate values, neither of operands nor in their epilogue.
         """
-        below = [i for i in made_of([operand], self.memory.__contains__) if i not in self.memory]
+        below = [
+            i for i in backward_slice([operand], self.memory.__contains__) if i not in self.memory
+        ]
         return math.prod(growth(i) for i in below if pointwise.get(i.op)) > EPILOGUE_SIZE
 
     def _is_made_in_time(self, update: Instruction) -> bool:
-        """Whether what an update writes may be computed as late as it is written.
+        """Whether the values of an update may be computed when the update is written.
 
-        What it is made of must not be kept for it: all that is written over that comes later.
+        True if every buffer that they read is overwritten only by later kernels.
         """
         array = base_buffer(update.operands[0])
-        for instruction in made_of([update.operands[1]], self._is_stored):
+        for instruction in backward_slice([update.operands[1]], self._is_stored):
             if not self._is_stored(instruction) or base_buffer(instruction) is array:
                 continue
             writers = self.writers.get(base_buffer(instruction), ())
@@ -306,7 +318,7 @@ class _Fusion:
         return True
 
     def _is_after(self, late: Instruction, early: Instruction) -> bool:
-        """Whether ``late`` is known to need ``early``; few instructions are asked."""
+        """Whether ``late`` depends on ``early``; the search is limited, and may miss it."""
         stack = [late]
         seen: set[Instruction] = set()
         while stack and len(seen) < NEAR:
@@ -319,42 +331,42 @@ class _Fusion:
         return False
 
     def _is_stored(self, instruction: Instruction) -> bool:
-        """Whether an instruction has memory or will have, if that is known yet."""
+        """Whether an instruction has, or will have, memory, as far as is known yet."""
         return instruction in self.memory or is_anchor(instruction)
 
-    def _joins_epilogue(self, instruction: Instruction, homes: set[Instruction]) -> bool:
-        """Whether a anchor can stay in registers: one kernel, only pointwise ops to its result.
+    def _joins_epilogue(self, instruction: Instruction, owners: set[Instruction]) -> bool:
+        """Whether an anchor can stay in registers: one kernel, with only pointwise ops to its
+        result.
 
-        Several can that are combined in one pass; what only pointwise ops come after is not needed
-        by another.
+        Several siblings in one pass can, if none needs the result of another's epilogue.
         """
-        if len(homes) != 1 or not isinstance(instruction.shape, Shape):
+        if len(owners) != 1 or not isinstance(instruction.shape, Shape):
             return False
-        (home,) = homes
+        (owner,) = owners
         if self._is_joined_again(instruction):
             return True
-        if is_anchor(home) or instruction.op not in EPILOGUE_ANCHORS:
+        if is_anchor(owner) or instruction.op not in EPILOGUE_ANCHORS:
             return False
-        others = self.anchors.get(home, [])
+        others = self.anchors.get(owner, [])
         if len(others) == MOST_BESIDE or not all(one_pass(instruction, o) for o in others):
             return False
-        if not self._pure_path(instruction, home):
+        if not self._pure_path(instruction, owner):
             return False
-        self.anchors[home] = [instruction, *others]
+        self.anchors[owner] = [instruction, *others]
         return True
 
     def _is_joined_again(self, instruction: Instruction) -> bool:
-        """Whether joined arrays are written to where one larger one is joined of them."""
+        """Whether a concatenation is an operand of a larger one, and is written there directly."""
         users = self.users[instruction]
         return (
             instruction.op is CONCATENATE
             and len(users) == 1
             and users[0].op is CONCATENATE
-            and not gathered(users[0])
+            and not packed_scalars(users[0])
         )
 
-    def _pure_path(self, instruction: Instruction, home: Instruction) -> bool:
-        """Whether all ways from ``instruction`` to ``home`` keep every element in its place."""
+    def _pure_path(self, instruction: Instruction, owner: Instruction) -> bool:
+        """Whether all paths from ``instruction`` to ``owner`` are pointwise."""
         dimensions = instruction.array_shape.dimensions
         stack = list(self.users[instruction])
         seen: set[Instruction] = set()
@@ -365,7 +377,7 @@ class _Fusion:
             seen.add(user)
             if pointwise.get(user.op) is None or user.array_shape.dimensions != dimensions:
                 return False
-            if user is not home:
+            if user is not owner:
                 stack.extend(self.users[user])
         if instruction.op is REDUCE:
             return True
@@ -377,32 +389,32 @@ class _Fusion:
         if instruction.op in (CONCATENATE, PAD):
             few = len(instruction.operands) <= MOST_JOINED
             return few and sum(map(cost_of, seen)) <= EPILOGUE_COST
-        # Contractions compute their epilogue as one expression, anew for every use of a value.
+        # The epilogue of a contraction is one expression, expanded for every use of a value.
         size = math.prod(map(growth, seen))
         return sum(map(cost_of, seen)) <= EPILOGUE_COST and size <= EPILOGUE_SIZE
 
-    def kernels(self) -> list[Kernel]:
-        """The kernels, one for each instruction that gets memory, in order."""
+    def kernels(self) -> list[Fusion]:
+        """The kernels, one for each instruction that is materialised, in order."""
         for instruction in reversed(self.order):
             self._place(instruction)
-        kernels: list[Kernel] = []
+        kernels: list[Fusion] = []
         for instruction in self.order:
             if instruction not in self.memory or is_given(instruction):
                 continue
             if instruction.op is GET_TUPLE_ELEMENT:
                 continue
             if is_anchor(instruction):
-                kernels.append(Kernel([instruction], instruction))
+                kernels.append(Fusion([instruction], instruction))
             else:
                 anchors = self.anchors.get(instruction, [])
-                anchor, beside = next(iter(anchors), None), tuple(anchors[1:])
+                anchor, siblings = next(iter(anchors), None), tuple(anchors[1:])
                 size, chains = self.size[instruction], {instruction: self.chain[instruction]}
-                kernels.append(Kernel([instruction], anchor, beside, size, chains))
+                kernels.append(Fusion([instruction], anchor, siblings, size, chains))
         return kernels
 
 
 def _writers(order: Iterable[Instruction]) -> dict[Instruction, list[Instruction]]:
-    """What may work in the memory of an instruction's array, by instruction."""
+    """For each array, the instructions that may write to its buffer."""
     found: dict[Instruction, list[Instruction]] = {}
     for instruction in order:
         if instruction.op is DYNAMIC_UPDATE_SLICE:
@@ -421,13 +433,13 @@ def _writers(order: Iterable[Instruction]) -> dict[Instruction, list[Instruction
 
 
 def _copies(broadcast: Instruction) -> int:
-    """How many elements a broadcast makes of each of its operand's."""
+    """The number of copies of each operand element in a broadcast."""
     operand = broadcast.operands[0].array_shape
     return broadcast.array_shape.size // max(operand.size, 1) - 1
 
 
 def _reads_starts_once(gather: Instruction) -> bool:
-    """Whether every start of a gather's slices is needed for one element alone."""
+    """Whether every start index of a gather is used for one element only."""
     attributes = gather.attributes
     is_single = len(attributes["start_index_map"]) == 1 or gather.operands[1].op is INDEX_VECTOR
     return is_single and math.prod(attributes["slice_sizes"]) == 1
@@ -441,10 +453,10 @@ def _running(window: Instruction) -> int | None:
 
 
 def _computes_on_its_way(window: Instruction, cost: int) -> bool:
-    """Whether a cumulative ReduceWindow computes what costs so much as it comes to an element.
+    """Whether a cumulative ReduceWindow computes an operand of this cost during the scan.
 
-    It comes to each once. Vectors of columns lose nothing by it, numbers of a row little, if they
-    are made of one array; the parts of a long row would wait for each other longer.
+    Each element is computed once. Vectors of columns lose nothing by it, scalars of a row little
+    if they depend on one array; the parts of a long row would add to the latency.
     """
     sizes = window.operands[0].array_shape.dimensions
     axis = _running(window)
@@ -457,19 +469,21 @@ def _computes_on_its_way(window: Instruction, cost: int) -> bool:
     if operand.op is CONVERT_ELEMENT_TYPE:
         (given,) = operand.operands
         if given.array_shape.element_type.is_integral:
-            # Nothing waits for a conversion of integers, but for what is stored and read again.
+            # A conversion of integers adds no latency, but a store and a load do.
             return True
     arrays = {o for o in operand.operands if o.op is not BROADCAST_IN_DIM}
     return cost <= ROWS_COST and sizes[axis] < CUT_FROM and len(arrays) <= 1
 
 
 def _is_scattered(scatter: Instruction, operand: Instruction) -> bool:
-    """Whether an operand is looked at as updates are: indices, or the updates themselves."""
+    """Whether an operand holds the indices or the updates of a scatter."""
     return operand not in scatter.operands[: len(scatter.operands) // 2]
 
 
 def _reads_once(dot: Instruction, operand: Instruction) -> bool:
-    """Whether a product needs each element of an operand for one sum alone: it is a vector's."""
+    """Whether a product reads each element of an operand for a single sum: the other
+    is a vector.
+    """
     lhs, rhs, *bounds = dot.operands
     if operand in bounds:
         return True
@@ -480,5 +494,5 @@ def _reads_once(dot: Instruction, operand: Instruction) -> bool:
 
 
 def _is_view(instruction: Instruction) -> bool:
-    """Whether an instruction only says where in memory an element lies."""
+    """Whether an instruction only changes the index of elements in memory."""
     return indexed.get(instruction.op) is not None and instruction.op is not GATHER

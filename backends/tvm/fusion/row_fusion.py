@@ -1,8 +1,8 @@
-"""Fuses chains of kernels that work row by row, to run while a row is in cache.
+"""Row fusion: chains of kernels that work row by row run as one kernel while a row is in cache.
 
-A row is what a Reduce combines: in softmax(x) of f32[64,1000] the rows are x's, in a batch
-normalisation of f32[64,16,8,8] all elements of one feature. Kernels belong together when each
-reads the others' results at its own row only.
+A row is the set of elements that one Reduce result combines: in softmax(x) of f32[64,1000] the
+rows of x, in a batch normalisation of f32[64,16,8,8] all elements of one feature. Kernels are
+fused if each reads the others' results only at its own row.
 """
 
 from __future__ import annotations
@@ -15,29 +15,32 @@ from dataclasses import dataclass, field
 from tracejit.backends.tvm.analysis.monoids import monoid
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.loop_nest import Space, merge, settle
-from tracejit.backends.tvm.fusion.kernel import Kernel, gathered, inputs_of, tuple_of
+from tracejit.backends.tvm.fusion.kernel import Fusion, inputs_of, packed_scalars, tuple_of
 from tracejit.backends.tvm.ir.affine import Affine, Index, split_row_major
 from tracejit.graph import Instruction
 from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 
-# Fewer rows than this leave threads idle, unless there is little to do at all.
+# The least number of rows: fewer leave threads idle, unless there is little work at all.
 LEAST_ROWS = 4
 SMALL_WORK = 1 << 13
 MOST_PHASES = 12
-# Bytes of local arrays that a kernel may have for its row; beyond, they go to memory.
+# The most bytes of local arrays for a row; larger ones go to memory.
 LOCAL_BYTES = 128 << 10
-# Rows that are columns of memory are computed side by side. Longer ones do not stay in cache, where
-# enough of a line lies together; fewer are not worth it.
+# The limits of strided rows, which are computed side by side: longer ones do not stay in cache for
+# whole lines; fewer do not pay.
 LONGEST_COLUMN = 1 << 11
 LEAST_COLUMNS = 16
-# Rows that a pointwise kernel begins are multiples of a length, at least and at most so long.
+# Rows that begin with a pointwise kernel have a length that is a multiple of the first number, at
+# most the second.
 WHOLE_VECTORS, LEAST_BEGUN, MOST_BEGUN = 32, 256, 1 << 14
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What the phases of a row kernel share: whole dimensions, and which ones number the rows."""
+class RowSpace:
+    """The iteration space that the phases of a row kernel share, and which dimensions number the
+    rows.
+    """
 
     dimensions: tuple[int, ...]
     outer: tuple[int, ...]
@@ -56,7 +59,7 @@ class Rows:
 
     @property
     def length(self) -> int:
-        """How many elements a row has."""
+        """The number of elements in a row."""
         return math.prod(self.inner_sizes)
 
     @property
@@ -70,13 +73,13 @@ class Rows:
         return Space(self.row_sizes), Space(self.inner_sizes)
 
     def whole(self, rows: Space, inner: Space) -> list[Index]:
-        """The index of an element in the whole dimensions."""
+        """The index of an element in the whole space."""
         at = dict(zip(self.outer, rows.indices, strict=True))
         at |= dict(zip(self.inner, inner.indices, strict=True))
         return [at[d] for d in range(len(self.dimensions))]
 
     def is_whole(self, dimensions: Sequence[int]) -> bool | None:
-        """Whether a shape runs over all elements, or one per row; None if it is neither.
+        """Whether a shape covers all elements, or one per row; None if neither.
 
         Dimensions of size 1 do not matter.
         """
@@ -86,7 +89,7 @@ class Rows:
         return False if wide == [d for d in self.row_sizes if d != 1] else None
 
     def place(self, dimensions: Sequence[int], rows: Space, inner: Space) -> list[Index]:
-        """The index of an element of a shape that is whole, or has one element per row."""
+        """The index of an element of a shape that covers all elements or one per row."""
         sizes, indices = (self.dimensions, self.whole(rows, inner))
         if not self.is_whole(dimensions):
             sizes, indices = self.row_sizes, list(rows.indices)
@@ -94,8 +97,8 @@ class Rows:
         return [Affine() if size == 1 else next(wide) for size in dimensions]
 
 
-def rows_of(kernel: Kernel) -> Rows | None:
-    """The rows that a kernel with a Reduce for its anchor works on; None for any other."""
+def rows_of(kernel: Fusion) -> RowSpace | None:
+    """The row space of a kernel with a Reduce as its anchor; None for any other."""
     anchor = kernel.anchor
     if anchor is None or anchor.op is not REDUCE:
         return None
@@ -104,9 +107,9 @@ def rows_of(kernel: Kernel) -> Rows | None:
     if not all(map(_is_simple, kernel.anchors)) or list(reduced) != sorted(reduced):
         return None
     outer = tuple(d for d in range(len(dimensions)) if d not in reduced)
-    rows = Rows(dimensions, outer)
+    rows = RowSpace(dimensions, outer)
     size = anchor.operands[0].array_shape.size
-    # Rows must be told from whole arrays.
+    # Rows must be distinguishable from whole arrays.
     if not size or rows.is_whole(rows.row_sizes) is not False:
         return None
     least = LEAST_ROWS
@@ -119,24 +122,26 @@ def rows_of(kernel: Kernel) -> Rows | None:
 
 
 def _is_simple(anchor: Instruction) -> bool:
-    """Whether a Reduce is of one array, by one associative op."""
+    """Whether a Reduce has one operand and an associative combiner."""
     return isinstance(anchor.shape, Shape) and monoid(anchor.attributes["to_apply"]) is not None
 
 
 @dataclass
-class RowKernel(Kernel):
-    """Kernels that run one after the other over each row; results are those others read."""
+class RowKernel(Fusion):
+    """Kernels that run one after the other over each row; results are those that other kernels
+    read.
+    """
 
-    phases: list[Kernel] = field(default_factory=list)
-    rows: Rows = field(default_factory=lambda: Rows((), ()))
+    phases: list[Fusion] = field(default_factory=list)
+    rows: RowSpace = field(default_factory=lambda: RowSpace((), ()))
 
 
 def fuse_rows(
-    kernels: Iterable[Kernel], memory: set[Instruction], needed: Iterable[Instruction]
-) -> list[Kernel]:
-    """``kernels`` with those that work on the same rows made one.
+    kernels: Iterable[Fusion], memory: set[Instruction], needed: Iterable[Instruction]
+) -> list[Fusion]:
+    """``kernels`` with those over the same rows fused.
 
-    ``needed`` are the results that must exist when all is done.
+    ``needed`` are the results that must be materialised.
     """
     wanted = set(needed)
     found = _Groups(memory, wanted)
@@ -155,16 +160,16 @@ def fuse_rows(
     return groups
 
 
-def _worthwhile(group: Kernel) -> Sequence[Kernel]:
-    """A group, or its kernels where they share only values that each column has one of."""
+def _worthwhile(group: Fusion) -> Sequence[Fusion]:
+    """A fused kernel, or its parts if they share only per-column values."""
     if not isinstance(group, RowKernel) or not group.rows.are_columns:
         return [group]
     shared = [p for p in group.phases if p.anchors or group.rows.is_whole(p.dimensions)]
     return [group] if len(shared) > 1 else group.phases
 
 
-def _local(rows: Rows, results: Iterable[Instruction]) -> Iterator[Instruction]:
-    """As many of the results that only their kernel reads as have room in local arrays."""
+def _local(rows: RowSpace, results: Iterable[Instruction]) -> Iterator[Instruction]:
+    """The results that only their own kernel reads, as many as fit in local arrays."""
     room = LOCAL_BYTES
     for result in results:
         shape = result.array_shape
@@ -175,19 +180,21 @@ def _local(rows: Rows, results: Iterable[Instruction]) -> Iterator[Instruction]:
 
 
 class _Groups:
-    """The kernels so far, found by what a phase needs: each kernel looks at few of them."""
+    """The kernels so far, indexed by the instructions they compute and read."""
 
     def __init__(self, memory: set[Instruction], needed: set[Instruction]) -> None:
-        self.kernels: list[Kernel] = []
+        self.kernels: list[Fusion] = []
         self._memory = memory
         self._needed = needed
         self._makers: dict[Instruction, int] = {}
-        """The position of what makes an instruction."""
-        self._readers: defaultdict[tuple[Instruction, Rows], set[int]] = defaultdict(set)
-        """The positions of what reads an instruction, row by row, and has room for phases."""
+        """The position of the kernel that computes an instruction."""
+        self._readers: defaultdict[tuple[Instruction, RowSpace], set[int]] = defaultdict(set)
+        """The positions of kernels that read an instruction row by row, and can take
+        more phases.
+        """
 
-    def take(self, kernel: Kernel) -> None:
-        """Adds a kernel, as a phase of one before it where it can be."""
+    def take(self, kernel: Fusion) -> None:
+        """Adds a kernel, as a phase of an earlier one if possible."""
         wanted, rows = inputs_of(kernel, self._memory), rows_of(kernel)
         position = self._host(kernel, wanted, rows)
         if position is None:
@@ -213,9 +220,9 @@ class _Groups:
             for instruction in wanted:
                 self._readers[instruction, rows].add(position)
 
-    def _host(self, kernel: Kernel, wanted: set[Instruction], own: Rows | None) -> int | None:
+    def _host(self, kernel: Fusion, wanted: set[Instruction], own: RowSpace | None) -> int | None:
         """The position of the kernel that this one can be a phase of."""
-        if (kernel.anchor is not None and own is None) or any(map(gathered, kernel.results)):
+        if (kernel.anchor is not None and own is None) or any(map(packed_scalars, kernel.results)):
             return None
         alike = {p for i in wanted for p in self._readers[i, own]} if own is not None else set()
         asked = {*wanted, *map(tuple_of, wanted)}
@@ -231,38 +238,38 @@ class _Groups:
                 if related and room and _row_local(kernel, rows, made, self._memory):
                     return position
             if reads and own is not None and _begins_rows(other, kernel, own, self._memory):
-                # What must exist at the end may be written over an argument, but not by phases.
+                # A final result may be written over an argument, but not by phases.
                 return None if made & self._needed else position
             if position in makers:
                 return None
         return None
 
 
-def _begins_rows(first: Kernel, kernel: Kernel, rows: Rows, memory: set[Instruction]) -> bool:
-    """Whether what a pointwise kernel makes can be made while ``kernel`` goes over its rows.
+def _begins_rows(first: Fusion, kernel: Fusion, rows: RowSpace, memory: set[Instruction]) -> bool:
+    """Whether a pointwise kernel can be a phase of ``kernel``'s row kernel.
 
-    Both then read a row once. Columns are left to kernels of their own, and so are rows that end
-    within a vector, which a loop over all elements does not see, or do not stay in cache.
+    Then a row is read once. Not for strided rows, for rows that are not whole vectors, which a
+    loop over all elements handles better, and for rows that do not stay in cache.
     """
     if isinstance(first, RowKernel) or first.anchor is not None or rows.are_columns:
         return False
     if rows.length % WHOLE_VECTORS or not LEAST_BEGUN <= rows.length <= MOST_BEGUN:
         return False
-    if any(map(gathered, first.results)) or not rows.is_whole(first.dimensions):
+    if any(map(packed_scalars, first.results)) or not rows.is_whole(first.dimensions):
         return False
     return _row_local(kernel, rows, set(first.results), memory)
 
 
-def inputs_of_all(kernel: Kernel, memory: set[Instruction]) -> set[Instruction]:
-    """What a kernel or the phases of one load."""
+def inputs_of_all(kernel: Fusion, memory: set[Instruction]) -> set[Instruction]:
+    """The instructions that a kernel, or the phases of a row kernel, load."""
     phases = kernel.phases if isinstance(kernel, RowKernel) else [kernel]
     return {i for phase in phases for i in inputs_of(phase, memory)}
 
 
 def _row_local(
-    kernel: Kernel, rows: Rows, made: set[Instruction], memory: set[Instruction]
+    kernel: Fusion, rows: RowSpace, made: set[Instruction], memory: set[Instruction]
 ) -> bool:
-    """Whether a kernel runs over these rows and reads ``made`` at its own row only."""
+    """Whether a kernel runs over these rows and reads ``made`` only at its own row."""
     if kernel.anchor is None and rows.is_whole(kernel.dimensions) is None:
         return False
     row_space, inner_space = rows.spaces()
@@ -274,7 +281,8 @@ def _row_local(
     )
     if rows.are_columns:
         addresses = [load.address for load in accesses.loads]
-        # A broadcast or a tile that a reshape merged splits the columns: panels may get narrow.
+        # A broadcast or a tile that a reshape merged splits the columns, which makes panels
+        # narrow.
         if merge(row_space.variables, addresses, accesses.opaque)[-1].extent < LEAST_COLUMNS:
             return False
     for load in accesses.loads:
@@ -288,7 +296,7 @@ def _row_local(
 
 
 def _same_row(
-    parts: Sequence[Affine], dimensions: Sequence[int], rows: Rows, row_space: Space
+    parts: Sequence[Affine], dimensions: Sequence[int], rows: RowSpace, row_space: Space
 ) -> bool:
     whole = rows.is_whole(dimensions)
     if whole is None:
@@ -309,9 +317,9 @@ def _same_row(
 
 
 def ask_phase(
-    scope: Accesses, kernel: Kernel, rows: Rows, row_space: Space, inner_space: Space
+    scope: Accesses, kernel: Fusion, rows: RowSpace, row_space: Space, inner_space: Space
 ) -> None:
-    """Follows everything that one phase reads."""
+    """Runs access analysis over all reads of one phase."""
     for anchor in kernel.anchors:
         operand, initial = anchor.operands
         scope.value(operand, rows.whole(row_space, inner_space))

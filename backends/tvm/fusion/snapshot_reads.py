@@ -1,10 +1,8 @@
-"""Write-after-read hazards: small slices are copied before an update overwrites what they read.
+"""Breaks write-after-read hazards: copies small slices before an update overwrites their array.
 
-    snapshot_reads(order, users, writers)
-
-What a kernel computes of such a part together with what the update has made would need the array as
-it was and as it is: a copy of all of it. The part has memory of its own instead, and the update
-takes place in the array.
+A kernel that reads both such a slice and the update's result would need the array before and after
+the update: a copy of all of it. The slice is materialised instead, and the update is done in
+place.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from tracejit.graph import Instruction
 from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE, SLICE
 
-# A part is small if the array is so many times greater; so many instructions are asked.
+# The least ratio of array to slice, and the most users visited.
 SMALL = 4
 NEAR = 256
 
@@ -24,9 +22,9 @@ Links = Mapping[Instruction, Sequence[Instruction]]
 
 
 def snapshot_reads(order: Iterable[Instruction], users: Links, writers: Links) -> set[Instruction]:
-    """Which of the slices in a graph are to have memory.
+    """The slices of a graph to materialise.
 
-    ``writers`` has for an array what may work in its memory.
+    ``writers`` maps arrays to the instructions that may write to their buffer.
     """
     found = set()
     for part in order:
@@ -42,7 +40,7 @@ def snapshot_reads(order: Iterable[Instruction], users: Links, writers: Links) -
 
 
 def _meet(part: Instruction, update: Instruction, users: Links) -> bool:
-    """Whether something needs both, the part not by way of the update."""
+    """Whether an instruction depends on both, on the slice not only through the update."""
     made = _above(update, users, None)
     return not made.isdisjoint(_above(part, users, update))
 
@@ -50,7 +48,9 @@ def _meet(part: Instruction, update: Instruction, users: Links) -> bool:
 def _above(
     instruction: Instruction, users: Links, apart_from: Instruction | None
 ) -> set[Instruction]:
-    """What needs an instruction otherwise than by way of another one; few are asked."""
+    """Transitive users not reached through ``apart_from``; the search stops after `NEAR`
+    instructions.
+    """
     found: set[Instruction] = set()
     stack = [instruction]
     while stack and len(found) < NEAR:

@@ -16,8 +16,7 @@ from tracejit.backends.tvm.codegen import rules
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
 from tracejit.backends.tvm.cpu.schedule.rows.row_kernel import row_kernel
-from tracejit.backends.tvm.fusion.kernel import Kernel as Fused
-from tracejit.backends.tvm.fusion.kernel import Plan, gathered, read_by
+from tracejit.backends.tvm.fusion.kernel import Fusion, FusionPlan, packed_scalars, read_by
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.affine import Affine, Index
 from tracejit.backends.tvm.ir.dtypes import words
@@ -49,7 +48,7 @@ class KernelSteps:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: FusionPlan,
         places: BufferAssignment,
         machine: Machine,
         decisions: TuningPolicy,
@@ -66,7 +65,7 @@ class KernelSteps:
         """Whether an instruction's value is in memory."""
         return instruction in self._plan.memory
 
-    def kernel(self, fused: Fused, results: Sequence[Instruction], name: str) -> KernelStep:
+    def kernel(self, fused: Fusion, results: Sequence[Instruction], name: str) -> KernelStep:
         """A kernel that computes ``results``, the arrays of a fusion."""
         phases = fused.phases if isinstance(fused, RowKernel) else [fused]
         inside = {i for phase in phases for i in _inside(phase.results, self._plan.memory)}
@@ -114,7 +113,7 @@ class KernelSteps:
         results: Sequence[Instruction],
         shared: Mapping[Instruction, int],
         choices: Knobs = MODEL,
-        beside: Sequence[Instruction] = (),
+        siblings: Sequence[Instruction] = (),
     ) -> Frame:
         cost = 1 + sum(cost_of(i) for i in inside)
         shapes = [r.array_shape for r in results]
@@ -132,11 +131,11 @@ class KernelSteps:
             in_place,
             shared,
             choices,
-            beside,
+            siblings,
         )
 
     def _text(
-        self, fused: Fused, inside: Sequence[Instruction], results: Sequence[Instruction]
+        self, fused: Fusion, inside: Sequence[Instruction], results: Sequence[Instruction]
     ) -> str:
         """A kernel's computation and the layout of its results, as text that is equal in every
         process.
@@ -151,7 +150,7 @@ class KernelSteps:
 
     def _written(
         self,
-        fused: Fused,
+        fused: Fusion,
         ordered: Sequence[Instruction],
         results: Sequence[Instruction],
         name: str,
@@ -160,7 +159,7 @@ class KernelSteps:
         shared = {
             self._places.shared[r]: n for n, r in enumerate(results) if r in self._places.shared
         }
-        frame = self._frame(ordered, results, shared, choices, fused.beside)
+        frame = self._frame(ordered, results, shared, choices, fused.siblings)
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
             body = row_kernel(frame, fused, pairs)
@@ -201,7 +200,7 @@ def _renamed(
 
 def _stores(result: Instruction, target: Buffer) -> list[Store]:
     """The stores of a result in a pointwise kernel: whole, or element by element."""
-    scalars = gathered(result)
+    scalars = packed_scalars(result)
     if not scalars:
         return [Store(result, target)]
     return [Store(s, target, partial(_at, place), compute=False) for place, s in enumerate(scalars)]

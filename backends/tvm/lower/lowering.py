@@ -12,7 +12,7 @@ from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.buffers.donation import usable
 from tracejit.backends.tvm.buffers.in_place import order_updates_last
-from tracejit.backends.tvm.fusion.kernel import Kernel as Fused
+from tracejit.backends.tvm.fusion.kernel import Fusion
 from tracejit.backends.tvm.fusion.planner import fuse
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel, fuse_rows
 from tracejit.backends.tvm.ir.graph import Graph
@@ -91,7 +91,7 @@ def lower_fragment(
 class _Lowering:
     """The steps of a fused computation, and its fragment."""
 
-    kernels: Sequence[Fused]
+    kernels: Sequence[Fusion]
     leaves: Leaves
     places: BufferAssignment
     writer: KernelSteps
@@ -111,7 +111,7 @@ class _Lowering:
             self.places.aliases,
         )
 
-    def _steps(self, fused: Fused, number: int) -> Sequence[Step]:
+    def _steps(self, fused: Fusion, number: int) -> Sequence[Step]:
         results = [leaf for result in fused.results for leaf in self.leaves.of(result)]
         anchor = fused.anchor
         has_effect = anchor is not None and anchor.has_effect

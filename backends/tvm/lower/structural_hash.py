@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.attributes import attribute_key
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
-from tracejit.backends.tvm.fusion.kernel import Kernel, Plan, read_by
+from tracejit.backends.tvm.fusion.kernel import Fusion, FusionPlan, read_by
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT
@@ -28,10 +28,10 @@ class Form:
 
 
 def form_of(
-    fused: Kernel,
+    fused: Fusion,
     inside: Sequence[Instruction],
     results: Sequence[Instruction],
-    plan: Plan,
+    plan: FusionPlan,
     places: BufferAssignment,
 ) -> Form | None:
     """The structure of a kernel that computes ``inside``, in order, and stores ``results``.
@@ -61,7 +61,7 @@ def form_of(
     if not numbers.keys() >= {*results, *(one for one in shared if one is not None)}:
         return None
 
-    def anchors(kernel: Kernel) -> Any:
+    def anchors(kernel: Fusion) -> Any:
         return tuple(map(number, kernel.results)), tuple(map(number, kernel.anchors))
 
     rows: Any = None

@@ -1,4 +1,4 @@
-"""Elements of constants that need no buffer."""
+"""Constants that need no buffer: Iota and undefined memory."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def iota(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> Va
 
 @indexed.attach(UNDEFINED)
 def undefined(scope: Scope, instruction: Instruction, indices: Sequence[Index]) -> Value:
-    """Where it is asked for all the same, it is 0."""
+    """Reading an undefined element yields 0."""
     return scope.value(scalar_like(instruction, 0), ())

@@ -1,4 +1,4 @@
-"""OptimizationBarrier: its operand has memory, and nothing is computed across."""
+"""OptimizationBarrier: its operand is materialised, and no kernel computes across it."""
 
 from __future__ import annotations
 

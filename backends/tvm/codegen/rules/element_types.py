@@ -28,7 +28,7 @@ def convert_element_type(instruction: Instruction, operand: Value) -> Value:
 
 
 def converted(value: Value, source: ElementType, target: ElementType) -> Value:
-    """``value`` as the nearest value of another type, as the spec of Convert says."""
+    """``value`` converted to the nearest value of another type, as specified for Convert."""
     if target.is_complex:
         part = register_dtype(target.real)
         if isinstance(value, Complex):
@@ -42,7 +42,7 @@ def converted(value: Value, source: ElementType, target: ElementType) -> Value:
     if source.is_floating and target.is_integral:
         return _saturated(value, register_dtype(source), target)
     if source.is_integral and target.is_floating and target.bits < 32:
-        # Integers of more than 24 bits would be rounded twice on the way over f32.
+        # Integers of more than 24 bits would be rounded twice by way of f32 and the narrow type.
         return _narrow_from_integer(value, source)
     return tirx.Cast(dtype, value)
 
@@ -64,12 +64,12 @@ def _narrow_from_integer(value: Expr, source: ElementType) -> Expr:
 
 
 def _saturated(value: Expr, dtype: str, target: ElementType) -> Expr:
-    """Towards zero, kept within the integers of ``target``; NaN becomes 0."""
+    """Truncated, and clamped to the integers of ``target``; NaN becomes 0."""
     low = -(1 << (target.bits - 1)) if target.is_signed else 0
     high = (1 << (target.bits - target.is_signed)) - 1
     integer = register_dtype(target)
     if target.bits <= 16:
-        # Both bounds are floats, and a processor makes 32 bits of a float at once.
+        # Both bounds are floats, and a processor converts a float to 32 bits in one instruction.
         lowest, highest = const(float(low), dtype), const(float(high), dtype)
         nan_or_low = tirx.Select(value <= lowest, lowest, const(0.0, dtype))
         raised = tirx.Select(value > lowest, value, nan_or_low if low else lowest)
@@ -78,7 +78,7 @@ def _saturated(value: Expr, dtype: str, target: ElementType) -> Expr:
         )
     below = value <= const(float(low), dtype)
     above = value >= const(float(high + 1), dtype)
-    # Comparing catches NaN as well: it is inside neither bound.
+    # The comparisons are false for NaN.
     inside = tirx.And(value > const(float(low), dtype), value < const(float(high + 1), dtype))
     whole = tirx.Cast(integer, tirx.Select(inside, value, const(0, dtype)))
     return tirx.Select(below, const(low, integer), tirx.Select(above, const(high, integer), whole))
@@ -86,7 +86,8 @@ def _saturated(value: Expr, dtype: str, target: ElementType) -> Expr:
 
 @pointwise.attach(REDUCE_PRECISION)
 def reduce_precision(instruction: Instruction, operand: Value) -> Value:
-    """Rounds the mantissa in the bits, then sends what the exponent cannot reach to inf or 0.
+    """Rounds the mantissa in the bits, then replaces values out of the exponent's range by inf or
+    0.
 
     fp8 is rounded within f16, which holds every fp8 value and an infinity.
     """
@@ -174,10 +175,10 @@ def _clear(bits: Expr, element_type: ElementType) -> Expr:
 
 
 def memory_bits(value: Value, element_type: ElementType) -> Expr:
-    """The bits that memory would hold, as an unsigned integer; four-bit ones with clear top."""
+    """The bits of the value in memory, as an unsigned integer; four-bit ones with clear top."""
     return reinterpret(unsigned(element_type), encode(value, element_type))
 
 
 def from_memory_bits(bits: Expr, element_type: ElementType) -> Value:
-    """The register value of bits that memory would hold."""
+    """The register value of the bits of a value in memory."""
     return decode(reinterpret(memory_dtype(element_type), bits), element_type)

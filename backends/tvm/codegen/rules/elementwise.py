@@ -16,7 +16,7 @@ from tracejit.ops.constants import CONSTANT
 from tracejit.ops.layout import BROADCAST_IN_DIM
 from tracejit.shapes import ElementType
 
-# Their quotients by known numbers are products of this type; those of others LLVM makes as well.
+# Quotients by constants are products of this type; LLVM handles the other types.
 _NARROW = (ElementType.S8, ElementType.U8, ElementType.S16)
 _PRODUCT = "int16"
 
@@ -160,12 +160,12 @@ def div(instruction: Instruction, lhs: Value, rhs: Value) -> Value:
     known = _known_quotient(element_type, lhs, instruction.operands[1])
     if known is not None:
         return known
-    # Not TVM's own division, which refuses a divisor that it can see is zero.
+    # Not TVM's own division, which rejects a divisor that is known to be zero.
     return mathematics.div(lhs, rhs, register_dtype(element_type))
 
 
 def _known_quotient(element_type: ElementType, lhs: Expr, by: Instruction) -> Expr | None:
-    """The quotient by a known number from 2 on, as a product, where one of vectors is quick."""
+    """The quotient by a constant from 2 on, as a product, for types with fast vector products."""
     if element_type not in _NARROW or by.op is not BROADCAST_IN_DIM:
         return None
     (scalar,) = by.operands
@@ -173,7 +173,7 @@ def _known_quotient(element_type: ElementType, lhs: Expr, by: Instruction) -> Ex
         return None
     divisor = int(scalar.attributes["literal"])
     shift = (divisor - 1).bit_length() - 1
-    # The bits of an unsigned number, of which the first is set.
+    # The bits of an unsigned number with the first one set.
     multiplier = -(-(1 << (16 + shift)) // divisor) - (1 << 16)
     factors = const(multiplier, _PRODUCT), const(shift, _PRODUCT)
     made = mathematics.known_quotient(tirx.Cast(_PRODUCT, lhs), *factors, dtype=_PRODUCT)

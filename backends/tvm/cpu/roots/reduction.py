@@ -60,7 +60,7 @@ def reduce_spec(instruction: Instruction) -> ReduceSpec:
 @rooted.attach(REDUCE)
 def reduce(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """A Reduce and its sibling reductions of the same operands, in one pass."""
-    anchors = [instruction, *frame.beside]
+    anchors = [instruction, *frame.siblings]
     dimensions = instruction.attributes["dimensions"]
     sizes = instruction.operands[0].array_shape.dimensions
     kept = [d for d in range(len(sizes)) if d not in dimensions]

@@ -15,7 +15,7 @@ from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators,
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
 from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import RowEmitter
 from tracejit.backends.tvm.cpu.schedule.rows.phases import PhaseSweep, RowPhases
-from tracejit.backends.tvm.fusion.kernel import Kernel
+from tracejit.backends.tvm.fusion.kernel import Fusion
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Buffer, Expr, Stmt, loop, seq, tirx
 from tracejit.backends.tvm.tune.knobs import counts as numbers
@@ -86,7 +86,7 @@ class Columns(RowPhases):
     def own_buffers(self) -> Iterable[Buffer]:
         return self.local.values.values()
 
-    def emitter(self, phase: Kernel, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
+    def emitter(self, phase: Fusion, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
         made = super().emitter(phase, lanes, lane)
         made.row = self._offset + self.index(made.lane)
         made.base = self._base
@@ -102,7 +102,7 @@ class Columns(RowPhases):
 
         return loop(self.vectors, one, dtype=self.dtype)
 
-    def reductions(self, phase: Kernel) -> list[Stmt]:
+    def reductions(self, phase: Fusion) -> list[Stmt]:
         sweep = PhaseSweep(self, phase)
         into = Accumulators(sweep.reducer.element_types, self.lanes * self.vectors)
 
@@ -130,11 +130,11 @@ class Columns(RowPhases):
             vectors(finish),
         ]
 
-    def elements(self, phase: Kernel) -> list[Stmt]:
+    def elements(self, phase: Fusion) -> list[Stmt]:
         counts = [self.count(a) for a in self.inner_axes]
         return [nest(counts, lambda: self.values(phase), dtype=self.dtype)]
 
-    def values(self, phase: Kernel) -> list[Stmt]:
+    def values(self, phase: Fusion) -> list[Stmt]:
         return [self._side_by_side(lambda: self.vector(phase, self.axis, self.lanes))]
 
 

@@ -24,8 +24,8 @@ from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import (
     RowEmitter,
     VisibleBuffers,
 )
-from tracejit.backends.tvm.fusion.kernel import Kernel
-from tracejit.backends.tvm.fusion.row_fusion import RowKernel, Rows, ask_phase
+from tracejit.backends.tvm.fusion.kernel import Fusion
+from tracejit.backends.tvm.fusion.row_fusion import RowKernel, RowSpace, ask_phase
 from tracejit.backends.tvm.ir.affine import Index, LoopVariable, linear
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
@@ -46,7 +46,7 @@ class RowPhases(ABC):
         self.frame = frame
         self.dtype = frame.index_dtype
         self.kernel = kernel
-        self.rows: Rows = kernel.rows
+        self.rows: RowSpace = kernel.rows
         self.stored = stored
         self.row_space, self.inner_space = self.rows.spaces()
         self.positions: dict[LoopVariable, Expr] = {}
@@ -75,7 +75,7 @@ class RowPhases(ABC):
         }
 
     def _merge(self) -> None:
-        current: list[Kernel] = []
+        current: list[Fusion] = []
 
         def ask(scope: Accesses) -> None:
             for phase in self.kernel.phases:
@@ -123,18 +123,18 @@ class RowPhases(ABC):
         return self.local.buffers.values()
 
     @abstractmethod
-    def reductions(self, phase: Kernel) -> list[Stmt]:
+    def reductions(self, phase: Fusion) -> list[Stmt]:
         """Reductions over the row, and their epilogue."""
 
     @abstractmethod
-    def elements(self, phase: Kernel) -> list[Stmt]:
+    def elements(self, phase: Fusion) -> list[Stmt]:
         """A pointwise phase over the elements of the row."""
 
     @abstractmethod
-    def values(self, phase: Kernel) -> list[Stmt]:
+    def values(self, phase: Fusion) -> list[Stmt]:
         """A pointwise phase with one value per row."""
 
-    def emitter(self, phase: Kernel, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
+    def emitter(self, phase: Fusion, lanes: int = 1, lane: Expr | None = None) -> RowEmitter:
         made = RowEmitter(
             self.known[id(phase)],
             self.positions,
@@ -152,7 +152,7 @@ class RowPhases(ABC):
     def number(self, value: int) -> Expr:
         return const(value, self.dtype)
 
-    def store(self, emitter: Emitter, phase: Kernel) -> list[Stmt]:
+    def store(self, emitter: Emitter, phase: Fusion) -> list[Stmt]:
         """Store a phase's results: to local buffers, to memory, or both."""
         assert isinstance(emitter, RowEmitter)
         statements: list[Stmt] = []
@@ -173,7 +173,7 @@ class RowPhases(ABC):
                 statements.extend(made if isinstance(made, list) else [made])
         return statements
 
-    def vector(self, phase: Kernel, axis: Axis, lanes: int) -> list[Stmt]:
+    def vector(self, phase: Fusion, axis: Axis, lanes: int) -> list[Stmt]:
         """A pointwise phase for ``lanes`` elements from the current position on ``axis``."""
         start = self.positions[axis.last] if axis.members else None
 
@@ -191,7 +191,7 @@ class RowPhases(ABC):
 class PhaseSweep(Sweep):
     """The reductions of a phase, which share one pass over the row."""
 
-    def __init__(self, owner: RowPhases, phase: Kernel) -> None:
+    def __init__(self, owner: RowPhases, phase: Fusion) -> None:
         rows = owner.rows
         order = (*rows.outer, *rows.inner)
 

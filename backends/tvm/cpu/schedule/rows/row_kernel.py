@@ -10,7 +10,7 @@ from tracejit.backends.tvm.codegen.loop_nest import Axis, in_vectors, nest
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range
 from tracejit.backends.tvm.cpu.schedule.rows.column_kernel import Columns
 from tracejit.backends.tvm.cpu.schedule.rows.phases import PhaseSweep, RowPhases
-from tracejit.backends.tvm.fusion.kernel import Kernel
+from tracejit.backends.tvm.fusion.kernel import Fusion
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32
 from tracejit.graph import Instruction
@@ -33,7 +33,7 @@ class _AlongRows(RowPhases):
         counts = [self.count(axis) for axis in self.row_axes]
         return nest(counts, self.row, parallel=self.pieces, dtype=self.dtype)
 
-    def reductions(self, phase: Kernel) -> list[Stmt]:
+    def reductions(self, phase: Fusion) -> list[Stmt]:
         sweep = PhaseSweep(self, phase)
         total = Accumulators(sweep.reducer.element_types, 1)
 
@@ -49,7 +49,7 @@ class _AlongRows(RowPhases):
             *sweep.scalar(finish),
         ]
 
-    def elements(self, phase: Kernel) -> list[Stmt]:
+    def elements(self, phase: Fusion) -> list[Stmt]:
         """In vectors along the last axis; the last may overlap the one before."""
         *outer, axis = self.inner_axes or [Axis((), 1)]
         widest = max(
@@ -65,7 +65,7 @@ class _AlongRows(RowPhases):
         counts.append(in_vectors(axis.extent, lanes, self.dtype, place))
         return [nest(counts, lambda: self.vector(phase, axis, lanes), dtype=self.dtype)]
 
-    def values(self, phase: Kernel) -> list[Stmt]:
+    def values(self, phase: Fusion) -> list[Stmt]:
         emitter = self.emitter(phase)
         stores = self.store(emitter, phase)
         return [*emitter.allocations, *emitter.statements, *stores]
