@@ -1,5 +1,5 @@
-"""Graph to graph: the passes that `pipeline` lists, in folders by what they are for.
+"""Graph passes, in folders by purpose; `pipeline` lists them in order.
 
-In: the traced graph. Out: the graph that kernels are written from. `manager` runs, prints, verifies
-and leaves out passes; each of them runs over the program, then over every loop body and branch.
+In: the traced graph. Out: the graph that kernels are lowered from. `manager` runs, prints,
+verifies and skips passes; each runs over the program, then over every loop body and branch.
 """

@@ -1,9 +1,9 @@
-"""Runs lists of passes over a graph; prints, verifies, or leaves out any of them.
+"""The pass manager: runs lists of passes over a graph; prints, verifies, or skips them.
 
-TRACEJIT_DUMP=folder      the graph after each pass that changes it, as HLO text
-TRACEJIT_VERIFY=1         each of these graphs is verified
-TRACEJIT_PASSES=-a,-b     the passes a and b are left out
-TRACEJIT_PASSES=:12       only the first 12 changes are made, as a search for a wrong one needs
+TRACEJIT_DUMP=folder      writes the graph after each pass that changes it, as HLO text
+TRACEJIT_VERIFY=1         verifies each of these graphs
+TRACEJIT_PASSES=-a,-b     skips the passes a and b
+TRACEJIT_PASSES=:12       makes only the first 12 changes, for bisecting
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tracejit.verifier import verify
 class Pass:
     """One step of the pipeline: ``run(graph, context)`` returns an equal graph.
 
-    ``why`` says why it stands where it stands. ``requires`` names passes that must have run before.
-    It is left out where ``when`` says no; one that is not ``optional`` is always run, because what
-    comes later does not take what it removes.
+    ``why`` explains its position. ``requires`` names passes that must have run before. It is
+    skipped if ``when`` is false; a pass that is not ``optional`` always runs, because later passes
+    do not support the ops that it removes.
     """
 
     name: str
@@ -43,7 +43,7 @@ Roots = Sequence[Instruction]
 
 
 def on_roots(rewrite: Callable[[Roots], Roots]) -> Callable[[Graph, Context], Graph]:
-    """A pass's ``run`` of a function of roots alone."""
+    """A pass's ``run`` from a function of roots."""
 
     @functools.wraps(rewrite)
     def run(graph: Graph, context: Context) -> Graph:
@@ -53,7 +53,7 @@ def on_roots(rewrite: Callable[[Roots], Roots]) -> Callable[[Graph, Context], Gr
 
 
 def on_machine(rewrite: Callable[[Roots, Machine], Roots]) -> Callable[[Graph, Context], Graph]:
-    """A pass's ``run`` of a function of roots and the machine."""
+    """A pass's ``run`` from a function of roots and the machine."""
 
     @functools.wraps(rewrite)
     def run(graph: Graph, context: Context) -> Graph:
@@ -64,7 +64,7 @@ def on_machine(rewrite: Callable[[Roots, Machine], Roots]) -> Callable[[Graph, C
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of the pass manager."""
+    """The options of the pass manager."""
 
     dump: Path | None = None
     verify: bool = False
@@ -73,7 +73,7 @@ class Options:
 
     @staticmethod
     def of_environment(environment: Mapping[str, str] | None = None) -> Options:
-        """What the environment asks for. Raises `ArgumentError` for what is not understood."""
+        """The options in the environment. Raises `ArgumentError` for invalid ones."""
         given = os.environ if environment is None else environment
         left_out: set[str] = set()
         most = None
@@ -98,7 +98,7 @@ class Options:
 
 @dataclass
 class Session:
-    """One compilation: what was asked, and which passes have changed something so far."""
+    """One compilation: its options, and the changes that passes have made so far."""
 
     options: Options = field(default_factory=Options.of_environment)
     changes: list[tuple[str, str]] = field(default_factory=list)
@@ -106,10 +106,10 @@ class Session:
     _written: int = 0
 
     def changed(self, name: str, graph_name: str, before: Graph, after: Graph) -> None:
-        """Called with each change that a pass makes, for those who watch."""
+        """Called for each change that a pass makes; subclasses may override it."""
 
     def dump(self, graph: Graph, name: str, after: str) -> None:
-        """Writes the graph to the folder of dumps, if there is one."""
+        """Write the graph to the dump folder, if there is one."""
         if self.options.dump is None:
             return
         self.options.dump.mkdir(parents=True, exist_ok=True)
@@ -121,10 +121,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Context:
-    """What passes may ask: the machine, and where the graph stands.
+    """The context of a pass: the machine, and the position of the graph in the program.
 
-    ``is_nested`` is whether the graph is a loop's body or condition, or a branch. ``lists`` are
-    lists of passes by name, for passes that run others on what they have found.
+    ``is_nested``: the graph is a loop's body or condition, or a branch. ``lists`` are the lists of
+    passes by name, for passes that run others on subgraphs.
     """
 
     machine: Machine
@@ -147,12 +147,12 @@ class Context:
         return _run(found, graph, self)
 
     def allows(self, name: str) -> bool:
-        """Whether a pass is not left out."""
+        """Whether a pass is not skipped."""
         return name not in self.session.options.left_out
 
 
 def run_passes(passes: Sequence[Pass], graph: Graph, context: Context) -> Graph:
-    """The graph after all passes, in their order."""
+    """The graph after all passes, in order."""
     for each in passes:
         graph = _run(each, graph, context)
     return graph

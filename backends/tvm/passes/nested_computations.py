@@ -1,6 +1,6 @@
-"""Loops and branches with optimised insides: what stands around them is optimised first.
+"""Optimises the computations of loops and branches, after the graph around them.
 
-with_optimized_computations(graph, context, optimized)     the graph, all it calls optimised
+with_optimized_computations(graph, context, optimized)
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Optimize = Callable[[Graph, Context], Graph]
 
 
 def with_optimized_computations(graph: Graph, context: Context, optimized: Optimize) -> Graph:
-    """The graph, with the computations of its loops and branches replaced by optimised ones."""
+    """The graph with the computations of its loops and branches optimised."""
     if not any(instruction.op in (WHILE, CONDITIONAL) for instruction in in_order(graph.roots)):
         return graph
     numbers = {WHILE: 0, CONDITIONAL: 0}
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
-        # All is made anew, since kernels run in the order in which instructions were made.
-        # Constants in memory are not: one that several computations use lies there once.
+        # All instructions are rebuilt, since kernels run in order of creation. Constants in memory
+        # are not: one that several computations use has one buffer.
         if is_given(instruction):
             return instruction
         attributes = instruction.attributes
@@ -73,7 +73,7 @@ def _computations(
 
 
 def with_one_of_each(graph: Graph, arrays: Sequence[object]) -> Graph:
-    """The graph, in which parameters that are given the same one of the ``arrays`` are one."""
+    """The graph with parameters merged whose ``arrays`` are the same."""
     first = [arrays.index(array) for array in arrays]
     instead = {
         given: reshape(graph.parameters[first[number]], given.array_shape.dimensions)
@@ -86,7 +86,7 @@ def with_one_of_each(graph: Graph, arrays: Sequence[object]) -> Graph:
 
 
 def _optimized_but_kept(graph: Graph, context: Context, optimized: Optimize) -> Graph:
-    """The graph optimised, but for the outputs that are parameters as they are."""
+    """The graph optimised, except outputs that are parameters."""
     kept = {n for n, o in enumerate(graph.outputs) if base_buffer(o).op is PARAMETER}
     wanted = [output for n, output in enumerate(graph.outputs) if n not in kept]
     inner = optimized(Graph(graph.parameters, wanted, graph.effects), context)

@@ -11,7 +11,7 @@ from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 
 
 @dataclass(frozen=True)
-class Memory:
+class KernelBuffer:
     """A buffer; the kernel writes ``own`` ones, its local buffers, before it reads them.
 
     It was allocated inside ``depth`` loops.
@@ -62,7 +62,7 @@ class Access:
     bounds.
     """
 
-    memory: Memory
+    memory: KernelBuffer
     indices: Indices
     is_store: bool
     loops: tuple[Loop, ...]

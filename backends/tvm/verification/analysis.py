@@ -33,7 +33,7 @@ from tracejit.backends.tvm.ir.tir import (
     Stmt,
     While,
 )
-from tracejit.backends.tvm.verification.accesses import Access, Loop, Memory, Problem, flat
+from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, Problem, flat
 from tracejit.backends.tvm.verification.constraints import Condition, of_type
 from tracejit.backends.tvm.verification.enumeration import UnknownNumbersError, refuted
 from tracejit.backends.tvm.verification.expressions import (
@@ -79,7 +79,7 @@ class Analysis(Expressions):
         super().__init__(most)
         self.accesses: list[Access] = []
         self.calls: list[tuple[str, Any]] = []
-        self._memories: dict[int, Memory] = {}
+        self._memories: dict[int, KernelBuffer] = {}
         self._followed = followed
         self._registers = Registers(self.known, bool(followed))
         self._storing: int | None = None
@@ -144,14 +144,14 @@ class Analysis(Expressions):
 
     # Memory
 
-    def _remember(self, buffer: Buffer, own: bool) -> Memory:
+    def _remember(self, buffer: Buffer, own: bool) -> KernelBuffer:
         shape = tuple(int(extent) for extent in buffer.shape)
         depth = len(self._loops)
-        made = Memory(buffer, str(buffer.name), str(buffer.dtype), shape, own, depth)
+        made = KernelBuffer(buffer, str(buffer.name), str(buffer.dtype), shape, own, depth)
         self._memories[hash(buffer)] = made
         return made
 
-    def memory(self, buffer: Buffer) -> Memory:
+    def memory(self, buffer: Buffer) -> KernelBuffer:
         found = self._memories.get(hash(buffer))
         if found is None:
             raise UnsupportedError(
@@ -181,7 +181,7 @@ class Analysis(Expressions):
         if found.dtype in _TRACKED:
             self._registers.store(hash(statement.buffer), indices, value, found.dtype)
 
-    def _access(self, memory: Memory, indices: Indices, is_store: bool) -> None:
+    def _access(self, memory: KernelBuffer, indices: Indices, is_store: bool) -> None:
         if self._quiet:
             return
         if len(indices) != len(memory.shape):

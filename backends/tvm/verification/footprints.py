@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.tvm.verification.accesses import Access, Memory, flat
+from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, flat
 from tracejit.backends.tvm.verification.enumeration import (
     MOST_ITERATIONS,
     Grid,
@@ -132,7 +132,7 @@ class Footprint:
     at data-dependent indices.
     """
 
-    def __init__(self, memory: Memory, timed: Sequence[Timed], size: int) -> None:
+    def __init__(self, memory: KernelBuffer, timed: Sequence[Timed], size: int) -> None:
         self.memory = memory
         self.size = size
         self.first = self.maybe = np.broadcast_to(np.int64(_NEVER), (size,))
@@ -226,7 +226,7 @@ def _depends(timed: Timed, depth: int) -> bool:
 
 
 def footprint(
-    memory: Memory, own: Sequence[tuple[Access, Linear]], is_known: Callable[[Linear], bool]
+    memory: KernelBuffer, own: Sequence[tuple[Access, Linear]], is_known: Callable[[Linear], bool]
 ) -> Footprint:
     """The footprint of a kernel's accesses to one buffer, in order, with their moments.
 

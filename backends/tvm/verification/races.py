@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from tracejit.backends.tvm.verification.accesses import Access, Loop, Memory, flat
+from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, flat
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 
 def races(accesses: Sequence[Access]) -> Iterator[Access]:
     """Stores in a parallel loop to elements that another iteration may touch."""
-    touched: dict[tuple[Symbol, Memory], list[Access]] = defaultdict(list)
+    touched: dict[tuple[Symbol, KernelBuffer], list[Access]] = defaultdict(list)
     for access in accesses:
         loop = _parallel(access)
         # A local buffer of a loop is a new one in each iteration.

@@ -42,7 +42,7 @@ def converted(value: Value, source: ElementType, target: ElementType) -> Value:
     if source.is_floating and target.is_integral:
         return _saturated(value, register_dtype(source), target)
     if source.is_integral and target.is_floating and target.bits < 32:
-        # Integers of more than 24 bits would be rounded twice by way of f32 and the narrow type.
+        # Integers of more than 24 bits would be rounded twice through f32.
         return _narrow_from_integer(value, source)
     return tirx.Cast(dtype, value)
 

@@ -63,7 +63,7 @@ _SHARED = {(13, 2), (6, 2)}
 _BROAD = 1.02
 """Factor by which tiles of more than two vectors take longer than their multiply-adds."""
 
-_AS_GOOD = 1.02
+_AS_FAST = 1.02
 """Factor by which a tile may be slower if its code is shared."""
 
 
@@ -122,11 +122,11 @@ def tile_sizes(
 
 
 def _shared_first(m: int, n: int, sizes: list[TileSize]) -> list[TileSize]:
-    """Moves the most common tile size to the front if it is about as good as the best.
+    """Moves the most common tile size to the front if it is about as fast as the best.
 
     Its routine has been compiled already, most of the time.
     """
-    most = _AS_GOOD * _tiles(m, n, sizes[0]) * sizes[0].cycles
+    most = _AS_FAST * _tiles(m, n, sizes[0]) * sizes[0].cycles
     shared = [
         size
         for size in sizes

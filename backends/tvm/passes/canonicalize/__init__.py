@@ -1,4 +1,5 @@
-"""Equal graphs of fewer and cheaper instructions: folding, algebra, CSE, dead code.
+"""Canonicalisation: folding, algebra, CSE, dead code: equal graphs of fewer and cheaper
+instructions.
 
-`canonicalize` runs several times; the others once, after legalisation, before kernels are planned.
+`canonicalize` runs several times; the others once, after legalisation, before fusion.
 """

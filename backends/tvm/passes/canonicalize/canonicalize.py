@@ -51,10 +51,10 @@ FOLD_LIMIT = 16
 
 
 def canonicalize(roots: Sequence[Instruction], anew: bool = False) -> list[Instruction]:
-    """Equal ``roots``, simpler. Instructions that are equal become one.
+    """Equal, simpler ``roots``. Equal instructions become one.
 
-    With ``anew`` they do not, and all but parameters are made anew, so that what is rewritten
-    stays between what is not: steps that look alike still do.
+    With ``anew`` they do not, and all but parameters are rebuilt, so that rewritten instructions
+    keep their position among the others: unrolled iterations stay alike.
     """
     known: dict[Any, Instruction] = {}
     first: set[Instruction] = set()
@@ -66,7 +66,8 @@ def canonicalize(roots: Sequence[Instruction], anew: bool = False) -> list[Instr
             arguments = dict(zip(computation.parameters, operands, strict=True))
             return transform([computation.root], visit, arguments)[0]
         changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
-        # What has a side effect is made anew, so that each call of its computation has its own.
+        # An instruction with a side effect is rebuilt, so that each call of its computation has
+        # its own.
         changed |= instruction.has_effect or (anew and instruction.op is not PARAMETER)
         new = rebuild(instruction, operands) if changed else instruction
         while True:
@@ -77,7 +78,7 @@ def canonicalize(roots: Sequence[Instruction], anew: bool = False) -> list[Instr
         return new if anew else numbered(new)
 
     def numbered(instruction: Instruction) -> Instruction:
-        """The first one that is equal, also of the operands that a rewrite has made."""
+        """The first equal instruction, which may come from a rewrite."""
         if instruction.op is PARAMETER or instruction.has_effect or instruction in first:
             return instruction
         operands = [numbered(operand) for operand in instruction.operands]
@@ -113,7 +114,7 @@ def _is_foldable(instruction: Instruction) -> bool:
         and instruction.op not in (BROADCAST_IN_DIM, RESHAPE)
         and not instruction.computations
         and all(operand.op is CONSTANT for operand in instruction.operands)
-        and interpret.get(instruction.op) is not None  # some ops only the compiler has
+        and interpret.get(instruction.op) is not None  # internal ops have no interpreter rule
     )
 
 
@@ -243,7 +244,7 @@ def _broadcast(instruction: Instruction) -> Instruction | None:
         inner = operand.attributes["dimensions"]
         return broadcast_in_dim(operand.operands[0], sizes, [dimensions[d] for d in inner])
     literal = operand.attributes.get("literal") if operand.op is CONSTANT else None
-    # a constant whose elements are all the same -> a scalar
+    # a constant with equal elements -> a scalar
     if literal is not None and literal.ndim and literal.size:
         first = literal.flat[0]
         if literal.size <= FOLD_LIMIT and literal.tobytes() == first.tobytes() * literal.size:
@@ -296,7 +297,7 @@ def _dynamic_slice(instruction: Instruction) -> Instruction | None:
             for start, size, part in zip(starts, whole, sizes, strict=True)
         ]
         return slice_(operand, places, [p + s for p, s in zip(places, sizes, strict=True)])
-    # of what has just been written there -> that
+    # reads exactly what was just written there -> the update
     if operand.op is DYNAMIC_UPDATE_SLICE:
         _, update, *written = operand.operands
         if written == starts and update.array_shape.dimensions == sizes:

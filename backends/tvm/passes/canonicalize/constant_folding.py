@@ -1,9 +1,10 @@
-"""Constant folding: computes while compiling what depends on no argument.
+"""Constant folding: evaluates instructions that depend on no argument at compile time.
 
     fold_constants(roots)
 
-A table of sines that a program makes of `np.arange` is a constant, and needs neither code nor time
-in every call. What is cheap to compute is left alone: it may be fused, and takes no memory.
+    sin(iota() * 0.1)        constant([0, 0.0998, …])
+
+Cheap instructions are left: they may be fused, and take no memory.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from tracejit.shapes import Shape
 from tracejit.traversal import in_order, transform
 
 MOST_BYTES = 1 << 20
-"""Of one value, and of any that it is made of."""
+"""The most elements of a folded value, and of its operands."""
 MOST_BYTES_IN_ALL = 2 << 20
 LEAST_ELEMENTS = 2
-"""Single numbers are cheap, and folded where all of their operands are literals."""
+"""Scalars are cheap, and folded if all of their operands are literals."""
 
 _CHEAP = frozenset(
     {
@@ -36,7 +37,7 @@ _CHEAP = frozenset(
 
 
 def fold_constants(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` with constants in place of what costs something and depends on nothing."""
+    """Equal ``roots`` in which expensive constant expressions are constants."""
     order = in_order(roots)
     costly = _costly(order)
     if not costly:
@@ -57,7 +58,7 @@ def fold_constants(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _costly(order: Sequence[Instruction]) -> set[Instruction]:
-    """What depends on constants alone, of moderate size, and takes a function to compute."""
+    """Instructions of moderate size that depend only on constants, and take a function call."""
     known: set[Instruction] = set()
     costly: set[Instruction] = set()
     for instruction in order:
@@ -77,7 +78,7 @@ def _costly(order: Sequence[Instruction]) -> set[Instruction]:
         is_function = instruction.op.family in ("elementwise", "elementwise_unary")
         own = is_function and instruction.op not in _CHEAP and shape.size >= LEAST_ELEMENTS
         inside = any(operand in costly for operand in instruction.operands)
-        # What repeats a value is no longer one to keep.
+        # A broadcast's operand is kept instead.
         if own or (inside and instruction.op is not BROADCAST_IN_DIM):
             costly.add(instruction)
     return costly

@@ -1,8 +1,8 @@
-"""Replaces factorisations of which one result is used by those that compute only it.
+"""Replaces factorisations with one live result by ops that compute only that result.
 
-eliminate_dead_results(roots)        qr(a)[1] -> qr_r(a)
+    eliminate_dead_results(roots)        qr(a)[1] -> qr_r(a)
 
-Where the others are made of the same matrix anyway, that result is theirs.
+If the full factorisation of the same matrix exists anyway, its result is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.shapes import TupleShape
 from tracejit.traversal import in_order, transform
 
-# By target and the only result that is used: another target that makes it alone.
+# By target and live result: the target that computes it alone.
 _ALONE = {
     (LINEAR_ALGEBRA + target, number): LINEAR_ALGEBRA + other
     for target, number, other in [
@@ -31,7 +31,7 @@ _ALONE = {
 
 
 def eliminate_dead_results(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, but for rounding."""
+    """Equal ``roots``, up to rounding."""
     roots = _shared(roots)
     others = _others(roots)
 
@@ -63,7 +63,7 @@ def _others(roots: Sequence[Instruction]) -> dict[Instruction, tuple[int, str]]:
 
 
 def _shared(roots: Sequence[Instruction]) -> list[Instruction]:
-    """svdvals(a) -> svd(a)[1] where there is svd(a), and so on."""
+    """svdvals(a) -> svd(a)[1] if svd(a) exists, and so on."""
     order = in_order(roots)
     calls = {
         (i.attributes["custom_call_target"], i.operands): i
@@ -71,7 +71,7 @@ def _shared(roots: Sequence[Instruction]) -> list[Instruction]:
         if i.op is CUSTOM_CALL and i.attributes["custom_call_target"].startswith(LINEAR_ALGEBRA)
     }
     elements = [i for i in order if i.op is GET_TUPLE_ELEMENT]
-    # An element is one instruction, however many ask for it.
+    # A GetTupleElement is one instruction, even with several users.
     known = {(e.operands[0], e.attributes["index"]): e for e in elements}
     instead = {}
     for element in elements:

@@ -1,9 +1,8 @@
 """Dead store elimination: drops updates that a later one overwrites before anything reads them.
 
-    eliminate_dead_stores(roots)
+    eliminate_dead_stores(roots)         update(update(x, a, i), b, i) -> update(x, b, i)
 
-Where something does, the later one follows the earlier: both of the array before them would need
-two arrays.
+If something reads the earlier update, it stays: the array before both would need a second buffer.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tracejit.traversal import in_order, transform, user_counts
 
 
 def eliminate_dead_stores(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, in which equal places are one instruction."""
+    """Equal ``roots``; equal indices must be one instruction."""
     over = {i for i in in_order(roots) if _hides(i)}
     if not over:
         return list(roots)
@@ -32,7 +31,7 @@ def eliminate_dead_stores(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _hides(instruction: Instruction) -> bool:
-    """Whether an instruction writes where the one before it has."""
+    """Whether an update overwrites the whole region of the one before it."""
     if instruction.op is not DYNAMIC_UPDATE_SLICE:
         return False
     earlier, update, *starts = instruction.operands

@@ -1,8 +1,8 @@
-"""Removes operands of a Sort whose sorted results nothing uses.
+"""Removes operands of a Sort whose sorted results have no users.
 
-eliminate_dead_sort_operands(roots)        sort(x, iota)[0] -> sort(x)
+    eliminate_dead_sort_operands(roots)        sort(x, iota)[0] -> sort(x)
 
-An operand by which the comparator does not order, and whose result is not used, is left out.
+Operands that the comparator reads stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.traversal import in_order, substitute, transform
 
 
 def eliminate_dead_sort_operands(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, whose sorts have only those operands that matter."""
+    """Equal ``roots`` whose sorts have only live operands."""
     used = live_elements(roots, lambda i: i.op is SORT and isinstance(i.shape, TupleShape))
     kept = {sort: sorted(numbers | _compared(sort)) for sort, numbers in used.items()}
     kept = {sort: numbers for sort, numbers in kept.items() if _is_shorter(sort, numbers)}
@@ -42,7 +42,7 @@ def _is_shorter(sort: Instruction, numbers: Sequence[int]) -> bool:
 
 
 def _compared(sort: Instruction) -> set[int]:
-    """The operands by which the comparator orders."""
+    """The operands that the comparator reads."""
     comparator = sort.attributes["to_apply"]
     reached = set(in_order([comparator.root]))
     return {number // 2 for number, p in enumerate(comparator.parameters) if p in reached}
@@ -57,7 +57,7 @@ def _shorter(
 
 
 def _of_parts(comparator: Computation, numbers: Sequence[int]) -> Computation:
-    """The comparator of some of the operands; those that `sort_order` makes stay its own."""
+    """The comparator of some of the operands; one from `sort_order` stays one."""
     types = [p.array_shape.element_type for p in comparator.parameters[::2]]
     rest = [types[number] for number in numbers]
     if numbers[0] == 0:

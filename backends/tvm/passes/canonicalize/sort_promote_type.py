@@ -1,4 +1,4 @@
-"""Widens the keys of 8- and 16-bit Sorts to 32 bits, which vector instructions can compress.
+"""Widens the keys of 8- and 16-bit Sorts to 32 bits, which vector compress instructions support.
 
 promote_sort_keys(roots)        sort(x: s16) -> s16(sort(s32(x)))
 """
@@ -22,7 +22,7 @@ _WIDE = {
 
 
 def promote_sort_keys(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, for a processor that sorts in vector registers."""
+    """Equal ``roots``, for a processor with vector compress."""
     return transform(roots, _widened)
 
 
@@ -34,7 +34,7 @@ def _widened(instruction: Instruction, operands: tuple[Instruction, ...]) -> Ins
     if order is None or element_type not in _WIDE:
         return None
     if element_type.is_floating and order.total:
-        # A conversion makes one NaN of several that differ.
+        # A conversion would merge different NaN.
         return None
     wide = _WIDE[element_type]
     (dimension,) = instruction.attributes["dimensions"]

@@ -1,4 +1,4 @@
-"""Turns a Sort of which only the first few elements are used into a selection (FirstSorted).
+"""Turns a Sort with only its first few elements used into a selection (FirstSorted).
 
 convert_sorts_to_topk(roots)        sort(x)[:10] -> first_sorted(x, 10)
 """
@@ -20,7 +20,7 @@ from tracejit.traversal import in_order, transform
 
 
 def convert_sorts_to_topk(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, whose sorts put no more in order than is used, if that is little."""
+    """Equal ``roots`` in which sorts stop at the last element that is used, if that pays."""
     order = in_order(roots)
     sorts = [i for i in order if i.op is SORT]
     if not sorts:
@@ -66,7 +66,7 @@ def _axis(sort: Instruction) -> int:
 
 
 def _sort_of(slice_: Instruction, elements: dict[Instruction, Instruction]) -> Instruction:
-    """What a slice is taken of: a sort, or one of the results of a sort, as that sort."""
+    """The sort that a slice reads, possibly through a GetTupleElement."""
     (operand,) = slice_.operands
     return elements.get(operand, operand)
 
@@ -76,6 +76,6 @@ def _pays(sort: Instruction, count: int) -> bool:
     order = order_of(sort.attributes["to_apply"])
     if order is None:
         return False
-    # Truth values are put in order one after the other, however many are kept.
+    # Booleans are sorted by a linear pass, whatever the number kept.
     is_flag = order.element_type is ElementType.PRED
     return 0 < count < length if is_flag else are_few(count, length)

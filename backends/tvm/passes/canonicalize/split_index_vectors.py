@@ -1,6 +1,6 @@
-"""Keeps the numbers of a Gather's or Scatter's index apart, instead of storing them joined.
+"""Keeps the components of a Gather's or Scatter's indices apart instead of storing them joined.
 
-What a Concatenate puts together only for a Gather or a Scatter to take it apart is not stored.
+gather(x, concatenate(i, j))    gather(x, index_vector(i, j))
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.traversal import rebuild, transform
 
 
 def split_index_vectors(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``: Gathers of single elements, and Scatters, do not have indices stored."""
+    """Equal ``roots``: Gathers of single elements, and Scatters, without stored index vectors."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
         if instruction.op not in (GATHER, SCATTER):
@@ -33,7 +33,7 @@ def split_index_vectors(roots: Sequence[Instruction]) -> list[Instruction]:
 
 def _index_vector(user: Instruction, indices: Instruction) -> Instruction | None:
     dimension = user.attributes["index_vector_dim"]
-    # The elements of a larger slice would compute its index again and again.
+    # The elements of a larger slice would recompute its index.
     if user.op is GATHER and math.prod(user.attributes["slice_sizes"]) != 1:
         return None
     if indices.op is not CONCATENATE or indices.attributes["dimensions"] != (dimension,):

@@ -1,5 +1,5 @@
-"""Ops that no kernel knows become ops that kernels know.
+"""Legalisation: replaces ops without kernels by ops that have them.
 
-First of all run collectives, tokens, dynamic shapes; composites (FFT, cofactors, Scan) in the
-middle of the pipeline, after the passes that look for them by name.
+Collectives, tokens and dynamic shapes run first of all; composites (FFT, cofactors, Scan) in the
+middle of the pipeline, after the passes that match them by name.
 """

@@ -1,8 +1,8 @@
-"""Bluestein's algorithm: Fourier transforms of lengths with large prime factors.
+"""Bluestein's algorithm: FFTs of lengths with large prime factors.
 
-A transform is a convolution with a chirp, since the product of place and frequency is half of their
-squares less the square of their difference (L. I. Bluestein, 1970). Of many rows, factors that are
-not so large are products with a matrix.
+A transform is a convolution with a chirp, since the product of index and frequency is half of the
+sum of their squares minus the square of their difference (L. I. Bluestein, 1970). For many rows,
+moderate factors are products with a DFT matrix instead.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from tracejit.shapes import Shape
 Rows = Callable[[Instruction, bool], Instruction]
 
 SHORT = 64
-"""Rows up to this length, if there are many, are transformed by sums in less time."""
+"""The longest rows, if there are many, for which a product with the DFT matrix is faster."""
 
 _CANDIDATES = 4
 _GREATEST_PRIME = 5
 
 
 def by_sums(operand: Instruction, inverse: bool, axis: int = -1) -> Instruction:
-    """The transforms of many short rows of complex numbers, as products with a matrix.
+    """The transforms of many short rows of complex numbers, as products with the DFT matrix.
 
-    Of rows along another ``axis``, which comes last.
+    Rows may be along another ``axis``, which becomes the last.
     """
     shape = operand.array_shape
     axis %= shape.rank
@@ -54,9 +54,9 @@ def by_sums(operand: Instruction, inverse: bool, axis: int = -1) -> Instruction:
 def by_parts(
     operand: Instruction, inverse: bool, prime: int, along: Callable[[Instruction], Instruction]
 ) -> Instruction:
-    """The transforms along the last axis, as those of ``prime`` numbers and then of the rest.
+    """The transforms along the last axis, split into those of ``prime`` numbers and of the rest.
 
-    ``along`` are transforms along the axis before the last.
+    ``along`` transforms along the axis before the last.
     """
     shape = operand.array_shape
     *outer, length = shape.dimensions
@@ -71,7 +71,7 @@ def by_parts(
 def of_real_by_parts(
     operand: Instruction, prime: int, along: Callable[[Instruction], Instruction]
 ) -> Instruction:
-    """The whole spectra of real numbers, of odd length, as `by_parts`; half of it is computed."""
+    """The whole spectra of real numbers of odd length, as in `by_parts`; half of it is computed."""
     shape = operand.array_shape
     *outer, length = shape.dimensions
     rest, half, last = length // prime, prime // 2 + 1, shape.rank
@@ -91,7 +91,7 @@ def of_real_by_parts(
 
 
 def _powers(rows: int, columns: int, inverse: bool, size: int | None) -> np.ndarray:
-    """Root of one to the product of row and column; of ``rows``, and their transform, if None."""
+    """Powers of a root of unity, by row times column; for ``rows`` and their transform if None."""
     count = rows if size is None else size
     numbers = np.multiply.outer(np.arange(rows), np.arange(columns)) % count
     made = circle(numbers, count, inverse)
@@ -99,7 +99,7 @@ def _powers(rows: int, columns: int, inverse: bool, size: int | None) -> np.ndar
 
 
 def greatest_prime(length: int) -> int:
-    """The greatest prime factor; 1 of 1 itself."""
+    """The greatest prime factor; 1 for 1."""
     prime = 2
     while prime * prime <= length:
         if length % prime == 0:
@@ -110,9 +110,9 @@ def greatest_prime(length: int) -> int:
 
 
 def by_chirps(operand: Instruction, inverse: bool, rows: Rows) -> Instruction | None:
-    """The transforms along the last axis of complex numbers; None where they are too long.
+    """The transforms along the last axis of complex numbers; None if they are too long.
 
-    ``rows(x, inverse)`` are those of a length that has kernels.
+    ``rows(x, inverse)`` transforms rows of a length that has kernels.
     """
     shape = operand.array_shape
     length = shape.dimensions[-1]
@@ -135,7 +135,7 @@ def by_chirps(operand: Instruction, inverse: bool, rows: Rows) -> Instruction | 
 
 @functools.lru_cache(maxsize=256)
 def longer_length(length: int) -> int | None:
-    """The length of the convolution, one of few that are quick to transform."""
+    """The length of the convolution, one of few that are fast to transform."""
     found: list[int] = []
     candidate = 2 * length - 1
     while len(found) < _CANDIDATES and candidate < 4 * length + 8:
@@ -153,7 +153,7 @@ def _cost(length: int) -> float:
 
 @functools.lru_cache(maxsize=32)
 def chirps(length: int, longer: int, inverse: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The chirp, by which numbers and frequencies are turned, and the spectrum of its conjugate."""
+    """The chirp, a factor for inputs and frequencies, and the spectrum of its conjugate."""
     places = np.arange(length)
     chirp = circle(places * places % (2 * length), 2 * length, inverse)
     around = np.zeros(longer, complex)

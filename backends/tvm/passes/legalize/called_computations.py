@@ -1,11 +1,11 @@
-"""Straightens the computations that Map, Reduce, ReduceWindow, Scatter, SelectAndScatter and Sort
-call, before anything is simplified: kernels apply elementwise ops to scalars, nothing else.
+"""Makes the computations that Map, Reduce, ReduceWindow, Scatter, SelectAndScatter and Sort call
+straight-line code, before canonicalisation: kernels apply only elementwise ops to scalars.
 
     reduce(x, init), to_apply={conditional(a > b, ...)}    reduce(x, init), to_apply={select(...)}
     map(x), to_apply={while(...)}                          while(...) over the whole array
 
-A computation that cannot be elementwise, for its loops, arrays or look-ups in tables, is applied by
-a loop over whole arrays (`tracejit.ops.folds`), and a Map of it is its batch.
+If a computation cannot be elementwise, because of loops, arrays or table look-ups, the op becomes
+a loop over whole arrays (`tracejit.ops.folds`), and a Map becomes the batched computation.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _APPLIES = {MAP: map_as_batch, **AS_LOOPS}
 
 
 def with_straight_calls(computation: Computation) -> Computation:
-    """The computation, and all it calls, with such ops of elementwise computations alone."""
+    """The computation, with only elementwise computations in all such ops that it calls."""
     return _straight(computation, {})
 
 
 def _straight(computation: Computation, made: dict[Computation, Computation]) -> Computation:
-    """``made`` has what became of computations so far."""
+    """``made`` maps computations to their replacements."""
     for each in called_computations(Module("called", computation)):
         if each not in made:
             made[each] = _Straightener(made).computation(each)
@@ -92,9 +92,9 @@ class _Straightener:
 
 
 def _leaves_padding_out(instruction: Instruction) -> bool:
-    """Whether a ReduceWindow must tell padding from elements, having no value that stands for it.
+    """Whether padding must be distinguished from elements, because the reducer has no identity.
 
-    Cumulative ones that run forwards have a schedule that does.
+    Forward cumulative ReduceWindows have a schedule that does.
     """
     if instruction.op is not REDUCE_WINDOW:
         return False

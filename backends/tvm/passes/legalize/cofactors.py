@@ -17,10 +17,10 @@ COFACTORS = LINEAR_ALGEBRA + "cofactors"
 
 
 def cofactors(instruction: Instruction) -> Instruction | None:
-    """det(a) a^-T; where some matrix has no inverse, what singular values and vectors give.
+    """det(a) a^-T; where some matrix is singular, a formula with singular values and vectors.
 
-    That is left to LAPACK: kernels for it would take longer to compile than all the rest. So are
-    complex matrices, whose determinants have no kernel; for these the result is None.
+    LAPACK computes the latter: kernels for it would dominate the compile time. It computes complex
+    matrices too, whose determinants have no kernel; for these the result is None.
     """
     (a,) = instruction.operands
     shape = a.array_shape

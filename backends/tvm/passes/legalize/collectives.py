@@ -1,7 +1,8 @@
-"""Replaces collective ops in a program for one device, which is alone in its group.
+"""Replaces collective ops in a program for one device, which is the only one of its group.
 
-Programs for several devices have no collective ops here any more: `with_host_collectives` has made
-calls of the host of them. An op that names another device raises `UnsupportedError`.
+In programs for several devices, `with_host_collectives` has replaced collectives by calls of the
+host before.
+An op that names another device raises `UnsupportedError`.
 """
 
 from __future__ import annotations
@@ -57,12 +58,14 @@ _ALONE = ((), ((0,),))
 
 
 def legalize_devices(computation: Computation) -> Computation:
-    """`plain`, with the rules that are here for ops between devices."""
+    """`plain`, with the rules of this module for ops between devices."""
     return with_straight_calls(plain(computation))
 
 
 def _require_alone(instruction: Instruction, shape: AnyShape) -> None:
-    """Raises `UnsupportedError` unless the op's group is one device and ``shape`` its result's."""
+    """Raises `UnsupportedError` unless the op's group is one device and its result has
+    ``shape``.
+    """
     operands = [operand.shape for operand in instruction.operands]
     fits = shape == (TupleShape(tuple(operands)) if isinstance(shape, TupleShape) else operands[0])
     if instruction.attributes["replica_groups"] not in _ALONE or not fits:
@@ -90,7 +93,7 @@ def _gathered(instruction: Instruction, operands: Operands) -> Instruction:
 
 
 def _begun(instruction: Instruction, results: Operands) -> Instruction:
-    """The operand, the result and contexts, as a start returns them."""
+    """The operand, the result and contexts, the value of an async start."""
     first, second, *contexts = map(plain_shape, instruction.element_shapes)
     result = tuple_(results) if isinstance(second, TupleShape) else results[0]
     return tuple_([zeros(first), result, *map(zeros, contexts)])
@@ -127,7 +130,7 @@ def _permuted(instruction: Instruction, operands: Operands) -> list[Instruction]
 
 
 def _starts(operand: Instruction) -> list[tuple[Instruction, ...]]:
-    """The start of each slice."""
+    """The start indices of each slice."""
     parts = elements_of(operand)
     nested = any(isinstance(part.shape, TupleShape) for part in parts)
     return [elements_of(part) for part in (parts if nested else (operand,))]
@@ -146,7 +149,7 @@ def _collective_permute_start(instruction: Instruction, operands: Operands) -> I
 
 @simpler_names.attach(RAGGED_ALL_TO_ALL)
 def _ragged_all_to_all(instruction: Instruction, operands: Operands) -> Instruction:
-    """A Scatter of all rows for each update; rows outside the slice go nowhere."""
+    """A Scatter of all rows for each update; rows outside the slice are dropped."""
     given, output, *metadata = operands
     if instruction.attributes["replica_groups"] not in _ALONE or (
         metadata[0].array_shape.dimensions[0] != 1
@@ -206,7 +209,7 @@ def _recv(instruction: Instruction, operands: Operands) -> Instruction:
 
 @simpler_names.attach(RECV_DONE)
 def _recv_done(instruction: Instruction, operands: Operands) -> Made:
-    """What the host sent, what `send_recv` found, or zeros for a device that is no target."""
+    """The host's data, the data found by `send_recv`, or zeros for a device that is no target."""
     data = instruction.element_shapes[0]
     if not instruction.operands[0].attributes["is_host_transfer"]:
         return tuple_([operands[0] if operands else zeros(data), no_token()])

@@ -1,7 +1,7 @@
-"""Expresses composite ops through simpler ones, which fusion and schedules know.
+"""Expands composite ops into simpler ones, which fusion and schedules support.
 
-Windows lose their padding (a Pad of the operand takes its place), so that every position a window
-takes lies inside its operand.
+Windows lose their padding (a Pad of the operand replaces it), so that every index of a window is
+inside its operand.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tracejit.targets import expansion_for, kernel_for
 from tracejit.traversal import inline, rebuild, transform
 
 expansions: RuleTable[Callable[[Instruction], Instruction | None]] = RuleTable("legalise")
-"""``rule(instruction) -> instruction or None``: the same value, made of simpler ops."""
+"""``rule(instruction) -> instruction or None``: the same value from simpler ops."""
 
 
 def legalize(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -62,7 +62,7 @@ def legalize(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 class _Features:
-    """A batch normalisation's operands in the type they are computed in, and its dimensions."""
+    """A batch normalisation's operands in its arithmetic type, and its dimensions."""
 
     def __init__(self, instruction: Instruction) -> None:
         self.shape = instruction.operands[0].array_shape
@@ -157,7 +157,7 @@ _LINEAR_ALGEBRA: dict[str, Callable[[Instruction], Instruction | None]] = {
 
 @expansions.attach(CUSTOM_CALL)
 def _custom_call(instruction: Instruction) -> Instruction | None:
-    """A user's op that is made of others, which are legalised too; linear algebra made of other."""
+    """Inlines a custom call's expansion, legalised; expands cofactors and pseudo-inverses."""
     target = instruction.attributes["custom_call_target"]
     if target in _LINEAR_ALGEBRA:
         return _LINEAR_ALGEBRA[target](instruction)
@@ -171,9 +171,9 @@ def _custom_call(instruction: Instruction) -> Instruction | None:
 
 @expansions.attach(DOT_GENERAL)
 def _dot_of_columns(instruction: Instruction) -> Instruction | None:
-    """Products side by side in memory are added in vectors; each alone would be read in strides.
+    """Dots whose contracted dimension is strided in memory, as vectorised sums of products.
 
-    Those of vectors too long for kernels that count in 32 bits are added up as any array is.
+    Not for vectors so long that kernels could not index them with 32 bits.
     """
     lhs, rhs = instruction.operands
     attributes = instruction.attributes
@@ -183,7 +183,7 @@ def _dot_of_columns(instruction: Instruction) -> Instruction | None:
     is_whole = len(batch) + len(summed) == rank == rhs.array_shape.rank
     has_columns = [*batch] == sorted(batch) and rank - 1 in batch
     types = {i.array_shape.element_type for i in (lhs, rhs, instruction)}
-    # Sums of narrow floats are not made in their own type.
+    # Sums of narrow floats need a wider type.
     is_plain = len(types) == 1 and all(t.is_integral or t.bits >= 32 for t in types)
     is_long = not batch and lhs.array_shape.size >= LONGEST_GROUP
     if not (is_same and is_whole and (has_columns or is_long) and is_plain and summed):
@@ -203,7 +203,7 @@ def _scan(instruction: Instruction) -> Instruction:
 
 @expansions.attach(WHILE, CONDITIONAL)
 def _taken_apart(instruction: Instruction) -> Instruction:
-    """The operands as Tuple instructions, so that each array in them has a name."""
+    """The operands as Tuple instructions, so that each array in them is an instruction."""
     return rebuild(instruction, [_apart(operand) for operand in instruction.operands])
 
 
@@ -214,7 +214,7 @@ def _apart(operand: Instruction) -> Instruction:
 
 
 def _neutral(reducer: Computation, initial: Instruction) -> Instruction:
-    """A value that changes nothing when reduced: the known identity, else the initial value."""
+    """A value that a reduction ignores: the identity, else the initial value."""
     op = monoid(reducer)
     if op is None:
         return initial

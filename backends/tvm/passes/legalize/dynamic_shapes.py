@@ -1,9 +1,10 @@
-"""Represents a dynamic array by an array of its bounds and its sizes, s32[rank].
+"""Represents a dynamic array by a pair: an array of its bounds, and its sizes, s32[rank].
 
     expanded(instruction, operands)      the op on such pairs
 
-What most programs do (elementwise ops, broadcasts, reductions) becomes graph, the elements beyond
-the sizes masked where they would count. The interpreter does the rest, one op at a time.
+Common ops (elementwise, broadcasts, reductions) are expanded to ops on the whole array, with
+elements beyond the sizes masked where they matter. The interpreter runs the others, one op at a
+time.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ S32 = ElementType.S32
 
 
 def pair_shape(shape: Shape) -> TupleShape:
-    """The shape of the pair that stands for a dynamic array."""
+    """The shape of the pair for a dynamic array."""
     return TupleShape((shape.with_dynamic(()), Shape(S32, (shape.rank,))))
 
 
 def has_dynamic(shape: AnyShape) -> bool:
-    """Whether a shape is that of a dynamic array, or of a tuple that holds one."""
+    """Whether a shape is that of a dynamic array, or of a tuple that contains one."""
     if isinstance(shape, TupleShape):
         return any(map(has_dynamic, shape.elements))
     return isinstance(shape, Shape) and shape.is_dynamic
 
 
 def is_expanded(instruction: Instruction) -> bool:
-    """Whether an op works on the sizes of its operands, or makes a dynamic array of them."""
+    """Whether an op uses the sizes of its operands, or returns a dynamic array."""
     if instruction.op.family == "dynamic_sizes":
         return True
     if passes_on(instruction.op):
@@ -164,7 +165,7 @@ def _masked(
     flags: Sequence[bool],
     dimensions: Sequence[int],
 ) -> Instruction:
-    """``fill`` in place of what lies beyond the sizes of dynamic ``dimensions``."""
+    """``array`` with ``fill`` beyond the sizes of dynamic ``dimensions``."""
     whole = array.array_shape.dimensions
     filling = broadcast_in_dim(fill, whole, ())
     for dimension in dimensions:

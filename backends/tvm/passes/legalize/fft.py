@@ -1,8 +1,8 @@
-"""Breaks Fourier transforms into those that have a kernel: of rows, and of columns.
+"""Splits FFTs into transforms that have kernels: along rows, and along columns.
 
-Several axes are one after the other; real numbers are taken in pairs for complex ones, half as
-many. Lengths of kernels have no prime factors above 13, and rows are two columns of `LONGEST` at
-most; others are a convolution of such a length.
+Several axes are transformed one after the other; real inputs are paired to complex ones of half
+the length. Kernels support lengths without prime factors above 13, with rows of two columns of
+`LONGEST` at most; other lengths become convolutions (`bluestein`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from tracejit.ops.layout import (
 from tracejit.shapes import ElementType, Shape
 
 _MANY = 8
-"""Rows from which on factors that are not so large are done by sums."""
+"""The least number of rows for moderate prime factors by DFT matrices."""
 
 _COMPLEX = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
 
 
 def expanded(instruction: Instruction) -> Instruction | None:
-    """The transform by kernels; None where it is left to the library."""
+    """The transform by kernels; None if it is left to a library."""
     (operand,) = instruction.operands
     kind, lengths = instruction.attributes["fft_type"], instruction.attributes["fft_length"]
     if not instruction.array_shape.size:
@@ -68,12 +68,12 @@ def _is_able(length: int) -> bool:
 
 
 def _is_paired(length: int) -> bool:
-    """Whether so many real numbers are pairs, more than one, that are taken for complex ones."""
+    """Whether real numbers of this length are paired to complex ones."""
     return length % 2 == 0 and length > 2
 
 
 def _over(value: Instruction, axes: Sequence[int], inverse: bool) -> Instruction:
-    """Transforms along several axes before the last, of complex numbers."""
+    """Transforms of complex numbers along several axes before the last."""
     for axis in axes:
         if columns(value.array_shape.dimensions[axis]):
             value = _along(value, axis, inverse)
@@ -85,7 +85,7 @@ def _over(value: Instruction, axes: Sequence[int], inverse: bool) -> Instruction
 
 
 def _last(operand: Instruction, inverse: bool) -> Instruction:
-    """Transforms along the last axis, of complex numbers."""
+    """Transforms of complex numbers along the last axis."""
     length = operand.array_shape.dimensions[-1]
     if length == 1:
         return operand
@@ -129,7 +129,7 @@ def _of_real(operand: Instruction, length: int) -> Instruction:
 
 
 def _to_real(value: Instruction, length: int) -> Instruction:
-    """The real numbers that have such a spectrum."""
+    """The real numbers with this half spectrum."""
     if not _is_paired(length):
         size = length // 2 + 1
         others = conj(rev(slice_in_dim(value, 1, size, 1, -1), (value.array_shape.rank - 1,)))
@@ -147,7 +147,7 @@ def _to_real(value: Instruction, length: int) -> Instruction:
 def _rows(operand: Instruction, inverse: bool, real_result: bool = False) -> Instruction:
     """Transforms along the last axis, of complex numbers or of pairs of real ones.
 
-    ``real_result`` takes the results apart into pairs.
+    ``real_result`` splits the results into pairs.
     """
     shape = operand.array_shape
     element_type = shape.element_type
@@ -197,7 +197,7 @@ def _transform(
 
 
 def _halves(value: Instruction, points: int, inverse: bool) -> Instruction:
-    """The spectrum of real numbers from that of ``points`` pairs of them, or the other way."""
+    """The spectrum of real numbers from that of ``points`` pairs of them, or the inverse."""
     shape = value.array_shape
     *outer, _ = shape.dimensions
     length = points if inverse else points + 1

@@ -1,4 +1,4 @@
-"""Expresses pseudo-inverses through singular values and vectors, which have kernels."""
+"""Expands pseudo-inverses into singular value decompositions, which have kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PSEUDO_INVERSE = LINEAR_ALGEBRA + "pinv"
 
 
 def pseudo_inverse(instruction: Instruction) -> Instruction:
-    """V S^-1 U^H of A = U S V^H, without the values up to a share of the greatest."""
+    """V S^-1 U^H for A = U S V^H, without singular values below a fraction of the greatest."""
     a, share = instruction.operands
     shape = a.array_shape
     *batch, rows, columns = shape.dimensions
@@ -31,7 +31,7 @@ def pseudo_inverse(instruction: Instruction) -> Instruction:
     greatest = slice_(wide, [0] * (last + 1), [*batch, 1])
     limit = mul(reshape(greatest, batch), share)
     spread = broadcast_in_dim(limit, s.array_shape.dimensions, range(last))
-    # Of a matrix that is not finite they are NaN, and so is everything.
+    # For a matrix that is not finite they are NaN, and so is the result.
     inverse = select(le(wide, spread), full_like(s, 0), div(full_like(s, 1), s))
     factors = convert_element_type(inverse, shape.element_type)
     scaled = mul(u, broadcast_in_dim(factors, left.dimensions, [*range(last), last + 1]))

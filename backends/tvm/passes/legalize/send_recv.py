@@ -1,4 +1,4 @@
-"""Connects each RecvDone to the Send whose data it gets, in a program for one device."""
+"""Connects each RecvDone to the Send of its data, in a program for one device."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tracejit.ops.channels import RECV, RECV_DONE, SEND, pairs_of
 
 
 def carried_within(order: Sequence[Instruction]) -> dict[Instruction, tuple[Instruction, ...]]:
-    """For each RecvDone of a computation, whose instructions come in order, what it receives.
+    """Maps each RecvDone of a computation, with instructions in order, to the data it receives.
 
-    That is the operand of the first Send of its channel that no other took, and nothing where the
-    pairs say that this device is no target; transfers with the host are left out. Raises
-    `UnsupportedError` where a pair names another device, or where nothing in the computation sends.
+    That is the operand of the first unmatched Send of its channel, or nothing if this device is
+    not a target; transfers with the host are left out. Raises `UnsupportedError` if a pair names
+    another device, or if the computation has no matching Send.
     """
     waiting: dict[int | None, deque[Instruction]] = defaultdict(deque)
     carried: dict[Instruction, tuple[Instruction, ...]] = {}

@@ -1,10 +1,10 @@
-"""Removes tokens, queues, fusions, async pairs and copies, which only order or name.
+"""Removes ops that only order or rename: tokens, queues, fusions, async pairs and copies.
 
-    plain(computation)        the same, of arrays alone; what has a side effect is a CustomCall
+    plain(computation)        the same on arrays alone; side effects are CustomCalls
 
-A token becomes an empty array, pred[0], so that it passes through tuples and loops without
-memory; a dynamic array becomes a pair (see `dynamic_shapes`). Side effects stay in order because
-they are made anew in order.
+A token becomes an empty array, pred[0], so that it passes through tuples and loops without memory;
+a dynamic array becomes a pair (see `dynamic_shapes`). Side effects are rebuilt in order, which
+keeps their order.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ Operands = Sequence[Instruction]
 Made = Instruction | tuple[Instruction, Instruction]
 
 simpler_names: RuleTable[Callable[[Instruction, Operands], Made]] = RuleTable("plain")
-"""``rule(instruction, operands) -> value``: the same of arrays alone; ``operands`` already are.
+"""``rule(instruction, operands) -> value``: the replacement on arrays; ``operands`` are replaced
+already.
 
 For an op with a side effect, the value and the instruction that has the effect.
 """
@@ -60,7 +61,7 @@ _EMPTY = Shape(ElementType.PRED, (0,))
 
 
 def plain_shape(shape: AnyShape) -> AnyShape:
-    """``shape`` with empty arrays for tokens, and array and sizes for dynamic arrays."""
+    """``shape`` with empty arrays for tokens, and pairs for dynamic arrays."""
     if isinstance(shape, TupleShape):
         return TupleShape(tuple(map(plain_shape, shape.elements)))
     if isinstance(shape, Shape) and shape.is_dynamic:
@@ -69,10 +70,9 @@ def plain_shape(shape: AnyShape) -> AnyShape:
 
 
 def plain(computation: Computation) -> Computation:
-    """The computation, and all that it calls, without tokens and names for what exists already.
+    """The computation, and all that it calls, without tokens and renaming ops.
 
-    Calls of computations with a side effect are inlined, so that their effects have an order among
-    the others'.
+    Calls of computations with side effects are inlined, so that these are ordered with the others.
     """
     written = inlined(computation)
     rewriting = _Plain()
@@ -171,7 +171,7 @@ CALLS = frozenset({CALL, FUSION, ASYNC_START})
 
 
 def _anew(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
-    """A side effect of its own for each call."""
+    """A separate side effect for each call."""
     return rebuild(instruction, operands) if instruction.has_effect else None
 
 
@@ -205,7 +205,7 @@ def _barrier(instruction: Instruction, operands: Operands) -> Instruction:
 def _apart(
     value: Instruction, function: Callable[[Instruction], Instruction] = lambda array: array
 ) -> Instruction:
-    """A value with its tuples as Tuple instructions, ``function`` applied to each array."""
+    """A value with its tuples as Tuple instructions, and ``function`` applied to each array."""
     if isinstance(value.shape, TupleShape):
         return tuple_([_apart(element, function) for element in elements_of(value)])
     return function(value)
@@ -234,7 +234,7 @@ def _order(layout: Layout | None, rank: int) -> tuple[int, ...]:
 def _bitcast(instruction: Instruction, operands: Operands) -> Instruction:
     (operand,) = operands
     given, wanted = operand.array_shape, instruction.array_shape
-    if not given.rank and not wanted.rank:  # in a comparator, say, where nothing can be moved
+    if not given.rank and not wanted.rank:  # as in a comparator
         same = given.element_type is wanted.element_type
         return operand if same else bitcast_convert_type(operand, wanted.element_type)
     order = _order(instruction.attributes["operand_layout"], given.rank)
@@ -275,7 +275,7 @@ def _outfeed(instruction: Instruction, operands: Operands) -> Made:
 
 @simpler_names.attach(CUSTOM_CALL)
 def _custom_call(instruction: Instruction, operands: Operands) -> Made:
-    """The call without tokens; empty arrays stand for those that it returns."""
+    """The call without tokens; it returns empty arrays in their place."""
     given = [
         _apart(operand) if isinstance(operand.shape, TupleShape) else operand
         for operand, old in zip(operands, instruction.operands, strict=True)
@@ -296,7 +296,7 @@ def _custom_call(instruction: Instruction, operands: Operands) -> Made:
 
 
 def at_source(instruction: Instruction, made: Instruction) -> Instruction:
-    """What was made in place of ``instruction``, from its line."""
+    """The replacement of ``instruction``, with its source line."""
     return Instruction(made.op, made.operands, made.shape, made.attributes, instruction.source)
 
 
@@ -309,7 +309,7 @@ def _without_tokens(shape: AnyShape) -> AnyShape:
 
 
 def _with_tokens(shape: AnyShape, made: Instruction) -> Instruction:
-    """``made``, of `_without_tokens`, with an empty array for each token of ``shape``."""
+    """``made``, of type `_without_tokens`, with an empty array for each token of ``shape``."""
     if shape == TOKEN:
         return no_token()
     if not isinstance(shape, TupleShape) or plain_shape(shape) == shape:

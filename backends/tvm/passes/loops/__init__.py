@@ -1,4 +1,4 @@
-"""Loops: vectorised, fused, freed of constant and dead state, their contractions hoisted.
+"""Loop passes: vectorisation, fusion, constant and dead state, hoisting of contractions.
 
 `vectorize` runs once over the program; the others over each graph, before and after Scans become
 Whiles.

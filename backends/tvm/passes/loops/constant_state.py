@@ -1,9 +1,10 @@
-"""Propagates constants that a loop carries unchanged into its body.
+"""Constant propagation into loops: state elements that are loop-invariant constants.
 
     propagate_constant_state(roots)
 
-What is known while compiling becomes part of the code: a number that is multiplied by, a place
-that is read. The state that is not needed any more goes with `without_dead_state`.
+    while(0, x, 2.0): x = x * s; s = s        while(0, x, 2.0): x = x * 2.0; s = s
+
+Constants become part of the code: factors, or indices. `dead_state` removes the state element.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from tracejit.ops.control import WHILE
 from tracejit.ops.layout import BROADCAST_IN_DIM
 from tracejit.traversal import in_order, rebuild, substitute, transform
 
-# Constants of more elements are handed in.
+# The most elements of a constant that is propagated.
 SMALL = 16
 
 
 def propagate_constant_state(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``. Loops in loops are left for when those are looked at themselves."""
+    """Equal ``roots``. Nested loops are processed with their own graphs."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
         if instruction.op is not WHILE or operands[0].op is not TUPLE or instruction.has_effect:
@@ -53,7 +54,7 @@ def _is_known(value: Instruction) -> bool:
 
 
 def _unchanged(body: Computation) -> set[int]:
-    """Which parts of the state each turn leaves as they are."""
+    """The state elements that each iteration leaves unchanged."""
     (state,) = body.parameters
     if body.root.op is not TUPLE:
         return set()
@@ -77,7 +78,7 @@ def _with_known(
     }
     if root.op is not TUPLE:
         return Computation(computation.name, (state,), substitute([root], parts)[0])
-    # The state itself goes through as it is.
+    # The state element itself is passed on unchanged.
     wanted = [o for n, o in enumerate(root.operands) if n not in known]
     made = iter(substitute(wanted, parts))
     whole = [o if n in known else next(made) for n, o in enumerate(root.operands)]

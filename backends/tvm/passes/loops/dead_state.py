@@ -1,9 +1,11 @@
-"""Dead-state elimination: removes elements of a loop's state that nothing needs.
+"""Dead-state elimination: removes elements of a loop's state that no live result depends on.
 
     eliminate_dead_state(roots)
 
-A derivative carries through a loop what some caller might ask for; where nobody does, neither the
-condition nor the parts that are needed depend on it, and it is left out.
+    while(0, x, y): x = f(x); y = g(y)        while(0, x): x = f(x)        y unused
+
+A derivative carries values through a loop that some callers need; if none does, and neither the
+condition nor live state depends on them, they are removed.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from tracejit.traversal import in_order, substitute, transform
 
 
 def eliminate_dead_state(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``. Loops in loops are left for when those are looked at themselves."""
+    """Equal ``roots``. Nested loops are processed with their own graphs."""
     while True:
         made = _once(roots)
-        # What one loop does not need any more, an earlier one may not have to make.
+        # Results that one loop needs no longer may be dead in an earlier one.
         if all(a is b for a, b in zip(made, roots, strict=True)):
             return made
         roots = made
@@ -49,7 +51,7 @@ def _once(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _used(roots: Sequence[Instruction]) -> dict[Instruction, set[int]]:
-    """Which parts of each loop's result are asked for, of the loops asked for by parts alone."""
+    """The live state elements of each loop whose result is only read by GetTupleElement."""
     return live_elements(
         roots,
         lambda i: i.op is WHILE and i.operands[0].op is TUPLE and not i.has_effect,
@@ -57,7 +59,7 @@ def _used(roots: Sequence[Instruction]) -> dict[Instruction, set[int]]:
 
 
 def _needed(loop: Instruction, asked: set[int]) -> list[int] | None:
-    """The parts of the state that are needed; None where that cannot be told."""
+    """The state elements that are needed; None if that is unknown."""
     condition, body = loop.attributes["condition"], loop.attributes["body"]
     if body.root.op is not TUPLE:
         return None
@@ -74,7 +76,7 @@ def _needed(loop: Instruction, asked: set[int]) -> list[int] | None:
 
 
 def _read(roots: Sequence[Instruction], computation: Computation) -> set[int] | None:
-    """The parts of the only parameter that ``roots`` read; None if it is read as a whole."""
+    """The elements of the only parameter that ``roots`` read; None if it is read as a whole."""
     (state,) = computation.parameters
     found = set()
     for instruction in in_order(roots):

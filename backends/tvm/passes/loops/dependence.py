@@ -1,11 +1,11 @@
-"""Dependence test of counted loops: whether each step reads and writes only its own slice.
+"""Dependence test of counted loops: whether each iteration accesses only its own slice.
 
-    own = OwnSlices(loop, lanes, order)     raises RefusedError if steps depend on each other
-    own.made(instruction, operands)         a read or a write of all steps, None for what is neither
+    own = OwnSlices(loop, lanes, order)     raises RefusedError if iterations depend on each other
+    own.made(instruction, operands)         a read or write of all iterations; None for other ops
 
-Steps may be done all at once if no two write to one place, and none reads what one before it has
-written: it reads its own slice, or places that are known to be others. There it reads the array as
-it was before the loop. What a mask hides at once is not read.
+Iterations may run together if no two write to one element, and none reads an element that an
+earlier one has written: it reads its own slice, or elements that are provably not written. Those
+it reads from the array before the loop. Elements that a mask hides at once do not count as read.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tracejit.traversal import users_of
 
 @dataclass(frozen=True)
 class _Own:
-    """An array of the state: its slices lie at ``place`` along ``dimension``.
+    """An array of the state whose slices are at index ``place`` along ``dimension``.
 
-    ``versions`` are the array as it is before, between and after a step's writes.
+    ``versions`` are the array before, between and after the writes of an iteration.
     """
 
     part: int
@@ -50,12 +50,12 @@ class _Own:
     place: Affine
 
     def writes(self, version: Instruction) -> Sequence[Instruction]:
-        """Those that made a version."""
+        """The writes that lead to a version."""
         return self.versions[1 : self.versions.index(version) + 1]
 
 
 class OwnSlices:
-    """The arrays that a loop's steps write to; ``arrays`` are their numbers in the state."""
+    """The arrays that a loop's iterations write to; ``arrays`` are their numbers in the state."""
 
     def __init__(
         self, loop: CountedLoop, lanes: IterationBatch, order: Iterable[Instruction]
@@ -92,7 +92,7 @@ class OwnSlices:
                     self._before.add(user)
 
     def _own(self, number: int, versions: Sequence[Instruction]) -> _Own | None:
-        """The dimension along which each step writes at its own place."""
+        """The dimension along which each iteration writes at its own index."""
         for dimension in range(versions[0].array_shape.rank):
             places = [place_of(write.operands[2 + dimension]) for write in versions[1:]]
             sizes = {w.operands[1].array_shape.dimensions[dimension] for w in versions[1:]}
@@ -108,10 +108,12 @@ class OwnSlices:
             return False
         return place_of(read.operands[1 + own.dimension]) == own.place
 
-    # What is read elsewhere
+    # Reads of other slices
 
     def _require_apart(self, read: Instruction, own: _Own, version: Instruction) -> None:
-        """Raises if a read may meet a write of an earlier step, or one of its own before it."""
+        """Raises if a read may overlap a write of an earlier iteration, or an earlier one of its
+        own.
+        """
         loop = self._loop
         earlier = parameter(0, Shape(ElementType.S64))
         ahead, behind = loop.place.plus(Affine(1)), loop.place.plus(Affine(-1))
@@ -127,7 +129,9 @@ class OwnSlices:
                     raise RefusedError("a step may read what one before it has written")
 
     def _regions(self, read: Instruction) -> list[list[Range]]:
-        """What is read of an array, for each use; without what a mask hides at once."""
+        """The regions that are read of an array, for each use, without elements that a
+        mask hides.
+        """
         whole = read_region(read)
         found: list[list[Range]] = []
         dims: tuple[int | None, ...] = tuple(range(read.array_shape.rank))
@@ -143,10 +147,12 @@ class OwnSlices:
                 found.append(_hidden(whole, user, value, dims))
         return found
 
-    # All steps at once
+    # All iterations together
 
     def made(self, instruction: Instruction, operands: Sequence[Batched]) -> Batched | None:
-        """A slice, or an array with slices written to it, of all steps, where they lie together."""
+        """A slice, or an array with slices written to it, of all iterations, if they are
+        contiguous.
+        """
         own = self._owners.get(instruction)
         if own is not None:
             return self._beside.written(instruction, operands, own.dimension, own.place)
@@ -162,7 +168,7 @@ class OwnSlices:
 
 
 def _shifted(places: Range, number: Instruction, by: Affine) -> Range:
-    """The same places at another step."""
+    """The same range in another iteration."""
     if places is None:
         return None
     first, end = (place.plus(by, place.terms.get(number, 0)) for place in places)
@@ -170,7 +176,7 @@ def _shifted(places: Range, number: Instruction, by: Affine) -> Range:
 
 
 def _dims(old: Shape, new: Shape, dims: Sequence[int | None]) -> tuple[int | None, ...] | None:
-    """``dims`` of a value, of what it is reshaped to; None if more than sizes of 1 come or go."""
+    """``dims`` of a value mapped to its reshape; None if dimensions other than 1 change."""
     kept = [d for d, size in zip(dims, old.dimensions, strict=True) if size != 1]
     if [size for size in old.dimensions if size != 1] != [n for n in new.dimensions if n != 1]:
         return None
@@ -181,7 +187,7 @@ def _dims(old: Shape, new: Shape, dims: Sequence[int | None]) -> tuple[int | Non
 def _hidden(
     region: list[Range], user: Instruction, value: Instruction, dims: Sequence[int | None]
 ) -> list[Range]:
-    """What of a region a user sees, for which a mask may hide some of a dimension."""
+    """The part of a region that a user sees, where a mask may hide some of a dimension."""
     if user.op is not SELECT or user.operands.count(value) > 1 or user.operands[1] is not value:
         return region
     bounds = bounds_of(user.operands[0])

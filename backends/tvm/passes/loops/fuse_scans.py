@@ -1,7 +1,9 @@
-"""Fuses Scans that take the same steps.
+"""Fuses Scans with equal iterations.
 
-A derivative needs the carries of every step, and asks for them with a Scan like the first one that
-has more outputs. Where one Scan makes all that another makes, it makes it for both.
+    scan(f, x) -> a; scan(f + outputs, x) -> a, b        scan(f + outputs, x) -> a, b
+
+A derivative needs the carries of every iteration, and computes them by a Scan like the first one
+with more outputs. If one Scan computes all results of another, the other is removed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from tracejit.traversal import in_order, rebuild, transform, users_of
 
 
 def fuse_scans(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` in which no Scan repeats another's steps."""
+    """Equal ``roots`` in which no Scan repeats another's iterations."""
     order = in_order(roots)
     if sum(i.op is SCAN for i in order) < 2:
         return list(roots)
@@ -26,7 +28,7 @@ def fuse_scans(roots: Sequence[Instruction]) -> list[Instruction]:
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
         host = hosts.get(instruction)
         if host is not None:
-            # Its operands are this one's, so it can be made here.
+            # The other Scan's operands are the same, so it can be built here.
             if host not in made:
                 made[host] = rebuild(host, operands)
             return made[host]
@@ -41,7 +43,7 @@ def fuse_scans(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _hosts(order: Sequence[Instruction]) -> dict[Instruction, Instruction]:
-    """For each Scan that another one like it covers, that other one; and itself for that one."""
+    """Maps each Scan to the Scan that covers it, and that one to itself."""
     users = users_of(order)
     groups: dict[Any, list[Instruction]] = {}
     for instruction in order:
@@ -64,7 +66,7 @@ def _hosts(order: Sequence[Instruction]) -> dict[Instruction, Instruction]:
 
 
 def _steps(scan: Instruction) -> Any:
-    """What decides the values that a Scan's computation makes, step by step."""
+    """A key: Scans with equal keys compute equal values in each iteration."""
     attributes = scan.attributes
     carried = attributes["num_carries"]
     return (
@@ -77,12 +79,12 @@ def _steps(scan: Instruction) -> Any:
 
 
 def _results(scan: Instruction) -> tuple[Instruction, ...]:
-    """The step's outputs and carries, as instructions of its computation."""
+    """The outputs and carries of an iteration, as instructions of its computation."""
     return elements_of(scan.attributes["to_apply"].root)
 
 
 def _place(scan: Instruction, host: Instruction, element: Instruction) -> int:
-    """The number of the host's element that is the same as ``element`` of a Scan."""
+    """The number of the host's element that equals ``element`` of a Scan."""
     carried = scan.attributes["num_carries"]
     own, wide = len(scan.element_shapes), len(host.element_shapes)
     index: int = element.attributes["index"]

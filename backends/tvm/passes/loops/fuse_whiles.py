@@ -1,9 +1,9 @@
-"""Fuses While loops that take the same steps.
+"""Fuses While loops with equal iterations.
 
-    fuse_whiles(roots)
+    while(i, x): f(x); while(i, x, dx): f(x), df(x, dx)        while(i, x, dx): f(x), df(x, dx)
 
-A derivative carries a Jacobian through a loop like the first one. Its state begins with the other's
-whole state, so that it makes what the other makes, and makes it for both.
+A derivative carries a Jacobian through a loop like the first one. If the second loop's state
+begins with the first one's whole state, it computes all its results, and the first is removed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tracejit.traversal import in_order, rebuild, substitute
 
 
 def fuse_whiles(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` in which no While repeats what another does beside more.
+    """Equal ``roots`` in which no While is a part of another one.
 
     The operands of loops must be Tuple instructions.
     """
     hosts = _hosts(roots)
     if not hosts:
         return list(roots)
-    # A host may have been created after users of the loop that it stands for.
+    # The remaining loop may have been created after users of the one that it replaces.
     replaced = {
         i: get_tuple_element(hosts[i.operands[0]], i.attributes["index"])
         for i in in_order(roots)
@@ -37,7 +37,7 @@ def fuse_whiles(roots: Sequence[Instruction]) -> list[Instruction]:
 def _replaced(
     roots: Sequence[Instruction], replaced: dict[Instruction, Instruction]
 ) -> list[Instruction]:
-    """``roots`` with each key's value in its place, whichever was created first."""
+    """``roots`` with each key replaced by its value, whichever was created first."""
     done: dict[Instruction, Instruction] = {}
     stack = list(roots)
     while stack:
@@ -55,7 +55,7 @@ def _replaced(
 
 
 def _hosts(roots: Sequence[Instruction]) -> dict[Instruction, Instruction]:
-    """For each loop that another one covers, that other one."""
+    """Maps each loop to the loop that covers it."""
     order = in_order(roots)
     loops = [i for i in order if i.op is WHILE and not i.has_effect and _is_flat(i)]
     if len(loops) < 2:
@@ -77,7 +77,7 @@ def _is_flat(loop: Instruction) -> bool:
 
 
 def _covers(large: Instruction, small: Instruction) -> bool:
-    """Whether the first parts of the larger loop's state are the smaller loop's state."""
+    """Whether the first state elements of the larger loop are the smaller loop's state."""
     given, wanted = large.operands[0].operands, small.operands[0].operands
     count = len(wanted)
     if len(given) <= count or given[:count] != wanted:
@@ -97,7 +97,7 @@ def _roots(computation: Computation) -> Sequence[Instruction]:
 
 
 def _results(own: Computation, other: Computation, count: int) -> list[Instruction]:
-    """What a computation makes of the other's parameter."""
+    """The results of a computation, applied to the other's parameter."""
     (old,), (new,) = own.parameters, other.parameters
     roots = _roots(own)
     parts = {

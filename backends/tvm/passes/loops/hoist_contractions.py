@@ -4,8 +4,8 @@
 
     for i in range(n): c[i] = x[:, i] @ a       p = x.T @ a;  for i in range(n): c[i] = p[i]
 
-What a product is made of are the counter, and what all steps leave as it is. One product of
-matrices reads the matrix once for a whole tile of results, where each step would read all of it.
+The products may depend on the counter and on loop-invariant values. One product of matrices reads
+the matrix once for a whole tile of results, where each iteration would read all of it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from tracejit.traversal import in_order, substitute
 
 LEAST_STEPS = 8
 MOST_BYTES = 64 << 20
-"""What is stacked takes at most so much memory, each array of it."""
+"""The most bytes of each stacked array."""
 
 
 def hoist_contractions(
     loop: CountedLoop, instruction: Instruction, lanes: IterationBatch
 ) -> Instruction | None:
-    """The final state of a loop whose products are made before it; None if there are none.
+    """The final state of a loop with its products hoisted; None if there are none.
 
-    ``instruction`` is the loop, ``lanes`` are all of its steps and nothing else.
+    ``instruction`` is the loop, ``lanes`` are all of its iterations, without a mask.
     """
     if lanes.mask is not None or lanes.count < LEAST_STEPS or lanes.first.terms:
         return None
@@ -64,7 +64,7 @@ def hoist_contractions(
 def _values(
     loop: CountedLoop, lanes: IterationBatch, order: Sequence[Instruction]
 ) -> dict[Instruction, Batched]:
-    """What can be made of all steps before the loop."""
+    """The values of all iterations that can be computed before the loop."""
     first = broadcast_in_dim(constant(lanes.first.constant, ElementType.S64), (lanes.count,), ())
     numbers = add(iota(Shape(ElementType.S64, (lanes.count,)), 0), first)
     values = {
@@ -98,7 +98,7 @@ def _is_small(instruction: Instruction, lanes: IterationBatch) -> bool:
 
 
 def _is_worth_it(dot: Instruction, values: Mapping[Instruction, Batched]) -> bool:
-    """Whether the product is one of a vector for each step and a matrix for all."""
+    """Whether the product is of a vector per iteration and a loop-invariant matrix."""
     sides = [values[operand] for operand in dot.operands]
     if dot.attributes["lhs_batch_dims"] or sides[0].is_batched is sides[1].is_batched:
         return False
@@ -112,7 +112,7 @@ def _shorter(
     lanes: IterationBatch,
     products: Mapping[Instruction, Instruction],
 ) -> Instruction:
-    """The loop with the stacked products as parts of its state."""
+    """The loop with the stacked products as state elements."""
     count = len(loop.init)
     shapes = [*(value.shape for value in loop.init), *(made.shape for made in products.values())]
 

@@ -1,9 +1,11 @@
-"""If-conversion: both sides of a branch are computed, and a Select takes one.
+"""If-conversion: computes both sides of a branch, and selects one result.
 
     convert_ifs(roots)
 
-That is what all steps of a loop at once can do. A write in one branch alone becomes a write of what
-is chosen there, so that it stays a write to one place.
+    conditional(p, f, g)        select(p, f(), g())
+
+Then all iterations of a loop can run together. A write in only one branch becomes a write of a
+selected value, so that it stays a write to one slice.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ from tracejit.shapes import Shape
 from tracejit.traversal import in_order, inline, transform
 
 FEW = 8
-"""So many operations on numbers are few, ..."""
+"""The most operations on scalars in branches that are cheaper than a jump, ..."""
 FEW_AROUND_WRITES = 16
-"""... and so many where arrays go through the branches: one with two versions would be copied."""
+"""... and the most where arrays pass through the branches: with two versions they
+would be copied.
+"""
 
 _FREE = frozenset({PARAMETER, GET_TUPLE_ELEMENT, TUPLE, CONSTANT, RESHAPE})
 _CHEAP = frozenset({"comparison", "constants", "element_types", "elementwise"})
@@ -44,7 +48,7 @@ _SLOW = frozenset({ATAN2, DIV, POW, REM})
 
 
 def convert_ifs(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` without the branches on truth values that neither loop nor do anything."""
+    """Equal ``roots`` without branches on booleans, unless these contain loops or effects."""
     if not any(instruction.op is CONDITIONAL for instruction in in_order(roots)):
         return list(roots)
 
@@ -55,7 +59,7 @@ def convert_ifs(roots: Sequence[Instruction]) -> list[Instruction]:
 
 
 def choice(conditional: Instruction, operands: Sequence[Instruction]) -> Instruction | None:
-    """What a Conditional makes, without it; None if it goes by a number, or holds a loop."""
+    """The value of a Conditional without it; None if it selects by number, or contains a loop."""
     branches = conditional.computations
     inside = [inner for branch in branches for inner in in_order([branch.root])]
     if conditional.has_effect or conditional.attributes["branch_computations"]:
@@ -70,9 +74,9 @@ def choice(conditional: Instruction, operands: Sequence[Instruction]) -> Instruc
 def convert_cheap_if(
     conditional: Instruction, operands: Sequence[Instruction]
 ) -> Instruction | None:
-    """What a Conditional makes, without it, where the branches do less than a jump takes.
+    """The value of a Conditional without it, if the branches cost less than a jump.
 
-    They compute with a few numbers, read elements of arrays and write one.
+    Their ops are on a few scalars, read elements of arrays and write one.
     """
     if not all(map(_is_trifling, conditional.computations)):
         return None
@@ -94,7 +98,7 @@ def _is_trifling(branch: Computation) -> bool:
 
 
 def _is_cheap(instruction: Instruction) -> bool:
-    """Whether an operation is one on numbers, or a read or a write of one element."""
+    """Whether an operation is on scalars, or reads or writes one element."""
     made = instruction
     if instruction.op is DYNAMIC_UPDATE_SLICE:
         made = instruction.operands[1]
@@ -105,7 +109,7 @@ def _is_cheap(instruction: Instruction) -> bool:
 
 
 def _flat(value: Instruction) -> Instruction:
-    """A value without elements taken out of tuples that are at hand."""
+    """A value with GetTupleElements of Tuple instructions resolved."""
     (made,) = transform(
         [value],
         lambda i, operands: (
@@ -118,7 +122,7 @@ def _flat(value: Instruction) -> Instruction:
 
 
 def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> Instruction:
-    """The first where a scalar is true, else the second; of tuples, part by part."""
+    """The first value if a scalar is true, else the second; tuples element by element."""
     if first is second or not isinstance(first.shape, Shape):
         if first is second:
             return first
@@ -138,7 +142,7 @@ def _chosen(predicate: Instruction, first: Instruction, second: Instruction) -> 
 
 
 def _writes(array: Instruction, base: Instruction) -> list[Instruction]:
-    """The updates, in their order, that have made an array of another; none if that is not so."""
+    """The updates, in order, from ``base`` to an array; none if there are others."""
     found = []
     while array.op is DYNAMIC_UPDATE_SLICE and array is not base:
         found.append(array)
@@ -149,7 +153,7 @@ def _writes(array: Instruction, base: Instruction) -> list[Instruction]:
 def _written(
     predicate: Instruction, writes: Sequence[Instruction], base: Instruction, where: bool
 ) -> Instruction:
-    """``base``, with the updates made where the predicate is as told."""
+    """``base`` with the updates applied where the predicate equals ``where``."""
     for write in writes:
         _, update, *starts = write.operands
         old = dynamic_slice(base, starts, update.array_shape.dimensions)
@@ -159,7 +163,7 @@ def _written(
 
 
 def _are_equal(one: Instruction, other: Instruction) -> bool:
-    """Whether two places are the same number, as far as is known."""
+    """Whether two indices are provably equal."""
     if one.op is CONSTANT and other.op is CONSTANT:
         return bool(one.attributes["literal"] == other.attributes["literal"])
     return one is other

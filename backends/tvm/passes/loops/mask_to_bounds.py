@@ -1,11 +1,11 @@
-"""Turns products of masked operands into loops over the range that the mask leaves.
+"""Turns products of masked operands into products over the range that the mask leaves.
 
-Where slices change their size from step to step, vectorised loops read the longest and mask it:
+    dot(select(first <= iota and iota < end, a, 0),        bounded_dot(a, b, first, end)
+        select(the same, b, 0))
 
-    dot(select(first <= iota and iota < end, a, 0), select(the same, b, 0))
-
-sums zeros for the rest, which is as much work as the whole. Here the mask becomes the loop's
-bounds: nothing is read outside of them, and nothing is masked.
+Vectorised loops whose slices vary in size read the longest slice and mask it, which costs as much
+as the whole. Here the mask becomes the loop's bounds: nothing outside is read, and nothing is
+masked.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _COUNTERS = (ElementType.S32, ElementType.S64)
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """The places from ``first`` up to, not with, ``end`` along a dimension; from or to its end."""
+class MaskBounds:
+    """The range of indices from ``first`` up to ``end`` along a dimension; None for no bound."""
 
     dimension: int
     first: Instruction | None
@@ -37,7 +37,7 @@ class Bounds:
 
 
 def convert_masks_to_bounds(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` whose masked products of vectors with others have bounds instead."""
+    """Equal ``roots`` in which masked matrix-vector products have bounds instead."""
     return transform(roots, _bounded)
 
 
@@ -50,7 +50,7 @@ def _bounded(dot: Instruction, operands: tuple[Instruction, ...]) -> Instruction
         return None
     pairs = zip(operands, sums, strict=True)
     if all(o.array_shape.size > o.array_shape.dimensions[d] for o, (d,) in pairs):
-        # Products of matrices have kernels of their own.
+        # Products of two matrices have kernels of their own.
         return None
     masked = [side for side in map(_masked, operands) if side is not None]
     if len(masked) < 2:
@@ -66,8 +66,8 @@ def _bounded(dot: Instruction, operands: tuple[Instruction, ...]) -> Instruction
     return make(BOUNDED_DOT, a, b, first, end, **attributes)
 
 
-def _masked(value: Instruction) -> tuple[Instruction, Bounds] | None:
-    """What is zero but within bounds, without its mask."""
+def _masked(value: Instruction) -> tuple[Instruction, MaskBounds] | None:
+    """An array that is masked to zero outside of bounds, without its mask, and the bounds."""
     if value.op is not SELECT or not _is_zero(value.operands[2]):
         return None
     mask, inner, _ = value.operands
@@ -77,8 +77,8 @@ def _masked(value: Instruction) -> tuple[Instruction, Bounds] | None:
     return None if bounds is None else (inner, bounds)
 
 
-def bounds_of(mask: Instruction) -> Bounds | None:
-    """The part of an array along one dimension that a mask is true for."""
+def bounds_of(mask: Instruction) -> MaskBounds | None:
+    """The range along one dimension in which a mask is true."""
     if mask.op is BROADCAST_IN_DIM:
         (operand,) = mask.operands
         inner = bounds_of(operand)
@@ -88,7 +88,7 @@ def bounds_of(mask: Instruction) -> Bounds | None:
         sizes = operand.array_shape.dimensions[inner.dimension]
         if mask.array_shape.dimensions[dimension] != sizes:
             return None
-        return Bounds(dimension, inner.first, inner.end)
+        return MaskBounds(dimension, inner.first, inner.end)
     found: dict[str, Instruction] = {}
     dimensions = set()
     tests = mask.operands if mask.op is AND else (mask,)
@@ -107,7 +107,7 @@ def bounds_of(mask: Instruction) -> Bounds | None:
     (dimension,) = dimensions
     if mask.array_shape.dimensions[dimension] >= 1 << 31:
         return None
-    return Bounds(dimension, found.get("GE"), found.get("LT"))
+    return MaskBounds(dimension, found.get("GE"), found.get("LT"))
 
 
 def _is_zero(value: Instruction) -> bool:

@@ -4,8 +4,8 @@
 
     s = s - x if p else s           s = s - (x if p else 0)
 
-Steps that add are known as a sum, which needs no step before its end, and each waits for the one
-before it with the addition alone. The same holds for minima and maxima.
+Then the vectoriser recognises a sum, whose terms do not depend on earlier iterations. The same
+holds for minima and maxima.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracejit.traversal import rebuild, transform, user_counts
 
 
 def predicate_reductions(root: Instruction) -> Instruction:
-    """The root, in which what is given to the body is not chosen again after it was added to."""
+    """The root with selects between a state element and its update moved to the term."""
     counts = user_counts([root])
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
@@ -48,7 +48,7 @@ def predicate_reductions(root: Instruction) -> Instruction:
 
 
 def _term(total: Instruction, given: Instruction) -> tuple[Instruction | None, Any]:
-    """What is added to a number, or compared with it, and what would change no number."""
+    """The term that is added to a number, or compared with it, and the identity of that op."""
     if total.op not in (ADD, SUB, MIN, MAX) or given not in total.operands:
         return None, None
     element_type = total.array_shape.element_type

@@ -1,4 +1,4 @@
-"""Scalar promotion: array elements that all steps of a loop write are carried beside the array.
+"""Scalar promotion: array elements that all iterations of a loop write become separate state.
 
     promote_scalars(loop, instruction)      the final state of an equal loop, and that loop
 
@@ -6,8 +6,8 @@
                                                         for k in range(n): s += a[i, k] * b[k, j]
                                                         c[i, j] = s
 
-A number is held in a register, and a sum of terms is known as one. Nothing else of the array may be
-written, and what else is read of it must be known to lie elsewhere.
+The scalar stays in a register, and the vectoriser recognises a sum. Nothing else may write to the
+array, and other reads of it must provably be of other elements.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Users = Mapping[Instruction, Sequence[Instruction]]
 
 
 @dataclass(frozen=True)
-class _Held:
-    """The writes to a part, in their order, the reads of it, and those of the array beside it."""
+class _PromotedSlice:
+    """The writes to a slice, in order, its reads, and the other reads of the array."""
 
     writes: Sequence[Instruction]
     reads: frozenset[Instruction]
@@ -57,14 +57,14 @@ class _Held:
 
     @property
     def longer_sizes(self) -> Sequence[int]:
-        """Those but ones: a part of one element is held as a number."""
+        """The sizes other than 1: a slice of one element is held as a scalar."""
         return [size for size in self.sizes if size != 1]
 
 
 def promote_scalars(
     loop: CountedLoop, instruction: Instruction
 ) -> tuple[Instruction, list[Instruction]] | None:
-    """An equal loop that holds such parts, and the final state made of its; None without any.
+    """An equal loop that holds such slices, and its final state; None if there are none.
 
     ``instruction`` is the loop.
     """
@@ -75,8 +75,8 @@ def promote_scalars(
     return _rewritten(loop, instruction, held) if held else None
 
 
-def _held(loop: CountedLoop, number: int, users: Users) -> _Held | None:
-    """The part of an array that all steps write to; None where it moves, or more is needed."""
+def _held(loop: CountedLoop, number: int, users: Users) -> _PromotedSlice | None:
+    """The slice of an array that all iterations write to; None if it moves, or more is needed."""
     versions = versions_of(loop.parts[number], loop.made[number])
     writes = versions[1:]
     if not writes:
@@ -102,7 +102,7 @@ def _held(loop: CountedLoop, number: int, users: Users) -> _Held | None:
                 others.add(user)
             else:
                 return None
-    return _Held(writes, frozenset(reads), frozenset(others))
+    return _PromotedSlice(writes, frozenset(reads), frozenset(others))
 
 
 def _begins_at(read: Instruction, starts: Sequence[Instruction]) -> bool:
@@ -116,7 +116,7 @@ def _begins_at(read: Instruction, starts: Sequence[Instruction]) -> bool:
 
 
 def _are_kept(loop: CountedLoop, values: Sequence[Instruction]) -> bool:
-    """Whether values are the same in all steps."""
+    """Whether values are loop-invariant."""
     kept = {part for number, part in enumerate(loop.parts) if loop.is_kept(number)}
     stack = list(values)
     while stack:
@@ -130,7 +130,7 @@ def _are_kept(loop: CountedLoop, values: Sequence[Instruction]) -> bool:
 
 
 def _rewritten(
-    loop: CountedLoop, instruction: Instruction, held: Mapping[int, _Held]
+    loop: CountedLoop, instruction: Instruction, held: Mapping[int, _PromotedSlice]
 ) -> tuple[Instruction, list[Instruction]]:
     before = dict(zip(loop.parts, loop.init, strict=True))
     starts = {number: substitute(part.starts, before) for number, part in held.items()}
@@ -166,9 +166,12 @@ def _condition(old: Computation, state: TupleShape) -> Computation:
 
 
 def _body(
-    loop: CountedLoop, held: Mapping[int, _Held], wholes: Mapping[int, int], state: TupleShape
+    loop: CountedLoop,
+    held: Mapping[int, _PromotedSlice],
+    wholes: Mapping[int, int],
+    state: TupleShape,
 ) -> Computation:
-    """In place of each version of an array stands what it holds of the part."""
+    """The body with each version of an array replaced by the value of its slice."""
     new = parameter(0, state)
     numbers = {
         instruction: number

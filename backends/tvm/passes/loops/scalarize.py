@@ -1,10 +1,12 @@
-"""Scalar replacement: tiny arrays in loop bodies become scalars in registers.
+"""Scalar replacement: small arrays in loop bodies become scalars in registers.
 
     scalarize(roots)
 
-Kernels of a loop's body hand arrays on through memory, a kernel for each shape. Scalars all have
-one shape, and what computes them becomes one kernel, or few, whose values stay in registers.
-Moving elements about (slices, concatenations, transpositions) then costs nothing.
+    y = a @ x + b        y0 = a00 * x0 + a01 * x1 + b0;  y1 = a10 * x0 + a11 * x1 + b1
+
+A loop body's kernels pass arrays through memory, with a kernel for each shape. Scalars all have
+one shape, so one or few kernels compute them, with values in registers. Moving elements (slices,
+concatenations, transpositions) is then free.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import in_order, rebuild, substitute
 
-# Arrays of at most so many elements are taken apart; more are faster in vectors.
+# The most elements of an array that is replaced; larger ones are faster in vectors.
 MOST = 4
-# So many scalars are made at most.
+# The most scalars that are created.
 MOST_IN_ALL = 600
 
 
@@ -39,7 +41,7 @@ Parts = list[Instruction]
 
 
 def scalarize(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, the small arrays on the way to them taken apart where that can be done."""
+    """Equal ``roots``, with small intermediate arrays replaced by scalars where possible."""
     order = in_order(roots)
     if not any(_is_tiny(i) and i.array_shape.rank and i.op.is_movement for i in order):
         return list(roots)
@@ -55,12 +57,12 @@ def _is_tiny(instruction: Instruction) -> bool:
 
 class _Apart:
     def __init__(self) -> None:
-        # The elements of those that were taken apart; the others, made anew of whole operands.
+        # The elements of replaced arrays; other instructions, rebuilt on whole operands.
         self._parts: dict[Instruction, Parts] = {}
         self._whole: dict[Instruction, Instruction] = {}
 
     def visit(self, instruction: Instruction) -> int:
-        """Takes one instruction apart, after its operands; how many scalars it was made of."""
+        """Replace one instruction, after its operands; returns the number of scalars created."""
         rule = self._rule(instruction)
         if rule is not None:
             self._parts[instruction] = parts = rule(instruction)
@@ -71,7 +73,7 @@ class _Apart:
         return 0
 
     def array(self, instruction: Instruction) -> Instruction:
-        """The instruction as one array again."""
+        """The instruction as a whole array."""
         if instruction not in self._whole:
             shape, parts = instruction.array_shape, self._parts[instruction]
             rows = [reshape(part, (1,)) for part in parts]
@@ -80,7 +82,7 @@ class _Apart:
         return self._whole[instruction]
 
     def elements(self, instruction: Instruction) -> Parts:
-        """All elements, the last dimension running fastest."""
+        """All elements, in row-major order."""
         if instruction not in self._parts:
             self._parts[instruction] = _loaded(self._whole[instruction])
         return self._parts[instruction]
@@ -127,7 +129,7 @@ class _Apart:
         return [known[n] for n in np.ravel(rule(instruction, *numbers)).tolist()]
 
     def _numbered(self, operands: Sequence[Instruction]) -> tuple[Parts, list[np.ndarray]]:
-        """The elements of all operands, and arrays like the operands that hold their numbers."""
+        """The elements of all operands, and arrays of their numbers in the operands' shapes."""
         known: Parts = []
         numbers = []
         for operand in operands:
@@ -188,7 +190,7 @@ def _literals(instruction: Instruction) -> Parts:
 
 
 def _loaded(array: Instruction) -> Parts:
-    """The elements of an array that has memory."""
+    """The elements of an array in memory."""
     dimensions = array.array_shape.dimensions
     if not dimensions:
         return [array]

@@ -1,15 +1,14 @@
-"""Hoists the products that the steps of a Scan make one by one into one product before it.
+"""Hoists products from the iterations of a Scan into one product before or after it.
 
     hoist_scan_contractions(roots)
 
-    z_t = x_t @ w             z = x @ w           before the loop, which takes its slices
-    y_t = f(t) @ w            y = f @ w           after the loop, which stacks what f makes
-    s = s + a_t^T @ b_t       s = s + a^T @ b     after the loop: the step is summed over, too
+    z_t = x_t @ w             z = x @ w           before the loop, which reads its slices
+    y_t = f(t) @ w            y = f @ w           after the loop, which stacks f
+    s = s + a_t^T @ b_t       s = s + a^T @ b     after the loop: contracted over iterations too
 
-where x is an array that the Scan takes slices of, w is the same in all steps, and nothing but the
-last sum is asked for. So the steps of a recurrent network multiply nothing but their state, and
-the gradient of its weights is one product. A sum of steps is made in another order by this, as a
-product's own sum is.
+where x is an array that the Scan slices, w is loop-invariant, and only the final sum is used. So
+the iterations of a recurrent network multiply only their state, and the gradient of its weights is
+one product. This reorders a sum over iterations, as a product's own sum is unordered too.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from tracejit.shapes import AnyShape, ElementType, Shape
 from tracejit.traversal import in_order, substitute, transform, user_counts
 
 MOST_BYTES = 1 << 20
-"""What is stacked for products may take this much memory, or as much as is stacked anyway."""
+"""The most bytes of stacked operands, unless they are stacked anyway."""
 
 
 def hoist_scan_contractions(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Roots that are equal but for the order of sums. Loops in loops are left for later."""
+    """Roots that are equal up to the order of sums. Nested loops are processed later."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
         if instruction.op is not SCAN or instruction.has_effect:
@@ -57,7 +56,7 @@ def hoist_scan_contractions(roots: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Carry:
-    """A part of the state: its parameter in the step, its first value, and what comes next."""
+    """A carry: its parameter, its initial value, and its next value."""
 
     parameter: Instruction
     init: Instruction
@@ -70,7 +69,9 @@ class _Carry:
 
 @dataclass(frozen=True)
 class _After:
-    """A dot of two values of the step, or the sum of one over some dimensions, and its views."""
+    """A dot of two values of an iteration, or the sum of one over some dimensions, and
+    its views.
+    """
 
     made: Instruction
     of: tuple[Instruction, ...]
@@ -97,7 +98,7 @@ class _Loop:
             for each in zip(step.parameters[count:], operands[count:], made[stacked:], strict=True)
         ]
         self.outputs = list(made[:stacked])
-        """What the step gives for each output; for those in ``after``, nothing that counts."""
+        """The value of each output in an iteration; unused for outputs in ``after``."""
         self.after: dict[int, _After] = {}
         self.sums: dict[int, _After] = {}
         own = [*(o.shape for o in operands[:count]), *instruction.element_shapes[:stacked]]
@@ -105,11 +106,11 @@ class _Loop:
         self.is_changed = False
 
     def _fixed(self) -> dict[Instruction, Instruction]:
-        """The parameters of the step that are the same in all steps, and their values outside."""
+        """Maps loop-invariant parameters of the body to their values outside."""
         return {c.parameter: c.init for c in self.carries if c.is_fixed}
 
     def _varying(self) -> set[Instruction]:
-        """Everything in the step that is not the same in all steps."""
+        """All instructions of the body that vary between iterations."""
         varying = {*self.slices, *(c.parameter for c in self.carries if not c.is_fixed)}
         for instruction in in_order(self._roots()):
             if not varying.isdisjoint(instruction.operands):
@@ -120,7 +121,7 @@ class _Loop:
         return [*self.outputs, *(c.following for c in self.carries)]
 
     def _fits(self, shapes: Iterable[Shape]) -> bool:
-        """Takes room for these in every step, if there is enough."""
+        """Reserves memory for stacking these shapes, if there is enough."""
         wanted = self.length * sum(map(_nbytes, shapes))
         if wanted > self.room:
             return False
@@ -128,7 +129,7 @@ class _Loop:
         return True
 
     def take_before(self) -> None:
-        """Products of slices with what is the same in all steps become slices of products."""
+        """Replace products of slices with loop-invariant operands by slices of products."""
         varying, fixed = self._varying(), self._fixed()
         made: dict[Instruction, Instruction] = {}
         for dot in in_order(self._roots()):
@@ -152,7 +153,7 @@ class _Loop:
         self.is_changed = True
 
     def take_after(self) -> None:
-        """Products that no step needs are left for after the loop."""
+        """Move products that no iteration needs after the loop."""
         varying, uses = self._varying(), user_counts(self._roots())
         for number, output in enumerate(self.outputs):
             found = _as_product(output, uses, sum(o is output for o in self.outputs))
@@ -172,7 +173,7 @@ class _Loop:
             elif varying.issuperset(found.of) and self._fits(self._not_yet_stacked(found.of)):
                 self.sums[number] = found
         for number, what in late:
-            # What is stacked anyway can be summed afterwards, too.
+            # Values that are stacked anyway can also be summed afterwards.
             summed = _as_sum(what, uses)
             if summed.of[0] in varying and not self._not_yet_stacked(summed.of):
                 self.sums[number] = summed
@@ -184,7 +185,7 @@ class _Loop:
         return [base.array_shape for base in bases if base not in there]
 
     def _kept(self) -> list[Instruction]:
-        """The values of the step that are stacked, each once."""
+        """The values of an iteration that are stacked, each once."""
         varying = self._varying()
         kept = [o for n, o in enumerate(self.outputs) if n not in self.after]
         wanted = [v for each in (*self.after.values(), *self.sums.values()) for v in each.of]
@@ -197,7 +198,7 @@ class _Loop:
         stacked: Mapping[Instruction, Instruction],
         fixed: Mapping[Instruction, Instruction],
     ) -> Instruction:
-        """A value of the step for all steps, stacked if they differ."""
+        """A value of the body for all iterations, stacked if it varies."""
         base, views = seen_through(value)
         if base not in stacked:
             return substitute([value], fixed)[0]
@@ -207,7 +208,7 @@ class _Loop:
         return made
 
     def results(self) -> Instruction:
-        """The tuple of what the Scan made: of a Scan that makes less, and of products."""
+        """The results of the Scan: from a smaller Scan, and from products."""
         kept, fixed = self._kept(), self._fixed()
         carries = [c for n, c in enumerate(self.carries) if n not in self.sums]
         read = {*in_order([*kept, *(c.following for c in carries)])}
@@ -252,7 +253,7 @@ class _Loop:
 
 
 def _added(carry: _Carry, uses: Mapping[Instruction, int]) -> Instruction | None:
-    """What each step adds to a carry that nothing else reads."""
+    """The term that each iteration adds to a carry, if nothing else reads the carry."""
     total = carry.following
     if total.op is not ADD or uses[total] != 1 or uses.get(carry.parameter) != 1:
         return None
@@ -267,7 +268,7 @@ def _added(carry: _Carry, uses: Mapping[Instruction, int]) -> Instruction | None
 def _as_product(
     what: Instruction, uses: Mapping[Instruction, int], own_uses: int = 1
 ) -> _After | None:
-    """A dot, or a view of one, that nothing else reads."""
+    """A dot, or a view of one, without other users."""
     dot, views = seen_through(what)
     if dot.op is not DOT_GENERAL or uses[what] > own_uses:
         return None
@@ -277,7 +278,7 @@ def _as_product(
 
 
 def _as_sum(what: Instruction, uses: Mapping[Instruction, int]) -> _After:
-    """A value of the steps, or its sum over some dimensions."""
+    """A value of the iterations, or its sum over some dimensions."""
     if what.op is REDUCE and len(what.operands) == 2 and uses[what] == 1:
         value, init = what.operands
         is_zero = init.op is CONSTANT and not np.any(init.attributes["literal"])
@@ -293,7 +294,7 @@ def _nbytes(shape: AnyShape) -> int:
 
 
 def _total(after: _After, operands: Sequence[Instruction]) -> Instruction:
-    """The sum over all steps of what `_After` says, of stacked operands."""
+    """The sum over all iterations that an `_After` describes, from stacked operands."""
     if after.is_product:
         return summed_dots(after.made, operands, after.views)
     (value,) = operands

@@ -1,10 +1,10 @@
-"""Builds contractions, and views of them, over all steps of a loop at once.
+"""Builds contractions, and views of them, over all iterations of a loop at once.
 
-    stacked_dots(dot, operands, stacked)     as many dots, stacked
+    stacked_dots(dot, operands, stacked)     the dot of every iteration, stacked
     summed_dots(dot, operands, views)        their sum, one dot
-    seen_through(value)                      what is reshaped and transposed to a value, and how
+    seen_through(value)                      the operand of reshapes and transposes, and these
 
-Stacked arrays have the step as their first dimension.
+Stacked arrays have the iteration as their first dimension.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracejit.traversal import rebuild
 
 
 def seen_through(value: Instruction) -> tuple[Instruction, list[Instruction]]:
-    """What is reshaped and transposed to a value, and the instructions that do it, in order."""
+    """The operand of a chain of reshapes and transposes, and the chain, in order."""
     views: list[Instruction] = []
     while value.op in (RESHAPE, TRANSPOSE):
         views.insert(0, value)
@@ -29,7 +29,7 @@ def seen_through(value: Instruction) -> tuple[Instruction, list[Instruction]]:
 
 
 def view_of_all(view: Instruction, stacked: Instruction) -> Instruction:
-    """What `seen_through` saw through, for all steps."""
+    """A view from `seen_through`, over all iterations."""
     if view.op is RESHAPE:
         length = stacked.array_shape.dimensions[0]
         return reshape(stacked, (length, *view.array_shape.dimensions))
@@ -42,7 +42,7 @@ def _dot(
     contracting: Sequence[Sequence[int]],
     batch: Sequence[Sequence[int]],
 ) -> Instruction:
-    """A dot of the element type and precision of another."""
+    """A dot with the element type and precision of another."""
     sizes = [o.array_shape.dimensions for o in operands]
     free = [
         size
@@ -63,7 +63,7 @@ def _dot(
 
 
 def _dimensions(dot: Instruction, kind: str, stacked: Sequence[bool]) -> list[list[int]]:
-    """The contracting or batch dimensions of both operands; stacked ones have one in front."""
+    """The contracting or batch dimensions of both operands, shifted by one for stacked operands."""
     return [
         [d + is_stacked for d in dot.attributes[f"{side}_{kind}_dims"]]
         for side, is_stacked in zip(("lhs", "rhs"), stacked, strict=True)
@@ -73,7 +73,7 @@ def _dimensions(dot: Instruction, kind: str, stacked: Sequence[bool]) -> list[li
 def stacked_dots(
     dot: Instruction, operands: Sequence[Instruction], stacked: Sequence[bool]
 ) -> Instruction:
-    """The dots of all steps, stacked, of operands of which one is stacked."""
+    """The dots of all iterations, stacked, of operands with at least one stacked."""
     batch = _dimensions(dot, "batch", stacked)
     made = _dot(dot, operands, _dimensions(dot, "contracting", stacked), batch)
     place = len(batch[0])
@@ -86,7 +86,7 @@ def stacked_dots(
 def summed_dots(
     dot: Instruction, operands: Sequence[Instruction], views: Sequence[Instruction]
 ) -> Instruction:
-    """The sum of the dots of all steps, seen through ``views``, of operands that are stacked."""
+    """The sum of the dots of all iterations, under ``views``, of stacked operands."""
     both = (True, True)
     batch = _dimensions(dot, "batch", both)
     contracting = [[0, *dims] for dims in _dimensions(dot, "contracting", both)]
@@ -100,7 +100,7 @@ def summed_dots(
 
 
 def _swaps_sides(view: Instruction, dot: Instruction) -> bool:
-    """Whether a view of a dot is the dot of its operands in the other order."""
+    """Whether a view of a dot equals the dot of its swapped operands."""
     if view.op is not TRANSPOSE or dot.attributes["lhs_batch_dims"]:
         return False
     left = dot.operands[0].array_shape.rank - len(dot.attributes["lhs_contracting_dims"])

@@ -1,14 +1,14 @@
-"""Loop vectorisation: a loop whose steps are independent becomes one step over vectors.
+"""Loop vectorisation: a loop with independent iterations becomes one iteration over vectors.
 
     vectorize_loops(graph, context)
 
     for j in range(n): b[i, j] += a[:, i] @ b[:, j]         b[i, :] += a[:, i] @ b
 
-The body is batched over the counter, as `vmap` batches a function. An array that steps write to
-must be written along one dimension at the counter's place, a step at its own; what a step reads of
-it must be at its own place as well, or where no step before it has written (`dependence`). Sums,
-minima and maxima over the steps become reductions, whose terms may be combined in another order.
-Where the number of steps is unknown, as many as there may be are computed, and the others masked.
+The body is batched over the counter, as `vmap` batches a function. An array that iterations write
+to must be written along one dimension at the counter's index; reads of it must be at the same
+index, or of elements that no earlier iteration has written (`dependence`). Sums, minima and maxima
+over the iterations become reductions, which may be reordered. If the trip count is unknown, the
+most possible iterations are computed, and the others masked.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from tracejit.trace.affine_bounds import Affine, least
 from tracejit.traversal import in_order, rebuild, substitute, transform, user_counts
 
 LEAST_STEPS = 4
-"""Fewer steps stay a loop, ..."""
+"""The least iterations that are vectorised, ..."""
 LARGEST_STEP = 4096
-"""... and so do steps that make arrays of more elements, which are vectors enough, ..."""
+"""... the most elements of an array in an iteration, more being vectors already, ..."""
 LARGEST_WHOLE = 1 << 20
-"""... and those that would make larger ones all together."""
+"""... and the most elements of a batched array."""
 
 _SUMS: dict[Op, str] = {
     binary.ADD: "add",
@@ -59,23 +59,23 @@ _SUMS: dict[Op, str] = {
 
 
 def vectorize_loops(graph: Graph, context: Context) -> Graph:
-    """An equal graph, but for the order of sums, without the loops that can be vectors.
+    """An equal graph, up to the order of sums, with loops vectorised where possible.
 
-    Nor are there branches that do less than a jump takes. The passes of the list "loops" are run
-    over each loop, or over its body, by name.
+    Branches that cost less than a jump are converted to selects as well. The passes of the list
+    "loops" run over each loop, or over its body, by name.
     """
     return graph.with_roots(_Loops(graph.parameters, context).visited(graph.roots))
 
 
 class _Loops:
-    """Vectorises the loops of one computation, whose ``parameters`` are given."""
+    """Vectorises the loops of one computation, with its ``parameters``."""
 
     def __init__(self, parameters: Sequence[Instruction], context: Context) -> None:
         self._parameters = parameters
         self._context = context
 
     def visited(self, roots: Sequence[Instruction]) -> list[Instruction]:
-        """The roots, all loops on the way to them visited."""
+        """The roots with all loops in them processed."""
         if not any(instruction.op in (CONDITIONAL, WHILE) for instruction in in_order(roots)):
             return list(roots)
         return transform(roots, self._visit)
@@ -128,7 +128,7 @@ class _Loops:
     def _with_computations(
         self, instruction: Instruction, operands: tuple[Instruction, ...]
     ) -> Instruction:
-        """A loop or a branch with such loops inside."""
+        """A loop or branch with the loops inside its computations processed."""
         called = instruction.computations
         old = [[c.root, *c.effects] for c in called]
         new = [
@@ -144,7 +144,7 @@ Loop = Callable[[CountedLoop, Instruction], Instruction | None]
 
 
 def over_loop(rewrite: Loop) -> Callable[[Graph, Context], Graph]:
-    """A pass's ``run`` over a graph whose root is one loop, if it counts."""
+    """A pass's ``run`` over a graph whose root is one loop, if it is a counted one."""
 
     @functools.wraps(rewrite)
     def run(graph: Graph, context: Context) -> Graph:
@@ -157,13 +157,13 @@ def over_loop(rewrite: Loop) -> Callable[[Graph, Context], Graph]:
 
 
 def with_promoted_scalars(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
-    """The loop's final state, elements that steps write held beside their arrays."""
+    """The loop's final state, with elements that all iterations write promoted to scalars."""
     held = promote_scalars(loop, instruction)
     return None if held is None else tuple_(held[1])
 
 
 def as_vectors(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
-    """The final state of a loop, without the loop; None where its steps are not independent."""
+    """The final state of a loop, vectorised; None if its iterations are not independent."""
     for lanes in _lanes(loop):
         with suppress(RefusedError, UnsupportedError):
             return _Steps(loop, lanes).results()
@@ -171,7 +171,7 @@ def as_vectors(loop: CountedLoop, instruction: Instruction) -> Instruction | Non
 
 
 def with_hoisted_contractions(loop: CountedLoop, instruction: Instruction) -> Instruction | None:
-    """The loop, products of matrices that need no step before it."""
+    """The loop, with products that do not depend on earlier iterations hoisted."""
     for lanes in _lanes(loop):
         return hoist_contractions(loop, instruction, lanes)
     return None
@@ -182,7 +182,7 @@ def _with_roots(
     operands: tuple[Instruction, ...],
     roots: Sequence[Sequence[Instruction]],
 ) -> Instruction:
-    """A loop or a branch whose computations have other roots, each followed by its effects."""
+    """A loop or branch whose computations have other roots, each followed by its effects."""
     made = iter(roots)
 
     def with_root(computation: Computation) -> Computation:
@@ -202,9 +202,10 @@ def _with_roots(
 
 
 def _lanes(loop: CountedLoop) -> Iterator[IterationBatch]:
-    """Lanes for all steps, none for few of them, or if their number has no bound.
+    """Batches of all iterations; none for few iterations, or if the trip count has no bound.
 
-    Where the first step is not known, either the counter or the step is known of a lane.
+    If the first iteration is unknown, a lane is identified by its counter or by its distance to
+    it.
     """
     room = loop.high.plus(loop.low, -1)
     if not room.terms:
@@ -230,20 +231,20 @@ def _masked(loop: CountedLoop, first: Affine, count: int) -> IterationBatch:
         number = convert_element_type(loop.outside(value.plus(first, -1)), ElementType.S32)
         return broadcast_in_dim(number, (count,), ())
 
-    # Of this form masks are bounds where products are compiled.
+    # In this form, masks become bounds where products are compiled.
     steps = ge(numbers, beside(loop.low)), lt(numbers, beside(loop.high.plus(Affine(1))))
     return IterationBatch(first, count, binary.and_(*steps))
 
 
 class _Steps:
-    """All steps of a loop at once."""
+    """All iterations of a loop, batched."""
 
     def __init__(self, loop: CountedLoop, lanes: IterationBatch) -> None:
         root = loop.body.root
         self._loop, self._lanes = loop, lanes
         self._order = [i for i in in_order([root]) if i is not root]
         if any(_has_loop(instruction) for instruction in self._order):
-            # What is no step might never come to its end.
+            # Masked iterations might never end.
             raise RefusedError("a loop inside")
         shapes = [shape for i in self._order for shape in i.element_shapes]
         if any(isinstance(shape, Shape) and shape.is_dynamic for shape in shapes):
@@ -282,7 +283,7 @@ class _Steps:
                 raise RefusedError("the steps are large enough")
 
     def _given(self, number: int) -> Batched:
-        """What the steps are given of a part of the state."""
+        """A state element at the beginning of every iteration."""
         loop, count = self._loop, self._lanes.count
         part = loop.parts[number]
         if number == loop.counter:
@@ -295,7 +296,7 @@ class _Steps:
         return Batched(loop.init[number], uniform(part.shape, False))
 
     def _sum(self, number: int) -> Instruction | None:
-        """What each step adds to a part of the state, or compares it with."""
+        """The term that each iteration adds to a state element, or compares with it."""
         part, made = self._loop.parts[number], self._loop.made[number]
         if made.op not in _SUMS or self._uses.get(part) != 1 or self._uses[made] != 1:
             return None
@@ -307,7 +308,7 @@ class _Steps:
         return left if right is part and made.op is not binary.SUB else None
 
     def _final(self, number: int) -> Instruction:
-        """A part of the state after the last step."""
+        """A state element after the last iteration."""
         loop, init = self._loop, self._loop.init[number]
         if number == loop.counter:
             return self._counter()
@@ -320,7 +321,7 @@ class _Steps:
         return self._last(self._values[loop.made[number]], init)
 
     def _counter(self) -> Instruction:
-        """The first number that no step sees: where there is no step, the loop's first one."""
+        """The counter after the last iteration; its initial value if there is none."""
         loop = self._loop
         if loop.step > 0:
             end = loop.outside(loop.high.plus(Affine(1)))
@@ -332,7 +333,7 @@ class _Steps:
         made, init = self._loop.made[number], self._loop.init[number]
         name, element_type = _SUMS[made.op], made.array_shape.element_type
         value = self._values[self._sums[number]].stretched(self._lanes.count)
-        # -0.0, not 0.0, changes no term.
+        # -0.0, not 0.0, is the identity of float addition.
         nothing = -0.0 if element_type.is_inexact else 0
         identity = nothing if name == "add" else identity_value(name, element_type)
         if self._lanes.mask is not None:
@@ -343,7 +344,7 @@ class _Steps:
         return rebuild(made, [init, total])
 
     def _last(self, value: Batched, init: Instruction) -> Instruction:
-        """What the last step has made, of what each makes without the one before it."""
+        """The last iteration's value, from values that do not depend on earlier iterations."""
         loop, mask, is_up = self._loop, self._lanes.mask, self._loop.step > 0
         if not isinstance(value.value.shape, Shape):
             raise RefusedError("a tuple")
@@ -362,7 +363,7 @@ class _Steps:
 
 
 def _has_loop(instruction: Instruction) -> bool:
-    """Whether an instruction is a loop of unknown length, or computes one."""
+    """Whether an instruction is a loop of unknown length, or calls a computation with one."""
     return instruction.op is WHILE or any(
         _has_loop(inner)
         for computation in instruction.computations

@@ -1,4 +1,4 @@
-"""Loop re-rolling: equal steps that Python unrolled become loops again.
+"""Loop re-rolling: equal iterations that Python unrolled become a loop again.
 
-Runs once over the program, before it is canonicalised, where a graph is long.
+Runs once over the program, before it is canonicalised, if the graph is long.
 """

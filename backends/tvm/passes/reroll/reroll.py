@@ -1,11 +1,11 @@
-"""Loop re-rolling: equal steps that Python unrolled become one While.
+"""Loop re-rolling: equal iterations that Python unrolled become one While.
 
-A function that writes ``for _ in range(1000): x = step(x)`` records a thousand copies of the step,
-which `tandem_repeats` finds. What changes from step to step are constants: places that move by the
-same distance each time (``x[i] = x[i - 1]``) are counted on, other constants are collected in
-tables, of which each turn of the loop reads one row. All of them are handed to the loop in its
-state, and how often it turns as well, so that loops of the same steps from other places are alike:
-a step that holds one is a step of the loop around it.
+    x1 = step(x0); x2 = step(x1); …       while i < 1000: x = step(x)
+
+`tandem_repeats` finds the iterations. They may differ in constants: indices that grow by the same
+number (``x[i] = x[i - 1]``) become affine in the counter; other constants go into tables, from
+which each iteration reads a row. Tables, constants and the trip count are state of the loop, so
+that equal loops elsewhere have equal computations, and an iteration may contain a loop.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tracejit.attributes import attribute_key
-from tracejit.backends.tvm.passes.reroll.roll_step import Step
+from tracejit.backends.tvm.passes.reroll.roll_step import UnrolledIteration
 from tracejit.backends.tvm.passes.reroll.static_to_dynamic_slices import make_slices_dynamic
-from tracejit.backends.tvm.passes.reroll.tandem_repeats import Run, Sequenced
+from tracejit.backends.tvm.passes.reroll.tandem_repeats import IterationRun, Sequenced
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import PARAMETER
 from tracejit.traversal import in_order, instructions, rebuild
 
-# Fewer steps, or fewer instructions in all, are left as they are: straight code runs faster.
+# The least iterations and instructions of a loop: straight code runs faster.
 LEAST_STEPS = 16
 LEAST_INSTRUCTIONS = 512
-# So large a graph takes so long to compile that shorter runs are worth it as well.
+# The size of a graph that takes so long to compile that shorter loops pay.
 LARGE_GRAPH = 4096
 SHORT_STEPS = 4
 SHORT_INSTRUCTIONS = 32
@@ -33,9 +33,9 @@ Prepare = Callable[[Sequence[Instruction]], list[Instruction]]
 
 
 def reroll(roots: Sequence[Instruction], prepared: Prepare) -> list[Instruction]:
-    """Equal ``roots`` in which long runs of equal steps are loops.
+    """Equal ``roots`` in which long runs of equal iterations are loops.
 
-    ``prepared`` gives equal steps equal forms.
+    ``prepared`` gives equal iterations equal forms.
     """
     if len(in_order(roots)) < LEAST_INSTRUCTIONS:
         return list(roots)
@@ -54,13 +54,13 @@ def _all_rolled(roots: Sequence[Instruction]) -> list[Instruction] | None:
 
 
 class _Roller:
-    """Rolls runs, innermost first; equal computations of its loops are one."""
+    """Rolls runs, innermost first, and shares equal computations among loops."""
 
     def __init__(self) -> None:
         self._known: dict[object, Computation] = {}
 
     def once(self, roots: Sequence[Instruction]) -> list[Instruction] | None:
-        """Equal roots in which all long runs of one length are loops, if there are any."""
+        """Equal roots with all long runs of one length rolled, if there are any."""
         graph = Sequenced(roots)
         if len(graph.order) + len(graph.forms) < LEAST_INSTRUCTIONS:
             return None
@@ -70,11 +70,11 @@ class _Roller:
                 return self._rebuilt(graph, roots, steps)
         return None
 
-    def _steps(self, graph: Sequenced, length: int) -> dict[int, Step]:
-        """What can be rolled, by where it starts, if it is worth it all together."""
+    def _steps(self, graph: Sequenced, length: int) -> dict[int, UnrolledIteration]:
+        """The iterations that can be rolled, by position, if rolling all of them pays."""
         is_large = len(graph.order) >= LARGE_GRAPH
-        found: dict[int, Step] = {}
-        taken: list[Run] = []
+        found: dict[int, UnrolledIteration] = {}
+        taken: list[IterationRun] = []
         for run in graph.runs(length):
             if not _is_long(run, is_large):
                 continue
@@ -83,7 +83,7 @@ class _Roller:
             part = graph.without_kept_steps(run)
             if not _is_long(part, is_large):
                 continue
-            step = Step(graph, part)
+            step = UnrolledIteration(graph, part)
             if step.is_possible:
                 found[part.start] = step
                 taken.append(part)
@@ -91,9 +91,9 @@ class _Roller:
         return found if total >= LEAST_INSTRUCTIONS else {}
 
     def _rebuilt(
-        self, graph: Sequenced, roots: Sequence[Instruction], steps: dict[int, Step]
+        self, graph: Sequenced, roots: Sequence[Instruction], steps: dict[int, UnrolledIteration]
     ) -> list[Instruction]:
-        """The roots with the loops in their places; everything is made anew, in order."""
+        """The roots with loops in place of the runs; everything is rebuilt, in order."""
         new: dict[Instruction, Instruction] = {}
         position = 0
         while position < len(graph.order):
@@ -110,7 +110,7 @@ class _Roller:
         return [new.get(root, root) for root in roots]
 
     def _shared(self, computation: Computation) -> Computation:
-        """The first computation like this one."""
+        """The first computation equal to this one."""
         order = instructions(computation)
         numbers = {instruction: n for n, instruction in enumerate(order)}
         key = tuple(
@@ -125,7 +125,7 @@ class _Roller:
         return self._known.setdefault((key, numbers[computation.root]), computation)
 
 
-def _is_long(run: Run, is_large: bool) -> bool:
+def _is_long(run: IterationRun, is_large: bool) -> bool:
     size = run.end - run.start
     if run.steps >= LEAST_STEPS and size >= LEAST_INSTRUCTIONS:
         return True

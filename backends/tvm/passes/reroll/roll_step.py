@@ -1,7 +1,7 @@
-"""One step of an unrolled loop, and the While that takes it as often as it was written.
+"""One iteration of an unrolled loop, and the While that repeats it.
 
-step = Step(graph, run)
-step.as_loop({}, lambda computation: computation)     # where step.is_possible
+step = UnrolledIteration(graph, run)
+step.as_loop({}, lambda computation: computation)     # if step.is_possible
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tracejit.backends.tvm.passes.reroll.tandem_repeats import Run, Sequenced
+from tracejit.backends.tvm.passes.reroll.tandem_repeats import IterationRun, Sequenced
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import lt
 from tracejit.ops.constants import CONSTANT, constant, elements_of, parameter, tuple_
@@ -23,27 +23,27 @@ from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import rebuild
 
 Column = tuple[Instruction, ...]
-"""A constant of a step, in all steps."""
+"""A constant of an iteration, with its values in all iterations."""
 Share = Callable[[Computation], Computation]
 
 
-class Step:
-    """One step of a run, and what it takes from the step before and from outside."""
+class UnrolledIteration:
+    """One iteration of a run: its loop-carried values and its inputs."""
 
-    def __init__(self, graph: Sequenced, run: Run) -> None:
+    def __init__(self, graph: Sequenced, run: IterationRun) -> None:
         self.graph, self.run, self.wanted = graph, run, graph.wanted(run)
-        # The second step shows best what comes from the one before.
+        # The second iteration shows which operands come from the one before.
         second = run.start + run.length
         self.template = graph.order[second : second + run.length]
         self.carried: dict[Instruction, Instruction] = {}
-        """What the first step leaves for the second, and what it had in its place itself."""
+        """Loop-carried values: instructions of the first iteration, and their initial values."""
         self.fixed: dict[Instruction, None] = {}
         self.literals: dict[tuple[int, int], Column] = {}
-        """Of an operand, by the numbers of instruction and operand: the constants in all steps."""
+        """The constants of all iterations, by the numbers of instruction and operand."""
         self.is_possible = self._look()
 
     def _look(self) -> bool:
-        """Whether a loop can do the same."""
+        """Whether a loop can compute the same."""
         graph, run = self.graph, self.run
         first, second = run.start, run.start + run.length
         for n, one in enumerate(self.template):
@@ -65,13 +65,13 @@ class Step:
     def as_loop(
         self, new: Mapping[Instruction, Instruction], share: Share
     ) -> dict[Instruction, Instruction]:
-        """What stands for the wanted instructions of the last step.
+        """Maps the live instructions of the last iteration to results of the loop.
 
-        ``new`` has what stands for instructions before the run, where that is another; ``share``
-        one computation for all that are like it.
+        ``new`` maps instructions before the run to their replacements; ``share`` returns one
+        computation for all equal ones.
         """
         order, place, length = self.graph.order, self.graph.place, self.run.length
-        # Of the last step's instructions, what they are in the first one.
+        # Maps instructions of the last iteration to those of the first.
         distance = (self.run.steps - 1) * length
         results = [order[place[w] - distance] for w in self.wanted]
         extra = [r for r in dict.fromkeys(results) if r not in self.carried]
@@ -106,7 +106,7 @@ def _repeated(
     body: Callable[[Instruction, Sequence[Instruction]], Sequence[Instruction]],
     share: Share,
 ) -> list[Instruction]:
-    """``init`` replaced ``count`` times by ``body(number, state)``, the number counted from 0.
+    """``init`` after ``count`` iterations of ``body(number, state)``, numbered from 0.
 
     The count is part of the state, so that loops of other counts have equal computations.
     """
@@ -123,11 +123,10 @@ def _repeated(
 
 
 class _Literals:
-    """The constants of all steps, out of what the loop is handed in its state.
+    """The constants of all iterations, as state of the loop.
 
-    Those that are the same in all steps are handed in themselves, of integers that grow by the same
-    number in each step the first one. Of others there is a table of those of one shape, side by
-    side, ``[steps, columns, *dimensions]``.
+    Loop-invariant constants are passed as they are, integers that grow by a constant as their
+    first value. The others are in tables by shape, ``[steps, columns, *dimensions]``.
     """
 
     def __init__(self, columns: Iterable[Column]) -> None:
@@ -142,13 +141,13 @@ class _Literals:
                 table = self._tables.setdefault(column[0].array_shape, {})
                 table.setdefault(column, len(table))
         self.handed = [column[0] for column in self._growth]
-        """What the loop must have in its state."""
+        """The state to add to the loop."""
         for shape, table in self._tables.items():
             values = [np.stack([i.attributes["literal"] for i in column]) for column in table]
             self.handed.append(constant(np.stack(values, 1), shape.element_type))
 
     def read(self, number: Instruction, handed: Sequence[Instruction]) -> dict[Column, Instruction]:
-        """The constants of step ``number`` (s32), out of what was handed in."""
+        """The constants of iteration ``number`` (s32), from that state."""
         found = {}
         for (column, growth), first in zip(self._growth.items(), handed, strict=False):
             found[column] = first
@@ -168,7 +167,7 @@ class _Literals:
 
 
 def _growth(column: Column) -> int | None:
-    """By how much a constant grows in each step; None where that differs."""
+    """The increment of a constant per iteration; None if it varies."""
     if all(one is column[0] for one in column):
         return 0
     shape = column[0].array_shape
@@ -183,14 +182,14 @@ def _growth(column: Column) -> int | None:
 
 
 def _undressed(leaf: Instruction) -> Instruction:
-    """The constant that a constant was before it was broadcast."""
+    """The constant under a broadcast."""
     while leaf.op is not CONSTANT:
         (leaf,) = leaf.operands
     return leaf
 
 
 def _dressed(leaf: Instruction, bare: Instruction) -> Instruction:
-    """``leaf`` with ``bare`` in the place of its constant."""
+    """``leaf`` with ``bare`` in place of its constant."""
     if leaf.op is CONSTANT:
         return bare
     return rebuild(leaf, (_dressed(leaf.operands[0], bare),))

@@ -1,7 +1,9 @@
-"""Turns Slices into DynamicSlices from constant indices, so that unrolled steps look alike.
+"""Turns Slices into DynamicSlices at constant indices, so that unrolled iterations are equal.
 
-A loop that Python has unrolled reads ``x[i]`` with another ``i`` in each step. As attributes of a
-Slice these numbers make the steps different; as operands they are constants, which may change.
+    x[3:4]        dynamic_slice(x, [3], sizes=[1])
+
+Unrolled iterations read ``x[i]`` at different ``i``. As attributes of a Slice these numbers make
+the iterations different; as operands they are constants, which may vary.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from tracejit.traversal import in_order, rebuild
 
 
 def make_slices_dynamic(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots`` without Slices, but for strided ones of what was sliced before.
+    """Equal ``roots`` without Slices, except strided ones of arrays sliced before.
 
-    All instructions but parameters and constants are made anew, in the old order. What was sliced
-    is sliced again for each user, so that steps do not depend on which of them came first.
+    All instructions but parameters and constants are rebuilt, in order. Each user gets its own
+    slice, so that iterations do not depend on which of them came first.
     """
     made = _Moving()
     for instruction in in_order(roots):
@@ -38,7 +40,7 @@ class _Moving:
         self._places: dict[int, Instruction] = {}
 
     def add(self, instruction: Instruction) -> None:
-        """The next instruction of the old graph."""
+        """Rebuild the next instruction of the old graph."""
         if instruction.op in (CONSTANT, PARAMETER):
             self._new[instruction] = instruction
         elif _is_slice(instruction) or (
@@ -51,7 +53,7 @@ class _Moving:
             self._new[instruction] = rebuild(instruction, self._operands(instruction))
 
     def operand(self, instruction: Instruction) -> Instruction:
-        """What stands for an instruction; of a view another one each time."""
+        """The replacement of an instruction; of a view a new one each time."""
         if instruction not in self._views:
             return self._new[instruction]
         chain = [instruction]
@@ -63,7 +65,7 @@ class _Moving:
         return made
 
     def _operands(self, instruction: Instruction) -> list[Instruction]:
-        """Of each, once for an instruction that takes it twice."""
+        """The replacements of all operands, one for an operand that is used twice."""
         made = {operand: self.operand(operand) for operand in dict.fromkeys(instruction.operands)}
         return [made[operand] for operand in instruction.operands]
 

@@ -1,7 +1,7 @@
-"""Finds tandem repeats of a graph: equal steps, one after the other in the order of creation.
+"""Finds tandem repeats in a graph: equal iterations, one after the other in order of creation.
 
-Two instructions are alike when they are the same op with the same attributes on operands that lie
-one step apart, are the same for all steps, or are constants (of one shape, of any values).
+Two instructions are alike if they have the same op and attributes, and their operands are one
+iteration apart, or are loop-invariant, or are constants (of one shape, with any values).
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
 from tracejit.ops.layout import BROADCAST_IN_DIM, RESHAPE, TRANSPOSE
 from tracejit.traversal import in_order
 
-# How many different lengths of a step are tried, and after how many steps they may come back to
-# the same place: two for a pair of arrays that are swapped.
+# The number of iteration lengths that are tried, and of iterations after which operands may return
+# to a place: two for a pair of arrays that are swapped.
 TRIALS = 8
 PERIODS = (1, 2, 3, 4, 5, 6)
-# The longest step that is looked for by all of its instructions.
+# The longest iteration that is searched by all of its instructions.
 FARTHEST = 2048
-# What a constant may have gone through and still count as one.
+# Ops on a constant that leave it a constant.
 DRESSES = (BROADCAST_IN_DIM, RESHAPE, TRANSPOSE, CONVERT_ELEMENT_TYPE)
-# How an operand moves from one step to the next; UNLIKE when it does not.
+# The distance by which an operand moves from one iteration to the next; UNLIKE if it varies.
 UNLIKE, FIXED, MOVING, LITERAL = range(4)
 
 
 @dataclass(frozen=True)
-class Run:
-    """``steps`` times ``length`` instructions that look alike, from position ``start``."""
+class IterationRun:
+    """``steps`` iterations of ``length`` instructions each that are alike, from position
+    ``start``.
+    """
 
     start: int
     length: int
@@ -45,17 +47,17 @@ class Run:
     def end(self) -> int:
         return self.start + self.length * self.steps
 
-    def part(self, first: int, steps: int) -> Run:
-        """``steps`` of the steps, from the one with number ``first``."""
-        return Run(self.start + first * self.length, self.length, steps)
+    def part(self, first: int, steps: int) -> IterationRun:
+        """``steps`` of the iterations, from number ``first`` on."""
+        return IterationRun(self.start + first * self.length, self.length, steps)
 
 
 class Sequenced:
-    """Instructions in order of creation without constants, which may differ from step to step."""
+    """Instructions in order of creation, without constants, which may vary between iterations."""
 
     def __init__(self, roots: Sequence[Instruction]) -> None:
         self.forms: dict[Instruction, int] = {}
-        """Of constants, broadcast or not: equal numbers for those that differ in values only."""
+        """Equal numbers for constants, broadcast or not, that differ in values only."""
         numbers: dict[Hashable, int] = {}
         self.order: list[Instruction] = []
         for instruction in in_order(roots):
@@ -76,13 +78,13 @@ class Sequenced:
         self._repeatable = np.array(
             [not (i.has_effect or i.op is PARAMETER) for i in self.order], bool
         )
-        # The operands of all instructions in one row: their places, below 0 for constants.
+        # The operands of all instructions in one array: their positions, negative for constants.
         self._arity = np.array([len(i.operands) for i in self.order], np.int64)
         self._first = np.concatenate([[0], np.cumsum(self._arity)])
         operands = [o for i in self.order for o in i.operands]
         self._where = np.array([self.place.get(o, -1) for o in operands], np.int64)
         self._forms = np.array([self.forms.get(o, -1) for o in operands], np.int64)
-        # Of each instruction, the place of the last one that needs it; roots are needed in the end.
+        # For each instruction, the position of its last user; roots are live at the end.
         self._last_use = np.full(len(self.order), -1, np.int64)
         users = np.repeat(np.arange(len(self.order)), self._arity)
         np.maximum.at(self._last_use, self._where[self._where >= 0], users[self._where >= 0])
@@ -98,13 +100,13 @@ class Sequenced:
         return None
 
     def lengths(self) -> Iterator[int]:
-        """How long a step may be, the likeliest first."""
+        """Candidate lengths of an iteration, the likeliest first."""
         kinds = self.kinds.astype(np.int32)
-        # How many instructions are of the kind that comes some places later.
+        # The number of instructions whose kind recurs at each distance.
         most = min(len(kinds) // TRIALS, FARTHEST)
         alike = [np.count_nonzero(kinds[n:] == kinds[:-n]) for n in range(1, most + 1)]
         likely = (np.argsort(-np.array(alike, np.int64), kind="stable")[:TRIALS] + 1).tolist()
-        # Longer steps show in kinds that are in each of them once.
+        # Longer iterations are found by kinds that occur once in each.
         last: dict[int, int] = {}
         distances: Counter[int] = Counter()
         for number, kind in enumerate(kinds.tolist()):
@@ -114,8 +116,8 @@ class Sequenced:
         likely += [d for d, count in distances.most_common(4 * TRIALS) if count >= TRIALS][:TRIALS]
         yield from dict.fromkeys(length * period for period in PERIODS for length in likely)
 
-    def runs(self, length: int) -> list[Run]:
-        """The runs of steps of this length, the longest first; they may overlap."""
+    def runs(self, length: int) -> list[IterationRun]:
+        """The runs of iterations of this length, the longest first; they may overlap."""
         count = len(self.order)
         if 2 * length > count:
             return []
@@ -125,7 +127,7 @@ class Sequenced:
         operands, owners = self._operands(candidates)
         unlike = np.bincount(owners, modes[operands] == UNLIKE, len(candidates))
         alike[candidates[unlike == 0]] = True
-        # Where an operand moved in one step and stays in the next, a run ends.
+        # A run ends where an operand that moved stays.
         pairs = np.flatnonzero(alike[:-length] & alike[length:])
         operands, owners = self._operands(pairs)
         later = operands + np.repeat(
@@ -143,22 +145,24 @@ class Sequenced:
                     first = turn - length + 1
             found.append((end - first, first))
         return [
-            self._with_whole_tuples(self._with_first_step(Run(start, length, size // length + 1)))
+            self._with_whole_tuples(
+                self._with_first_step(IterationRun(start, length, size // length + 1))
+            )
             for size, start in sorted(found, reverse=True)
             if size >= length
         ]
 
-    def _with_whole_tuples(self, run: Run) -> Run:
-        """The run from the first instruction on that is no part of a tuple made before."""
+    def _with_whole_tuples(self, run: IterationRun) -> IterationRun:
+        """The run from the first instruction on that reads no element of an earlier tuple."""
         start = run.start
         while start < run.start + run.length and self.order[start].op is GET_TUPLE_ELEMENT:
             start += 1
-        return run if start == run.start else Run(start, run.length, run.steps - 1)
+        return run if start == run.start else IterationRun(start, run.length, run.steps - 1)
 
-    def without_kept_steps(self, run: Run) -> Run:
-        """The longest part of ``run`` of whose steps only the last is needed after it.
+    def without_kept_steps(self, run: IterationRun) -> IterationRun:
+        """The longest part of ``run`` in which only the last iteration is live afterwards.
 
-        Instructions of earlier steps a loop would have to keep.
+        A loop would have to keep live instructions of earlier iterations.
         """
         needed = np.flatnonzero(self._last_use[run.start : run.end] >= run.end) // run.length
         ends = sorted({*needed.tolist(), run.steps - 1})
@@ -166,19 +170,19 @@ class Sequenced:
         before, last = max(zip(befores, ends, strict=True), key=lambda pair: pair[1] - pair[0])
         return run.part(before + 1, last - before)
 
-    def wanted(self, run: Run) -> list[Instruction]:
-        """What of the last step of ``run`` is needed after it."""
+    def wanted(self, run: IterationRun) -> list[Instruction]:
+        """The live instructions of the last iteration of ``run``."""
         begin = run.end - run.length
         needed = np.flatnonzero(self._last_use[begin : run.end] >= run.end)
         return [self.order[begin + n] for n in needed.tolist()]
 
     def _alike_kinds(self, length: int) -> NDArray[np.int64]:
-        """The places of instructions whose kind comes again one step later."""
+        """The positions of instructions whose kind recurs one iteration later."""
         same = (self.kinds[length:] == self.kinds[:-length]) & self._repeatable[:-length]
         return np.flatnonzero(same)
 
     def _modes(self, length: int) -> NDArray[np.int64]:
-        """Of each operand in the row, how it moves from its instruction to one step later."""
+        """For each operand, its distance to the operand one iteration later."""
         modes = np.full(len(self._where), UNLIKE)
         here, owners = self._operands(self._alike_kinds(length))
         starts = self._alike_kinds(length)[owners]
@@ -193,20 +197,22 @@ class Sequenced:
         return modes
 
     def _operands(self, places: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where in the row the operands of some instructions are, and which of them has each."""
+        """The positions in the operand array of some instructions' operands, and the owner of
+        each.
+        """
         arity = self._arity[places]
         owners = np.repeat(np.arange(len(places)), arity)
         before = np.cumsum(arity) - arity
         return np.arange(len(owners)) - before[owners] + self._first[places][owners], owners
 
-    def _with_first_step(self, run: Run) -> Run:
-        """With the step before ``run``, if it is alike but for what it starts from."""
+    def _with_first_step(self, run: IterationRun) -> IterationRun:
+        """``run`` extended by the iteration before, if it differs only in its initial values."""
         begin = run.start - run.length
         if run.steps < 2 or begin < 0:
             return run
         if not np.array_equal(self.kinds[begin : run.start], self.kinds[run.start :][: run.length]):
             return run
-        longer = Run(begin, run.length, run.steps + 1)
+        longer = IterationRun(begin, run.length, run.steps + 1)
         if not self._repeatable[begin : run.start].all():
             return run
         starts: dict[Instruction, Instruction] = {}
@@ -233,6 +239,6 @@ class Sequenced:
 
 
 def _kind(instruction: Instruction) -> Hashable:
-    """Equal for instructions that may be the same one in two steps."""
+    """A key, equal for instructions that may correspond in two iterations."""
     attributes = tuple([attribute_key(value) for value in instruction.attributes.values()])
     return (instruction.op, attributes, instruction.shape, len(instruction.operands))

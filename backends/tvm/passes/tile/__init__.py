@@ -1,4 +1,4 @@
-"""Large intermediate arrays are made block by block, or not at all.
+"""Tiling: computes large intermediate arrays block by block, so that they stay in cache.
 
 `tile_and_fuse` runs while composites are whole; `split_concats` runs last.
 """

@@ -1,11 +1,13 @@
-"""Tile-and-fuse: chains of products, as in attention, are computed one block of rows at a time.
+"""Tile-and-fuse: computes chains of products, as in attention, one block of rows at a time.
 
     roots = tile_and_fuse(roots, machine)
 
-In ``softmax(q @ k.T) @ v`` the scores are much larger than what they are made of, and than what is
-made of them. A loop makes as many of their rows, or of their matrices, as stay in the caches, and
-takes the products of these before it makes the next. Where the matrices of a batch are large
-themselves, the loop is over them, and its body has another one over their rows.
+    softmax(q @ k.T) @ v        for block: softmax(q[block] @ k.T) @ v
+
+The scores are much larger than their operands and the result. The loop computes as many of their
+rows, or of their matrices, as stay in the caches, and multiplies these before it computes the
+next. If the matrices of a batch are large, the loop is over the batch, and its body has another
+loop over rows.
 """
 
 from __future__ import annotations
@@ -34,18 +36,18 @@ from tracejit.ops.reduction import REDUCE
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order, rebuild, transform, users_of
 
-# What lies between two products is made in blocks where it has so many times the caches' size.
+# The least size of an intermediate array between two products, in caches.
 _LARGE = 4
 _VIEWS = (BROADCAST_IN_DIM, RESHAPE, TRANSPOSE)
 
-Part = tuple[Instruction, int | None]
+Block = tuple[Instruction, int | None]
 """A block of an instruction along a dimension, or all of it."""
-Nodes = Mapping[Part, Sequence[Part] | None]
-"""What parts are made of, in order; None for those of what lies in memory."""
+Nodes = Mapping[Block, Sequence[Block] | None]
+"""The operands of blocks, in order; None for arrays in memory."""
 
 
 def tile_and_fuse(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
-    """Equal ``roots``, in which nothing large lies between two products as a whole."""
+    """Equal ``roots`` in which no large array between two products is stored whole."""
     order = in_order(roots)
     room = machine.l2 * machine.threads
     found = {blocks.last: blocks for blocks in _found(order, set(roots), room)}
@@ -60,7 +62,7 @@ def tile_and_fuse(roots: Sequence[Instruction], machine: Machine) -> list[Instru
 
 
 def _found(order: Sequence[Instruction], kept: set[Instruction], room: int) -> Iterator[_Blocks]:
-    """The products to be made in blocks; ``kept`` are instructions that are needed as a whole."""
+    """The products to tile; ``kept`` are instructions that are needed as a whole."""
     users = None
     for last in order:
         between = _between(last, _LARGE * room)
@@ -76,9 +78,10 @@ def _found(order: Sequence[Instruction], kept: set[Instruction], room: int) -> I
 
 
 def _between(last: Instruction, least: int) -> set[Instruction]:
-    """The products of at least so many bytes that ``last`` takes products of, and what is between.
+    """The products of at least ``least`` bytes that ``last`` depends on, and the instructions
+    between.
 
-    Empty unless rows of them are reduced on the way.
+    Empty unless their rows are reduced on the way.
     """
     if last.op is not DOT_GENERAL or max(o.array_shape.nbytes for o in last.operands) < least:
         return set()
@@ -105,9 +108,10 @@ def _is_between(instruction: Instruction) -> bool:
 
 
 def _blocks(last: Instruction, between: set[Instruction], room: int) -> _Blocks | None:
-    """How ``last`` is made in blocks, along the first dimension along which it can be.
+    """How ``last`` is tiled, along the first dimension that allows it.
 
-    A block is as large as what every block reads again, or takes longer to read than to compute.
+    A block is at least as large as the operands that every block reads again, or takes longer to
+    compute than to read.
     """
     largest = max(i.array_shape.nbytes for i in between)
     for axis, size in enumerate(last.array_shape.dimensions):
@@ -123,12 +127,12 @@ def _blocks(last: Instruction, between: set[Instruction], room: int) -> _Blocks 
 
 
 def _nodes(last: Instruction, axis: int, between: set[Instruction]) -> Nodes | None:
-    """What a block of ``last`` is made of.
+    """The instructions that a block of ``last`` consists of.
 
-    None if what is ``between`` cannot be cut, or would be made more than once.
+    None if an instruction of ``between`` cannot be sliced, or would be computed more than once.
     """
-    nodes: dict[Part, Sequence[Part] | None] = {}
-    stack: list[Part] = [(last, axis)]
+    nodes: dict[Block, Sequence[Block] | None] = {}
+    stack: list[Block] = [(last, axis)]
     while stack:
         part = instruction, along = stack.pop()
         if part in nodes:
@@ -146,7 +150,9 @@ def _nodes(last: Instruction, axis: int, between: set[Instruction]) -> Nodes | N
 
 
 def _is_made_again(instruction: Instruction, along: int | None) -> bool:
-    """Whether an instruction from outside is made anew in every block, as far as that needs it."""
+    """Whether an instruction from outside is recomputed in every block, for the
+    elements it needs.
+    """
     if not isinstance(instruction.shape, Shape):
         return False
     if instruction.op in (*_VIEWS, IOTA):
@@ -158,7 +164,7 @@ def _is_made_again(instruction: Instruction, along: int | None) -> bool:
 
 
 def _axes(instruction: Instruction, along: int | None) -> list[int | None] | None:
-    """Along which dimensions operands are cut, if an instruction is; None if they cannot be."""
+    """The dimensions along which operands are sliced with an instruction; None if impossible."""
     operands = instruction.operands
     if along is None:
         return [None] * len(operands)
@@ -181,7 +187,7 @@ def _axes(instruction: Instruction, along: int | None) -> list[int | None] | Non
 
 
 def _same_dimension(reshape: Instruction, along: int) -> int | None:
-    """The dimension of a Reshape's operand that is the result's ``along``, if there is one."""
+    """The dimension of a Reshape's operand that equals the result's ``along``, if there is one."""
     sizes = reshape.array_shape.dimensions
     of = reshape.operands[0].array_shape.dimensions
     before = math.prod(sizes[:along])
@@ -211,7 +217,7 @@ def _axes_of_dot(dot: Instruction, along: int) -> list[int | None]:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Blocks of ``length`` of the product ``last`` along ``axis``, and what each is made of."""
+    """Blocks of ``length`` of the product ``last`` along ``axis``, and the instructions of each."""
 
     last: Instruction
     axis: int
@@ -219,7 +225,9 @@ class _Blocks:
     nodes: Nodes
 
     def looped(self, new: Mapping[Instruction, Instruction]) -> Instruction:
-        """The product, made by a loop; ``new`` is what stands for instructions before it."""
+        """The product, computed by a loop; ``new`` maps earlier instructions to their
+        replacements.
+        """
         given = [*dict.fromkeys(i for (i, _), below in self.nodes.items() if below is None)]
 
         def block(start: Instruction, *arrays: Instruction) -> Instruction:
@@ -230,8 +238,8 @@ class _Blocks:
         return made_in_blocks("row_blocks", shape, self.axis, places, self.length, arrays, block)
 
     def _block(self, start: Instruction, arrays: Mapping[Instruction, Instruction]) -> Instruction:
-        """The block from ``start`` on, of whole ``arrays``."""
-        made: dict[Part, Instruction] = {}
+        """The block from ``start`` on, from whole ``arrays``."""
+        made: dict[Block, Instruction] = {}
         for part, below in self.nodes.items():
             instruction, along = part
             if below is not None:
@@ -243,8 +251,10 @@ class _Blocks:
                 made[part] = dynamic_slice(arrays[instruction], starts, sizes)
         return made[self.last, self.axis]
 
-    def _made(self, part: Part, operands: Sequence[Instruction], start: Instruction) -> Instruction:
-        """A part of its operands' parts."""
+    def _made(
+        self, part: Block, operands: Sequence[Instruction], start: Instruction
+    ) -> Instruction:
+        """A block, from the blocks of its operands."""
         instruction, along = part
         if along is None:
             return rebuild(instruction, operands)
@@ -255,8 +265,8 @@ class _Blocks:
             made = elementwise.add(made, broadcast_in_dim(first, shape.dimensions, ()))
         return made
 
-    def _sizes(self, part: Part) -> list[int]:
-        """Those of a block."""
+    def _sizes(self, part: Block) -> list[int]:
+        """The sizes of a block."""
         instruction, along = part
         sizes = enumerate(instruction.array_shape.dimensions)
         return [self.length if d == along else size for d, size in sizes]

@@ -1,7 +1,7 @@
-"""Builds the loop that makes an array block by block along one of its dimensions.
+"""Builds the loop that computes an array block by block along one dimension.
 
 made_in_blocks("rows", shape, 0, (0, 100), 32, arrays, block)   # block(away, *arrays)
-starts_along(array, axis, start)                                # where a slice or an update begins
+starts_along(array, axis, start)                                # the start of a slice or update
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def made_in_blocks(
     arrays: Sequence[Instruction],
     block: Callable[..., Instruction],
 ) -> Instruction:
-    """An array of which the ``places`` along an axis are made ``length`` at a time.
+    """An array with the range ``places`` of an axis computed ``length`` at a time.
 
-    ``block(away, *arrays)`` makes those that begin ``away`` from the first. The last block ends
-    with the places, and makes some of the one before again. What lies outside is not defined.
+    ``block(away, *arrays)`` computes the block that begins ``away`` after the first. The last
+    block ends with the range, and overlaps the one before. Elements outside are undefined.
     """
     first, end = places
 
@@ -47,6 +47,6 @@ def made_in_blocks(
 
 
 def starts_along(array: Instruction, axis: int, start: Instruction) -> list[Instruction]:
-    """The first place along one dimension, 0 along the others."""
+    """The start indices: ``start`` along one dimension, 0 along the others."""
     zero = constant(0, ElementType.S32)
     return [start if d == axis else zero for d in range(array.array_shape.rank)]
