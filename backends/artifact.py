@@ -55,9 +55,9 @@ class Artifact:
 
 @dataclass(frozen=True)
 class InProcess:
-    """A program compiled into this process, where no file could be made of it.
+    """A program compiled into this process, because no file could be written.
 
-    ``entry`` takes what `abi` says and returns 0 or -1.
+    ``entry`` takes the arguments of `abi` and returns 0 or -1.
     """
 
     entry: Callable[[int], int]

@@ -51,7 +51,7 @@ class Meeting:
 
 
 class Device:
-    """One device: its numbers, what it has begun, and what it waits for."""
+    """One device: its numbers, the operations it has begun, and the one it waits for."""
 
     def __init__(self, world: World, number: int) -> None:
         self.world = world

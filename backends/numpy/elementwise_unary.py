@@ -77,7 +77,7 @@ def log1p(operand: np.ndarray) -> Value:
 
 
 def expm1(operand: np.ndarray) -> Value:
-    """e^(x + iy) - 1, of which expm1(x) cos y - 2 sin²(y/2) is the real part, exact near 0."""
+    """e^(x + iy) - 1, with the real part expm1(x) cos y - 2 sin²(y/2), exact near 0."""
     if operand.dtype.kind != "c":
         return np.expm1(operand)
     x, y, power = operand.real, operand.imag, np.exp(operand)

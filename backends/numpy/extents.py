@@ -24,7 +24,7 @@ Value = Any
 
 @dataclass(frozen=True)
 class Dynamic:
-    """An array of its bounds' dimensions, of which the first ``sizes`` elements count.
+    """An array with its bounds as dimensions, whose first ``sizes`` elements are valid.
 
     The others are kept, because a size may be set back; arithmetic leaves zeros there.
     """

@@ -16,7 +16,7 @@ from tracejit.ops.permutes import COLLECTIVE_PERMUTE, RAGGED_ALL_TO_ALL
 
 
 class Permute:
-    """One device's part in a permute: what it sends, and what it waits for."""
+    """One device's part in a permute: the data it sends, and the devices it waits for."""
 
     def __init__(self, instruction: Instruction, operands: Sequence[Value]) -> None:
         self.instruction = instruction

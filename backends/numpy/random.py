@@ -58,7 +58,7 @@ def _philox(algorithm: str, state: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def _as_type(bits: np.ndarray, shape: Shape) -> np.ndarray:
-    """Random words as elements of which every bit is random."""
+    """Random words as elements with random bits only."""
     element_type = shape.element_type
     if element_type.bits == 4:
         nibbles = (bits & 15).astype(np.int8)

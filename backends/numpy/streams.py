@@ -20,7 +20,7 @@ _MASK = (1 << 64) - 1
 
 
 class Stream:
-    """A counter of 128 bits, of which the seed is the upper half; safe to share by threads."""
+    """A counter of 128 bits, with the seed as its upper half; thread-safe."""
 
     def __init__(self, seed: int) -> None:
         self._counter = (seed & _MASK) << 64

@@ -115,31 +115,31 @@ MODULE = (
     Pass(
         "legalize-devices",
         _one_device,
-        "first: tokens, async pairs, dynamic shapes and collectives are unknown to what follows",
+        "first: later passes do not support tokens, async pairs, dynamic shapes and collectives",
         optional=False,
     ),
     Pass(
         "flatten-tuples",
         _flattened,
-        "every later pass takes one parameter and one output for each array",
+        "later passes expect one parameter and one output for each array",
         requires=("legalize-devices",),
         optional=False,
     ),
     Pass(
         "constant-folding",
         on_roots(fold_constants),
-        "before loops are vectorised, whose bodies compare what they index with constants",
+        "before vectorize-loops, which compares indices with constants",
     ),
     Pass(
         "vectorize-loops",
         vectorize_loops,
-        "before re-rolling, which would make loops of what this has made straight code",
+        "before reroll, which would turn vectorised straight-line code into loops",
         requires=("flatten-tuples",),
     ),
     Pass(
         "reroll",
         _reroll,
-        "while steps that Python unrolled still look alike: canonicalisation merges their parts",
+        "before canonicalize, which merges parts of unrolled iterations, so that they differ",
     ),
 )
 
@@ -147,95 +147,99 @@ LOOPS = (
     Pass(
         "scalar-promotion",
         over_loop(with_promoted_scalars),
-        "first: an element that all steps write is state of the loop, and no array",
+        "first: later passes see a promoted element as scalar state",
     ),
     Pass(
         "if-conversion",
         on_roots(convert_ifs),
-        "a body is batched only if it has no branches; where it stays a loop, they stay",
+        "before vectorize, which supports no branches; undone if the loop stays",
     ),
     Pass(
         "predicate-reductions",
         on_roots(lambda roots: [predicate_reductions(root) for root in roots]),
-        "after if-conversion, whose choices become terms of a sum that is vectorised",
+        "after if-conversion, whose selects it moves into the terms of a reduction",
     ),
     Pass(
         "vectorize",
         over_loop(as_vectors),
-        "the body in its last form, batched over the counter",
+        "after the passes that remove obstacles to batching the body",
     ),
     Pass(
         "hoist-contractions",
         over_loop(with_hoisted_contractions),
-        "where the loop stays, its products of all steps come before it",
+        "after vectorize: for loops that could not be vectorised",
     ),
 )
 
-REROLL = (Pass("canonicalize-anew", _anew, "equal steps stay apart, and get equal forms"),)
+REROLL = (
+    Pass("canonicalize-anew", _anew, "gives unrolled iterations equal forms without merging them"),
+)
 
 FRAGMENT = (
     Pass(
-        "canonicalize", on_roots(canonicalize), "first: the passes over scans compare instructions"
+        "canonicalize",
+        on_roots(canonicalize),
+        "first: fuse-scans compares instructions, so equal ones must be one",
     ),
     Pass(
         "fuse-scans",
         on_roots(fuse_scans),
-        "before contractions are hoisted, which then come out of one loop",
+        "before hoist-scan-contractions, which then hoists from one loop",
         requires=("canonicalize",),
     ),
     Pass(
         "hoist-scan-contractions",
         on_roots(hoist_scan_contractions),
-        "while a Scan still says which inputs are one slice for each step",
+        "before legalize: a Scan states which inputs it slices, a While does not",
     ),
     Pass(
         "tile-and-fuse",
         on_machine(tile_and_fuse),
-        "before legalisation, while what lies between two products is one op for each step",
+        "before legalize, which expands the composites between two products",
     ),
     Pass(
         "legalize",
         on_roots(legalize),
-        "composite ops have no kernels; Scan becomes While",
+        "before kernels are planned: composite ops have none; Scan becomes While",
         optional=False,
     ),
     Pass(
         "fuse-whiles",
         on_roots(fuse_whiles),
-        "after legalisation has made loops of Scans",
+        "after legalize has turned Scans into Whiles",
         requires=("legalize",),
     ),
     Pass(
         "constant-state",
         on_roots(propagate_constant_state),
-        "state that all steps keep is known inside the body, before the body is optimised",
+        "before the body is optimised, which can then use the constants",
         requires=("legalize",),
     ),
     Pass(
         "dead-state",
         on_roots(eliminate_dead_state),
-        "after constant-state, which leaves state that nobody reads",
+        "after constant-state, which leaves state without readers",
     ),
     Pass(
         "canonicalize",
         on_roots(canonicalize),
-        "what legalisation and the loop passes have made has common parts",
+        "merges common subexpressions of legalize and of the loop passes",
     ),
     Pass(
         "remove-barriers",
         on_roots(without_barriers),
-        "all that had to respect an OptimizationBarrier has run; kernels do not know it",
+        "after all passes that an OptimizationBarrier constrains; kernels do not support it",
         optional=False,
     ),
     Pass(
         "dead-results",
         on_roots(eliminate_dead_results),
-        "after canonicalize, when results that were equal are one",
+        "after canonicalize has merged equal results",
     ),
     Pass(
         "dead-sort-operands",
         on_roots(eliminate_dead_sort_operands),
-        "after dead-results; before sorts are cut to their first elements",
+        "after dead-results; before sort-to-topk",
     ),
     Pass(
         "sort-to-topk",
@@ -251,36 +255,36 @@ FRAGMENT = (
     Pass(
         "split-index-vectors",
         on_roots(split_index_vectors),
-        "a gather's or slice's index that is made number by number needs no memory",
+        "after canonicalize has exposed concatenated indices",
     ),
     Pass(
         "scalarize",
         on_roots(scalarize),
-        "in loops and branches, whose short vectors become numbers in registers",
+        "after all passes over whole arrays; only in loops and branches",
         when=_is_nested,
     ),
     Pass(
         "canonicalize",
         on_roots(canonicalize),
-        "scalars that were elements of short vectors have common parts",
+        "merges common subexpressions of scalarized arrays",
         when=_is_nested,
     ),
     Pass(
         "mask-to-bounds",
         on_roots(convert_masks_to_bounds),
-        "a mask that compares a counter with an iota is by now in its canonical form",
+        "after canonicalize: masks are in canonical form",
         when=_is_nested,
     ),
     Pass(
         "canonicalize",
         on_roots(canonicalize),
-        "masks that have become bounds are used no more",
+        "removes masks that have become bounds",
         when=_is_nested,
     ),
     Pass(
         "split-concats",
         on_roots(split_concats),
-        "last: every other pass sees the whole array",
+        "last: every other pass sees whole arrays",
     ),
 )
 

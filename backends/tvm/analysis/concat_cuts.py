@@ -1,7 +1,7 @@
-"""Where the operands of Concatenates begin and end in an array that is computed from them.
+"""The boundaries of Concatenates' operands in an array that is computed from them.
 
-cuts(root, region)         along each dimension, where parts begin and end
-operand_boxes(i, box)      what of its operands a box of an instruction is made of
+cuts(root, region)         along each dimension, the boundaries
+operand_boxes(i, box)      the boxes of its operands that a box of an instruction reads
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tracejit.graph import Instruction
 from tracejit.ops.layout import BROADCAST_IN_DIM, CONCATENATE, PAD, RESHAPE, REV, SLICE
 
 Box = tuple[tuple[int, int], ...]
-"""Where it begins and ends along each dimension."""
+"""A box: its beginning and end along each dimension."""
 
 
 @dataclass(frozen=True)
 class _Along:
-    """A dimension whose place p is ``by + sign * p`` of the root's ``dimension``.
+    """A dimension whose index p is index ``by + sign * p`` of the root's ``dimension``.
 
-    There is none of the root's, -1, where an element is repeated.
+    ``dimension`` is -1 where elements are repeated.
     """
 
     dimension: int = -1
@@ -28,11 +28,11 @@ class _Along:
     sign: int = 1
 
     def moved(self, by: int) -> _Along:
-        """Of an array whose place 0 is ``by`` of this one."""
+        """The mapping for an array whose index 0 is index ``by`` of this one."""
         return _Along(self.dimension, self.by + self.sign * by, self.sign)
 
     def turned(self, size: int) -> _Along:
-        """Of an array of this size that lies the other way round."""
+        """The mapping for this array, of this size, reversed."""
         return _Along(self.dimension, self.by + self.sign * size, -self.sign)
 
 
@@ -48,7 +48,8 @@ def squeezed(reshape: Instruction) -> tuple[list[int], list[int]] | None:
 
 
 def cuts(root: Instruction, region: Set[Instruction]) -> list[list[int]]:
-    """The places along each dimension of ``root`` between which all of ``region`` are of one part.
+    """The indices along each dimension of ``root`` between which ``region`` reads one operand
+    each.
 
     The first is 0 and the last the dimension's size.
     """
@@ -73,7 +74,7 @@ def cuts(root: Instruction, region: Set[Instruction]) -> list[list[int]]:
 
 
 def _edges(instruction: Instruction) -> list[tuple[int, int]]:
-    """The places at which an array is joined, each with its dimension."""
+    """The boundaries in a concatenation, each with its dimension."""
     if instruction.op is CONCATENATE:
         (axis,) = instruction.attributes["dimensions"]
         return [(axis, begin) for begin in begins(instruction)[1:]]
@@ -86,7 +87,7 @@ def _edges(instruction: Instruction) -> list[tuple[int, int]]:
 
 
 def begins(joined: Instruction) -> list[int]:
-    """Where each operand of a Concatenate begins."""
+    """The first index of each operand of a Concatenate."""
     (axis,) = joined.attributes["dimensions"]
     places = [0]
     for operand in joined.operands[:-1]:
@@ -95,7 +96,7 @@ def begins(joined: Instruction) -> list[int]:
 
 
 def _below(instruction: Instruction, along: Sequence[_Along]) -> list[Sequence[_Along]]:
-    """What each operand's dimensions lie along."""
+    """The mapping of each operand's dimensions."""
     op, attributes, operands = instruction.op, instruction.attributes, instruction.operands
     sizes = operands[0].array_shape.dimensions if operands else ()
     if op is CONCATENATE:
@@ -123,14 +124,14 @@ def _below(instruction: Instruction, along: Sequence[_Along]) -> list[Sequence[_
 
 
 def _squeezed_pairs(reshape: Instruction) -> list[tuple[int, int]]:
-    """The operand's dimensions that are not of size 1, and the result's that they become."""
+    """The operand's dimensions other than size 1, each with the result's dimension."""
     found = squeezed(reshape)
     assert found is not None, f"{reshape} does more than to add dimensions of size 1"
     return list(zip(found[1], found[0], strict=True))
 
 
 def operand_boxes(instruction: Instruction, box: Box) -> list[Box | None]:
-    """The box of each operand that a box is made of, which crosses no edge; None for no part."""
+    """The box of each operand that a box without boundaries reads; None for unread operands."""
     op, attributes, operands = instruction.op, instruction.attributes, instruction.operands
     sizes = operands[0].array_shape.dimensions if operands else ()
     if op is CONCATENATE:
@@ -161,7 +162,7 @@ def operand_boxes(instruction: Instruction, box: Box) -> list[Box | None]:
 
 
 def _inside(box: Box, operand: Instruction, axis: int, begin: int) -> Box | None:
-    """The box as one of an operand, if it lies there."""
+    """The box as a box of an operand, if it is inside."""
     first, last = box[axis][0] - begin, box[axis][1] - begin
     if not 0 <= first < operand.array_shape.dimensions[axis]:
         return None

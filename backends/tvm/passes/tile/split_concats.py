@@ -1,10 +1,10 @@
 """Splits arrays computed from Concatenates into boxes that read each concatenated array directly.
 
-split_concats(roots)        concat(a, b) - concat(c, d) -> concat(a' - c', b' - d')
+    split_concats(roots)        concat(a, b) - concat(c, d) -> concat(a' - c', b' - d')
 
-An element of `np.roll(x, 1, 0) + np.roll(x, -1, 1)` reads x at places that depend on where it lies:
-but for the first and last rows and columns, always as far from its own. The result is therefore cut
-where any of the arrays is joined, and each box reads its own part of each. Nothing that was joined
+In `np.roll(x, 1, 0) + np.roll(x, -1, 1)` an element reads x at offsets that depend on its index:
+the same offset except in the first and last rows and columns. The result is therefore cut at the
+boundaries of all concatenated operands, and each box reads its own part of each. No concatenation
 is stored.
 """
 
@@ -27,7 +27,7 @@ from tracejit.backends.tvm.analysis.cost_model import (
 )
 from tracejit.backends.tvm.analysis.element_rules import pointwise
 from tracejit.backends.tvm.analysis.exclusive_slice import exclusive_slice
-from tracejit.backends.tvm.fusion.kernel import gathered, is_anchor, is_given
+from tracejit.backends.tvm.fusion.kernel import is_anchor, is_given, packed_scalars
 from tracejit.graph import Instruction
 from tracejit.ops.control import optimization_barrier
 from tracejit.ops.layout import (
@@ -45,22 +45,22 @@ from tracejit.ops.layout import (
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order, substitute
 
-# Smaller results are computed in a time that hardly counts, and their code would be longer.
+# The least size of a result: smaller ones take hardly any time, and their code would be longer.
 LEAST_ELEMENTS = 1 << 13
-# A result is cut into at most so many boxes: three along each of two dimensions.
+# The most boxes of a result: three along each of two dimensions.
 MOST_BOXES = 9
-# What boxes read is computed again for each way in which they read it, if all of that costs at most
-# this much: what it costs to store and load an element.
+# The highest cost of operands that boxes recompute at each offset: that of storing and loading an
+# element.
 AGAIN_COST = 24
 
-# So many instructions are looked at in a graph, those of overlapping regions more than once.
+# The most instructions that are visited in a graph, counting overlapping regions.
 MOST_VISITED = 1 << 14
 
 _VIEWS = (BROADCAST_IN_DIM, RESHAPE, REV, SLICE)
 
 
 def split_concats(roots: Sequence[Instruction]) -> list[Instruction]:
-    """Equal ``roots``, in which no joined arrays meet, nor are parts of them cut out again."""
+    """Equal ``roots`` in which no concatenations are combined, or sliced again."""
     order = in_order(roots)
     if not any(map(_is_joined, order)):
         return list(roots)
@@ -78,26 +78,26 @@ def split_concats(roots: Sequence[Instruction]) -> list[Instruction]:
             left -= len(region)
             if _is_worth_cutting(instruction, region):
                 taken |= region
-                # What comes before has not changed yet.
+                # Earlier instructions are unchanged so far.
                 made = substitute(made, {instruction: _in_boxes(instruction, region)})
     return made
 
 
 def _is_joined(instruction: Instruction) -> bool:
-    """Whether an array is made of others side by side, and large enough to care."""
+    """Whether an array is a concatenation that is large enough."""
     if not isinstance(instruction.shape, Shape) or instruction.shape.size < LEAST_ELEMENTS:
         return False
     if instruction.op is CONCATENATE:
-        return not gathered(instruction)
+        return not packed_scalars(instruction)
     return instruction.op is PAD and all(
         p.low >= 0 and p.high >= 0 and p.interior == 0 for p in instruction.attributes["padding"]
     )
 
 
 def _can_be_cut(instruction: Instruction) -> bool:
-    """Whether a box of an instruction can be made of boxes of its operands.
+    """Whether a box of an instruction can be computed from boxes of its operands.
 
-    What is turned is not: a kernel turns a tile at a time of an operand that it reads so alone.
+    Not of a transpose: a kernel transposes tiles of an operand that it alone reads.
     """
     if not isinstance(instruction.shape, Shape):
         return False
@@ -109,7 +109,7 @@ def _can_be_cut(instruction: Instruction) -> bool:
 
 
 def _above(order: Sequence[Instruction]) -> set[Instruction]:
-    """What is made of joined arrays through instructions that can be cut, and they themselves."""
+    """Concatenations, and the instructions that can be cut and depend on them."""
     found: set[Instruction] = set()
     for instruction in order:
         is_made = _can_be_cut(instruction) and any(o in found for o in instruction.operands)
@@ -121,20 +121,22 @@ def _above(order: Sequence[Instruction]) -> set[Instruction]:
 def _region(
     root: Instruction, inner: set[Instruction], users: Mapping[Instruction, list[Instruction]]
 ) -> set[Instruction]:
-    """The root, and those of ``inner`` that nothing else needs; more than enough if too many."""
+    """The root and the ``inner`` instructions without other users; a superset if there are too
+    many.
+    """
 
     def goes_on(instruction: Instruction) -> bool:
         return not _is_stored(instruction, users[instruction])
 
     def is_inner(instruction: Instruction) -> bool:
-        # What a joined array is made of is stored in its place.
+        # The operands of a concatenation are stored in its place.
         return instruction in inner and (_is_joined(instruction) or goes_on(instruction))
 
     return exclusive_slice(root, users, is_inner, goes_on, SIZE_LIMIT)
 
 
 def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:
-    """Whether an instruction would have memory of its own in any case."""
+    """Whether an instruction would be materialised in any case."""
     again = computed_again(instruction, users)
     if not again:
         return False
@@ -142,7 +144,7 @@ def _is_stored(instruction: Instruction, users: Sequence[Instruction]) -> bool:
 
 
 def _is_worth_cutting(root: Instruction, region: AbstractSet[Instruction]) -> bool:
-    """Whether joined arrays meet, or parts of one do, and the boxes are few."""
+    """Whether concatenations are combined, or their parts, in few boxes."""
     joined = [i for i in region if _is_joined(i)]
     has_views = any(i.op in _VIEWS for i in region)
     if not joined or root.op in _VIEWS or (len(joined) == 1 and not has_views):
@@ -154,12 +156,12 @@ def _is_worth_cutting(root: Instruction, region: AbstractSet[Instruction]) -> bo
 
 
 def _in_boxes(root: Instruction, region: AbstractSet[Instruction]) -> Instruction:
-    """The root, joined from boxes of it."""
+    """The root, as a concatenation of its boxes."""
     edges = [list(itertools.pairwise(places)) for places in cuts(root, region)]
     boxes: dict[tuple[Instruction, Box], Instruction] = {}
 
     def joined(box: Box) -> Instruction:
-        """What lies in ``box`` along the first dimensions."""
+        """The elements in ``box`` of the first dimensions."""
         if len(box) == len(edges):
             return part(root, box)
         parts = [joined((*box, pair)) for pair in edges[len(box)]]
@@ -180,7 +182,7 @@ def _in_boxes(root: Instruction, region: AbstractSet[Instruction]) -> Instructio
 def _made(
     instruction: Instruction, box: Box, part: Callable[[Instruction, Box], Instruction]
 ) -> Instruction:
-    """A box of an instruction, made of parts of its operands."""
+    """A box of an instruction, from boxes of its operands."""
     op, attributes = instruction.op, instruction.attributes
     pairs = zip(instruction.operands, operand_boxes(instruction, box), strict=True)
     parts = [part(operand, within) for operand, within in pairs if within is not None]
@@ -205,7 +207,7 @@ def _cut_out(instruction: Instruction, box: Box) -> Instruction:
 
 
 def _stored(root: Instruction, region: AbstractSet[Instruction], box: Box) -> list[Instruction]:
-    """What is to be stored before, since a box of the root would compute it too often."""
+    """The instructions to store first, since a box of the root would recompute them too often."""
     again = {}
     for instruction, times in Counter(map(_source, _read(root, region, box))).items():
         cost = sum(map(cost_of, _computed(instruction)))
@@ -215,7 +217,7 @@ def _stored(root: Instruction, region: AbstractSet[Instruction], box: Box) -> li
 
 
 def _read(root: Instruction, region: AbstractSet[Instruction], box: Box) -> list[Instruction]:
-    """What a box of the root is made of, once for every place at which it is read."""
+    """The operands of a box of the root, once for every offset at which they are read."""
     found: list[Instruction] = []
     seen: set[tuple[Instruction, Box]] = set()
     stack = [(root, box)]
@@ -233,7 +235,7 @@ def _read(root: Instruction, region: AbstractSet[Instruction], box: Box) -> list
 
 
 def _source(instruction: Instruction) -> Instruction:
-    """What an instruction is a view of, if it is one."""
+    """The operand of a view, if an instruction is one."""
     while instruction.op in _VIEWS:
         (instruction,) = instruction.operands
     return instruction
@@ -242,9 +244,9 @@ def _source(instruction: Instruction) -> Instruction:
 def _computed(
     root: Instruction, is_cut: Callable[[Instruction], bool] = lambda instruction: False
 ) -> set[Instruction]:
-    """What is computed together with ``root`` as long as nothing of it is stored.
+    """The instructions that are computed together with ``root`` as long as none is stored.
 
-    What ``is_cut`` is not stored either.
+    Instructions with ``is_cut`` are not stored either.
     """
     found: set[Instruction] = set()
     stack = [root]
