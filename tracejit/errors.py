@@ -166,6 +166,10 @@ class UnknownTargetError(TracejitError, LookupError):
     """A custom call names a target that is not registered in this process."""
 
 
+class ForeignFunctionError(TracejitError, RuntimeError):
+    """A function of a compiled library returned an error."""
+
+
 class DeviceNotFoundError(TracejitError, RuntimeError):
     """There is no CUDA device of this number, or no driver that is recent enough."""
 

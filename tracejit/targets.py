@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tracejit.attributes import OutputAlias
 from tracejit.errors import (
     ArgumentError,
     ElementTypeError,
@@ -59,14 +60,32 @@ class CustomOp(Protocol):
         """The computation that a call means, or None where only a function knows."""
 
 
+Site = Callable[[Sequence[int], Sequence[int], Source | None], None]
+"""A call on the memory at the addresses of operands and of results."""
+
+
+class NativeFunction(Protocol):
+    """A function of a compiled library; see `tracejit.ffi`."""
+
+    def site(
+        self,
+        operands: Sequence[Shape],
+        results: Sequence[Shape],
+        config: str,
+        aliasing: Sequence[OutputAlias],
+        /,
+    ) -> Site:
+        """A call in a program, on arrays of these shapes that lie row by row."""
+
+
 @dataclass(frozen=True)
 class Target:
     """What is registered for one target.
 
     ``gradient`` is from operands and cotangents to the operands' cotangents, ``kernel`` TIR that
     compiled code runs in place of ``function``; see `register_custom_call`. ``title`` is what
-    errors call it. ``op`` is asked instead, where calls differ by their attributes. ``source`` is
-    the user's line that registered it.
+    errors call it. ``op`` is asked instead, where calls differ by their attributes. ``native`` is
+    called in place of ``function``, on addresses. ``source`` is the user's line that registered it.
     """
 
     name: str
@@ -75,6 +94,7 @@ class Target:
     kernel: Any = None
     title: str = ""
     op: CustomOp | None = None
+    native: NativeFunction | None = None
     source: Source | None = field(default=None, compare=False)
 
 
@@ -294,6 +314,7 @@ def call_target(
     shape: AnyShape,
     backend_config: str = "",
     source: Source | None = None,
+    aliasing: Sequence[OutputAlias] = (),
 ) -> Any:
     """What the registered function makes of ``operands``, checked against ``shape``.
 
@@ -301,6 +322,8 @@ def call_target(
     result that is not of ``shape``.
     """
     target = find_target(name, source)
+    if target.native is not None:
+        return _called_natively(target.native, operands, shape, backend_config, source, aliasing)
     function = target.function
     arrays = [_copied(o) for o in operands if not isinstance(o, TokenShape)]
     config = {"backend_config": backend_config} if backend_config else {}
@@ -310,6 +333,26 @@ def call_target(
     except InvalidArgumentError as error:
         raise InvalidArgumentError(error.message, source or error.source) from error
     return _checked(target.title or f"custom_call: {name!r}", made, shape, source)
+
+
+def _called_natively(
+    native: NativeFunction,
+    operands: Sequence[Any],
+    shape: AnyShape,
+    config: str,
+    source: Source | None,
+    aliasing: Sequence[OutputAlias],
+) -> Any:
+    arrays = [np.ascontiguousarray(o) for o in operands if not isinstance(o, TokenShape)]
+    given = [Shape(element_type_of(array.dtype), array.shape) for array in arrays]
+    elements = shape.elements if isinstance(shape, TupleShape) else (shape,)
+    wanted = [element for element in elements if isinstance(element, Shape)]
+    made = [np.empty(each.dimensions, each.dtype) for each in wanted]
+    call = native.site(given, wanted, config, aliasing)
+    call([x.ctypes.data for x in arrays], [x.ctypes.data for x in made], source)
+    parts = iter(made)
+    results = [next(parts) if isinstance(element, Shape) else TOKEN for element in elements]
+    return tuple(results) if isinstance(shape, TupleShape) else results[0]
 
 
 def _copied(value: Any) -> Any:

@@ -51,6 +51,7 @@ def custom_call(instruction: Instruction, *operands: Value) -> Value:
         instruction.shape,
         attributes["backend_config"],
         instruction.source,
+        attributes["output_to_operand_aliasing"],
     )
 
 

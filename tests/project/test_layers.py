@@ -46,7 +46,7 @@ LAYERS = (
     {"passes", "runtime"},
     {"transforms"},
     {"api"},
-    {"background", "custom_ops", "display", "distributed", "interop", "sharding"},
+    {"background", "custom_ops", "display", "distributed", "ffi", "interop", "sharding"},
     {"commandline"},
     {"__init__"},
     {"__main__"},

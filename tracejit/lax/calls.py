@@ -8,12 +8,13 @@ optimization_barrier(tree)                          computed before anything tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tracejit import tree
+from tracejit.attributes import OutputAlias
 from tracejit.graph import Computation
 from tracejit.ops import control, custom
 from tracejit.ops.constants import elements_of, parameter, tuple_
@@ -33,11 +34,14 @@ def custom_call(
     *args: Any,
     backend_config: str = "",
     has_side_effect: bool = False,
+    input_output_aliases: Mapping[int, int] | None = None,
+    api_version: str = "API_VERSION_ORIGINAL",
 ) -> Any:
     """What the function registered for ``call_target_name`` makes of arrays.
 
     ``result_shape_dtypes`` is what it returns: a tree of anything with a ``shape`` and a ``dtype``
-    (or `Shape`). ``backend_config`` is handed to the function. See `register_custom_call`.
+    (or `Shape`). ``backend_config`` is handed to the function. ``input_output_aliases`` says for
+    operands which result, by its number, shares their memory. See `register_custom_call`.
     """
     wanted, structure = tree.flatten(result_shape_dtypes)
     shapes = tuple(
@@ -50,6 +54,11 @@ def custom_call(
         shapes[0] if structure.is_leaf() else TupleShape(shapes),
         backend_config,
         has_side_effect,
+        [
+            OutputAlias(() if structure.is_leaf() else (result,), operand)
+            for operand, result in (input_output_aliases or {}).items()
+        ],
+        api_version,
     )
     keep_effect(made)
     results = [lift(element, False) for element in elements_of(made)]

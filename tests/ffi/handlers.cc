@@ -1,0 +1,129 @@
+// Handlers as people write them for JAX: attributes of all types, states, scratch memory, threads.
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+static ffi::Error rms_norm(float eps, ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
+  if (x.dimensions().size() == 0) return ffi::Error::InvalidArgument("x must be an array");
+  int64_t n = x.dimensions().back();
+  for (size_t row = 0; row < x.element_count(); row += n) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += x.typed_data()[row + i] * x.typed_data()[row + i];
+    float scale = 1 / std::sqrt(sum / n + eps);
+    for (int64_t i = 0; i < n; ++i) y->typed_data()[row + i] = x.typed_data()[row + i] * scale;
+  }
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(RmsNorm, rms_norm,
+                              ffi::Ffi::Bind()
+                                  .Attr<float>("eps")
+                                  .Arg<ffi::Buffer<ffi::F32>>()
+                                  .Ret<ffi::Buffer<ffi::F32>>());
+
+// The weighted sum of two vectors, and its length; a tuple of results of two types.
+static ffi::Error weighted(std::string_view mode, bool negate, ffi::Span<const int64_t> weights,
+                           ffi::Dictionary options, ffi::Buffer<ffi::F64> a,
+                           ffi::Buffer<ffi::F64> b, ffi::ResultBuffer<ffi::F64> sum,
+                           ffi::ResultBuffer<ffi::S32> length) {
+  if (mode != "sum") return ffi::Error(ffi::ErrorCode::kUnimplemented, std::string(mode));
+  auto shift = options.get<double>("shift");
+  if (shift.has_error()) return shift.error();
+  for (size_t i = 0; i < a.element_count(); ++i) {
+    double value = weights[0] * a.typed_data()[i] + weights[1] * b.typed_data()[i] + *shift;
+    sum->typed_data()[i] = negate ? -value : value;
+  }
+  length->typed_data()[0] = a.element_count();
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Weighted, weighted,
+                              ffi::Ffi::Bind()
+                                  .Attr<std::string_view>("mode")
+                                  .Attr<bool>("negate")
+                                  .Attr<ffi::Span<const int64_t>>("weights")
+                                  .Attr<ffi::Dictionary>("options")
+                                  .Arg<ffi::Buffer<ffi::F64>>()
+                                  .Arg<ffi::Buffer<ffi::F64>>()
+                                  .Ret<ffi::Buffer<ffi::F64>>()
+                                  .Ret<ffi::Buffer<ffi::S32>>());
+
+// Any type, in place where the caller shares the memory of operand and result.
+static ffi::Error in_place(ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y) {
+  if (x.untyped_data() != y->untyped_data()) return ffi::Error::Internal("the memory is not shared");
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(InPlace, in_place,
+                              ffi::Ffi::Bind().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+
+struct Counter {
+  static ffi::TypeId id;
+  static ffi::TypeInfo info;
+  int64_t runs = 0;
+  ~Counter();
+};
+ffi::TypeId Counter::id = {};
+ffi::TypeInfo Counter::info = ffi::MakeTypeInfo<Counter>();
+static std::atomic<int> counters{0};
+Counter::~Counter() { --counters; }
+extern "C" int living_counters() { return counters; }
+
+static ffi::ErrorOr<std::unique_ptr<Counter>> make_counter() {
+  ++counters;
+  return std::make_unique<Counter>();
+}
+static ffi::Error count(Counter* counter, ffi::ResultBuffer<ffi::S64> runs) {
+  runs->typed_data()[0] = ++counter->runs;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(MakeCounter, make_counter, ffi::Ffi::BindInstantiate());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    Count, count, ffi::Ffi::Bind().Ctx<ffi::State<Counter>>().Ret<ffi::Buffer<ffi::S64>>());
+extern "C" XLA_FFI_TypeId* counter_id() { return &Counter::id; }
+extern "C" XLA_FFI_TypeInfo* counter_info() { return &Counter::info; }
+
+// The sum of a vector, by tasks of a thread pool, in scratch memory.
+static ffi::Future sum_in_threads(ffi::ThreadPool pool, ffi::ScratchAllocator scratch,
+                                  ffi::Buffer<ffi::F64> x, ffi::ResultBuffer<ffi::F64> y) {
+  ffi::Promise promise;
+  ffi::Future future(promise);
+  auto memory = scratch.Allocate(sizeof(double) * 2, 64);
+  if (!memory.has_value()) {
+    promise.SetError(ffi::Error::Internal("no scratch memory"));
+    return future;
+  }
+  bool aligned = reinterpret_cast<uintptr_t>(*memory) % 64 == 0;
+  pool.Schedule([=]() mutable {
+    double sum = 0;
+    for (size_t i = 0; i < x.element_count(); ++i) sum += x.typed_data()[i];
+    y->typed_data()[0] = sum;
+    if (aligned && sum >= 0) promise.SetAvailable();
+    else promise.SetError(ffi::Error::Internal("a negative sum"));
+  });
+  return future;
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(SumInThreads, sum_in_threads,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Ctx<ffi::ScratchAllocator>()
+                                  .Arg<ffi::Buffer<ffi::F64>>()
+                                  .Ret<ffi::Buffer<ffi::F64>>());
+
+// A handler of a library that was compiled for another version of the interface.
+extern "C" XLA_FFI_Error* OfTheFuture(XLA_FFI_CallFrame* frame) {
+  if (frame->extension_start) {
+    auto* metadata = reinterpret_cast<XLA_FFI_Metadata_Extension*>(frame->extension_start)->metadata;
+    metadata->api_version.major_version = 1;
+    metadata->api_version.minor_version = 0;
+  }
+  return nullptr;
+}
+extern "C" XLA_FFI_Error* WithoutVersion(XLA_FFI_CallFrame*) { return nullptr; }

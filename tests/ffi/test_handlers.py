@@ -1,0 +1,218 @@
+"""Handlers of XLA's FFI, as people write them for JAX, called by programs of ours and by JAX."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import targets
+from tracejit.errors import (
+    ArgumentError,
+    AttributeValueError,
+    ForeignFunctionError,
+    InvalidArgumentError,
+    UnsupportedError,
+)
+from tracejit.ffi.attributes import parse, text_of
+
+SOURCE = Path(__file__).with_name("handlers.cc")
+COMPILER = shutil.which("g++") or shutil.which("c++")
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+
+X = np.arange(1, 9, dtype=np.float32).reshape(2, 4)
+NORMAL = X / np.sqrt((X**2).mean(-1, keepdims=True) + np.float32(1e-5))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    path = tmp_path_factory.mktemp("ffi") / "handlers.so"
+    command = [str(COMPILER), *tj.ffi.cflags(), "-O0", "-w", str(SOURCE), "-o", str(path)]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(path))
+
+
+@pytest.fixture(autouse=True)
+def registered(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "_targets", dict(targets._targets))
+    for name in ("RmsNorm", "Weighted", "InPlace", "SumInThreads"):
+        tj.ffi.register_ffi_target(name, tj.ffi.pycapsule(getattr(library, name)))
+    library.counter_id.restype = library.counter_info.restype = ctypes.c_void_p
+    tj.ffi.register_ffi_type(
+        "counter", {"type_id": library.counter_id(), "type_info": library.counter_info()}
+    )
+    tj.ffi.register_ffi_target(
+        "Count", {"instantiate": library.MakeCounter, "execute": library.Count}
+    )
+
+
+def like(x: Any) -> Any:
+    return tj.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype if isinstance(x, list) else x.dtype)
+
+
+def rms_norm(x: Any) -> Any:
+    return tj.ffi.ffi_call("RmsNorm", like(x))(x, eps=np.float32(1e-5))
+
+
+def test_a_handler_compiled_interpreted_and_mapped() -> None:
+    np.testing.assert_allclose(rms_norm(X), NORMAL, rtol=1e-6)
+    compiled = tj.jit(lambda x: rms_norm(2 * x) + 1)
+    np.testing.assert_allclose(compiled(X), NORMAL + 1, rtol=1e-6)
+    module = compiled.lower(X).module
+    np.testing.assert_allclose(tj.interpret(module, X), NORMAL + 1, rtol=1e-6)
+    np.testing.assert_allclose(
+        tj.vmap(rms_norm)(np.stack([X, X])), np.stack([NORMAL, NORMAL]), rtol=1e-6
+    )
+    text = str(module)
+    assert "api_version=API_VERSION_TYPED_FFI" in text
+    np.testing.assert_allclose(tj.compile(tj.hlo.parse(text))(X), NORMAL + 1, rtol=1e-6)
+
+
+def test_jax_calls_the_same_library(library: ctypes.CDLL) -> None:
+    jax.ffi.register_ffi_target("tracejit_rms", jax.ffi.pycapsule(library.RmsNorm), platform="cpu")
+    call = jax.ffi.ffi_call("tracejit_rms", jax.ShapeDtypeStruct(X.shape, X.dtype))
+    wanted = call(jnp.asarray(X), eps=np.float32(1e-5))
+    np.testing.assert_array_equal(np.asarray(wanted), tj.jit(rms_norm)(X))
+
+
+def test_a_derivative_of_ones_own() -> None:
+    @tj.custom_vjp
+    def norm(x: Any) -> Any:
+        return rms_norm(x)
+
+    norm.defvjp(lambda x: (rms_norm(x), x), lambda x, g: (g * x,))
+    gradient = tj.jit(tj.grad(lambda x: np.sum(norm(x))))
+    np.testing.assert_array_equal(gradient(X), X)
+
+
+def weighted(a: Any, b: Any, **attributes: Any) -> Any:
+    results = (like(a), tj.ShapeDtypeStruct((), np.int32))
+    given: dict[str, Any] = {
+        "mode": "sum", "negate": False, "weights": [2, -1], "options": {"shift": 0.5},
+    }  # fmt: skip
+    return tj.ffi.ffi_call("Weighted", results)(a, b, **{**given, **attributes})
+
+
+def test_attributes_of_all_types_and_two_results() -> None:
+    a, b = np.arange(3.0), np.ones(3)
+    for function in (weighted, tj.jit(weighted)):
+        total, length = function(a, b)
+        np.testing.assert_array_equal(total, 2 * a - b + 0.5)
+        assert length == 3
+    total, _ = tj.jit(lambda a, b: weighted(a, b, negate=True))(a, b)
+    np.testing.assert_array_equal(total, -(2 * a - b + 0.5))
+
+
+def test_errors_of_handlers() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"'RmsNorm': x must be an array \(INVALID_ARG"):
+        tj.jit(lambda x: rms_norm(x[0, 0]))(X)
+    with pytest.raises(UnsupportedError, match=r"'Weighted': product \(UNIMPLEMENTED\)"):
+        tj.jit(lambda x: weighted(x, x, mode="product"))(np.ones(2))
+    with pytest.raises(InvalidArgumentError, match="expected F32 but got F64"):
+        tj.jit(lambda x: tj.ffi.ffi_call("RmsNorm", like(x))(x, eps=1e-5))(X)
+    with pytest.raises(InvalidArgumentError, match="expected 1 but got 2"):
+        tj.jit(lambda x: tj.ffi.ffi_call("RmsNorm", like(x))(x, x, eps=np.float32(0)))(X)
+    with pytest.raises(ForeignFunctionError, match="a negative sum"):
+        tj.jit(total)(-np.ones(3))
+
+
+def total(x: Any) -> Any:
+    return tj.ffi.ffi_call("SumInThreads", tj.ShapeDtypeStruct((), np.float64))(x)
+
+
+def test_a_handler_that_goes_on_in_threads() -> None:
+    assert total(np.ones(5)) == 5
+    assert tj.jit(total)(np.ones(5)) == 5
+
+
+@pytest.mark.parametrize("dtype", [np.int8, bool, np.complex64, ml_dtypes.bfloat16, np.uint64])
+def test_results_in_the_memory_of_operands(dtype: Any) -> None:
+    x = np.array([0, 1, 1]).astype(dtype)
+
+    def function(x: Any) -> Any:
+        call = tj.ffi.ffi_call("InPlace", like(x), input_output_aliases={0: 0})
+        return call(x), x
+
+    for one in (function, tj.jit(function)):
+        for found in one(x):
+            np.testing.assert_array_equal(found, x)
+            assert found.dtype == x.dtype
+    with pytest.raises(ForeignFunctionError, match="not shared"):
+        tj.jit(lambda x: tj.ffi.ffi_call("InPlace", like(x))(x))(x)
+
+
+def test_states_belong_to_a_call_in_a_program(library: ctypes.CDLL) -> None:
+    def count() -> Any:
+        shape = tj.ShapeDtypeStruct((), np.int64)
+        return tj.ffi.ffi_call("Count", shape, has_side_effect=True)()
+
+    first = tj.jit(lambda x: count() + x)
+    assert [int(first(n)) for n in (0, 0, 10)] == [1, 2, 13]
+    assert library.living_counters() >= 1
+
+
+def test_threads_share_a_call() -> None:
+    function = tj.jit(rms_norm)
+    function(X)
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(function(X) for _ in range(50)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 200
+    assert all(np.array_equal(one, found[0]) for one in found)
+
+
+def test_libraries_of_another_version(library: ctypes.CDLL) -> None:
+    with pytest.raises(ArgumentError, match=r"compiled for version 1\.0 of the interface"):
+        tj.ffi.register_ffi_target("later", library.OfTheFuture)
+    with pytest.raises(ArgumentError, match="does not say which version"):
+        tj.ffi.register_ffi_target("silent", library.WithoutVersion)
+    assert "later" not in targets._targets
+
+
+def test_registrations_that_are_refused(library: ctypes.CDLL) -> None:
+    with pytest.raises(ArgumentError, match="registered already; replace=True"):
+        tj.ffi.register_ffi_target("RmsNorm", library.RmsNorm)
+    tj.ffi.register_ffi_target("RmsNorm", library.RmsNorm, replace=True)
+    with pytest.raises(ArgumentError, match="is no function of a library"):
+        tj.ffi.register_ffi_target("nothing", print)
+    with pytest.raises(ArgumentError, match="execute one of them"):
+        tj.ffi.register_ffi_target("nothing", {"prepare": library.RmsNorm})
+    with pytest.raises(UnsupportedError, match="platform must be 'cpu'"):
+        tj.ffi.register_ffi_target("gpu", library.RmsNorm, platform="CUDA")
+    with pytest.raises(AttributeValueError, match="attribute 'x' must be a number"):
+        tj.ffi.ffi_call("RmsNorm", like(X))(X, x=object())
+
+
+def test_attributes_as_text() -> None:
+    given = {
+        "a": 1, "b": -2.5, "c": True, "d": 'a "quote"', "e": [1, 2],
+        "f": np.array([0.5], np.float32), "g": {"h": np.uint8(7)}, "i": np.float64("inf"),
+        "j": np.zeros(0, np.int32),
+    }  # fmt: skip
+    text = text_of(given)
+    found = parse(text)
+    assert text_of(found) == text
+    assert found["g"] == {"h": 7}
+    assert found["f"].dtype == np.float32
+    assert found["j"].dtype == np.int32
+    assert parse("{x = 0x7FC00000 : f32, y = 3 : ui8, z = array<i1: true, false>}")["y"] == 3
+    for wrong in ("{", "{a = }", "{a = 1 : q9}", "{a = 1} b"):
+        with pytest.raises(AttributeValueError, match="no dictionary of typed attributes"):
+            parse(wrong)

@@ -1,0 +1,258 @@
+"""What handlers ask of whoever calls them: errors, states, memory, threads. XLA's FFI, our side.
+
+error = handler(frame_address)
+raise_error(error, "name of the target")
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from tracejit.backends.machine import thread_count
+from tracejit.errors import (
+    ForeignFunctionError,
+    InvalidArgumentError,
+    MemoryLimitError,
+    TracejitError,
+    UnsupportedError,
+)
+from tracejit.ffi import abi
+from tracejit.sources import Source
+
+_CLASSES: dict[int, type[TracejitError]] = {
+    abi.Code.INVALID_ARGUMENT: InvalidArgumentError,
+    abi.Code.UNIMPLEMENTED: UnsupportedError,
+    abi.Code.RESOURCE_EXHAUSTED: MemoryLimitError,
+}
+
+
+class Context:
+    """What handlers know of one call in a program: its states by stage, its runs."""
+
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+        self.states: dict[int, tuple[int, int]] = {}
+        self.runs = 0
+        _contexts[self.number] = self
+
+    def end(self) -> None:
+        """Frees the states by the functions that their types were registered with."""
+        _contexts.pop(self.number, None)
+        for type_id, state in self.states.values():
+            delete = _deleters.get(type_id)
+            if delete:
+                ctypes.CFUNCTYPE(None, ctypes.c_void_p)(delete)(state)
+        self.states.clear()
+
+
+_numbers = itertools.count(1)
+_contexts: dict[int, Context] = {}
+_errors: dict[int, tuple[int, bytes]] = {}
+_futures: dict[int, Future[None]] = {}
+_memory: dict[int, Any] = {}
+_types: dict[str, int] = {}
+_deleters: dict[int, int] = {}
+_lock = threading.Lock()
+registered: dict[str, dict[str, int]] = {}
+"""What libraries registered by themselves: the addresses of handlers by stage, by name."""
+
+
+def _error(code: int, message: bytes) -> int:
+    number = next(_numbers)
+    _errors[number] = code, message
+    return number
+
+
+def raise_error(error: int | None, name: str, source: Source | None = None) -> None:
+    """Raises what a handler returned, unless that is null.
+
+    `InvalidArgumentError` for an invalid argument, `UnsupportedError` for what is not implemented,
+    `MemoryLimitError` for exhausted resources, else `ForeignFunctionError`.
+    """
+    if not error:
+        return
+    code, message = _errors.pop(error, (abi.Code.UNKNOWN, b"an error of an unknown origin"))
+    kind = _CLASSES.get(code, ForeignFunctionError)
+    known = code in abi.Code._value2member_map_
+    title = abi.Code(code).name if known else f"status {code}"
+    raise kind(f"{name}: {message.decode(errors='replace')} ({title})", source)
+
+
+def wait(future: int | None) -> int | None:
+    """The error, or None, of a handler that goes on after it has returned."""
+    if not future:
+        return None
+    try:
+        _futures[future].result()
+    except _Failed as failed:
+        return failed.error
+    finally:
+        _futures.pop(future, None)
+    return None
+
+
+class _Failed(Exception):
+    def __init__(self, error: int) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _error_create(request: Any) -> int:
+    return _error(request.code, request.message or b"")
+
+
+def _error_get_message(request: Any) -> None:
+    request.message = _errors[request.error][1]
+
+
+def _error_destroy(request: Any) -> None:
+    _errors.pop(request.error, None)
+
+
+def _handler_register(request: Any) -> int | None:
+    platform = ctypes.string_at(request.platform.data, request.platform.size).decode()
+    name = ctypes.string_at(request.name.data, request.name.size).decode()
+    if platform.lower() not in ("host", "cpu"):
+        return None  # a library may hold handlers for other platforms as well
+    stages = {stage.name.lower(): at for stage, at in zip(abi.Stage, request.bundle, strict=True)}
+    registered[name] = {stage: at for stage, at in stages.items() if at}
+    return None
+
+
+def _stream_get(request: Any) -> int:
+    return _error(abi.Code.UNIMPLEMENTED, b"there are no streams on the CPU")
+
+
+def _type_register(request: Any) -> None:
+    name = ctypes.string_at(request.name.data, request.name.size)
+    request.type_id[0] = number_of_type(name.decode(), request.info)
+
+
+def number_of_type(name: str, info: int | None) -> int:
+    """The number of a type of states, whose ``info`` says how they are freed."""
+    with _lock:
+        number = _types.setdefault(name, len(_types) + 1)
+        if info:
+            _deleters[number] = abi.TypeInfo.from_address(info).delete or 0
+    return number
+
+
+def _context_get(request: Any) -> int:
+    return _error(abi.Code.NOT_FOUND, b"no user data was given to this call")
+
+
+def _state_set(request: Any) -> int | None:
+    states = _contexts[request.context].states
+    if request.stage in states:
+        return _error(abi.Code.ALREADY_EXISTS, b"the state of this stage is set already")
+    states[request.stage] = request.type_id[0], request.state or 0
+    return None
+
+
+def _state_get(request: Any) -> int | None:
+    found = _contexts[request.context].states.get(request.stage)
+    if found is None:
+        return _error(abi.Code.NOT_FOUND, b"there is no state: no handler of that stage set one")
+    if found[0] != request.type_id[0]:
+        return _error(abi.Code.INVALID_ARGUMENT, b"the state is of another type")
+    request.state = found[1]
+    return None
+
+
+def _allocate(request: Any) -> None:
+    alignment = max(request.alignment, 1)
+    block = ctypes.create_string_buffer(request.size + alignment)
+    begin = ctypes.addressof(block)
+    request.data = begin + -begin % alignment
+    _memory[request.data] = block
+
+
+def _free(request: Any) -> None:
+    _memory.pop(request.data, None)
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_count(), "tracejit-ffi")
+
+
+def _schedule(request: Any) -> None:
+    _threads().submit(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(request.task), request.data)
+
+
+def _number_of_threads(request: Any) -> None:
+    request.count[0] = thread_count()
+
+
+def _future_create(request: Any) -> None:
+    number = next(_numbers)
+    _futures[number] = Future()
+    request.future = number
+
+
+def _future_set_available(request: Any) -> None:
+    _futures[request.future].set_result(None)
+
+
+def _future_set_error(request: Any) -> None:
+    _futures[request.future].set_exception(_Failed(request.error))
+
+
+def _run_id_get(request: Any) -> None:
+    request.run = _contexts[request.context].runs
+
+
+def _device_ordinal_get(request: Any) -> None:
+    request.ordinal = 0
+
+
+_FUNCTIONS: dict[str, Callable[[Any], int | None]] = {
+    "Error_Create": _error_create,
+    "Error_GetMessage": _error_get_message,
+    "Error_Destroy": _error_destroy,
+    "Handler_Register": _handler_register,
+    "Stream_Get": _stream_get,
+    "Type_Register": _type_register,
+    "ExecutionContext_Get": _context_get,
+    "State_Set": _state_set,
+    "State_Get": _state_get,
+    "DeviceMemory_Allocate": _allocate,
+    "DeviceMemory_Free": _free,
+    "ThreadPool_Schedule": _schedule,
+    "ThreadPool_NumThreads": _number_of_threads,
+    "Future_Create": _future_create,
+    "Future_SetAvailable": _future_set_available,
+    "Future_SetError": _future_set_error,
+    "RunId_Get": _run_id_get,
+    "DeviceOrdinal_Get": _device_ordinal_get,
+}
+
+
+def _entry(name: str) -> Any:
+    request, function = abi.REQUESTS[name], _FUNCTIONS[name]
+
+    def call(address: int) -> int | None:
+        try:
+            return function(request.from_address(address))
+        except Exception as error:  # C code cannot pass it on
+            return _error(abi.Code.INTERNAL, f"{name}: {type(error).__name__}: {error}".encode())
+
+    return abi.Handler(call)
+
+
+@functools.cache
+def api() -> Any:
+    """The table of these functions. Its address stays the same as long as the process lives."""
+    version = abi.made(abi.Version, major=abi.MAJOR, minor=abi.MINOR)
+    return abi.made(abi.Api, version=version, **{name: _entry(name) for name in _FUNCTIONS})
+
+
+def api_address() -> int:
+    """Where the table of the interface's functions lies."""
+    return ctypes.addressof(api())

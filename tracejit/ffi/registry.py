@@ -1,0 +1,179 @@
+"""Registers compiled functions by name, and calls them: the names of `jax.ffi`."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tracejit.errors import ArgumentError, AttributeValueError, UnsupportedError
+from tracejit.ffi.attributes import text_of
+from tracejit.ffi.handlers import STAGES, NativeHandler
+from tracejit.ffi.host import number_of_type
+from tracejit.lax.calls import custom_call
+from tracejit.sources import user_source
+from tracejit.targets import Target, enter_target
+
+_CAPSULE = b"xla._CUSTOM_CALL_TARGET"
+# Prototypes of our own: attributes of `ctypes.pythonapi` belong to whoever set them last.
+_new_capsule = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+)(("PyCapsule_New", ctypes.pythonapi))
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def pycapsule(function: Any) -> Any:
+    """A capsule of a function that ctypes found in a library, for `register_ffi_target`."""
+    return _new_capsule(_address("pycapsule", function), _CAPSULE, None)
+
+
+def register_ffi_target(
+    name: str,
+    fn: Any,
+    platform: str = "cpu",
+    api_version: int = 1,
+    *,
+    replace: bool = False,
+) -> None:
+    """Registers a compiled function that custom calls with the target ``name`` call.
+
+    ``fn`` is a handler of XLA's FFI (what ``XLA_FFI_DEFINE_HANDLER_SYMBOL`` defines): a capsule, a
+    function that ctypes found in a library, or its address; or a dict of these by stage,
+    "instantiate", "prepare", "initialize" and "execute". Libraries written for JAX work unchanged.
+
+    Raises `ArgumentError` for a name that is taken (unless ``replace`` is set or the same line is
+    run again), for what is no function, and for a library of another version of the interface;
+    `UnsupportedError` for another platform or an older interface.
+
+    >>> library = ctypes.CDLL("librms.so")                                      # doctest: +SKIP
+    >>> tj.ffi.register_ffi_target("rms_norm", tj.ffi.pycapsule(library.RmsNorm))  # doctest: +SKIP
+    """
+    _require_cpu("register_ffi_target", platform)
+    if api_version != 1:
+        raise UnsupportedError(
+            f"register_ffi_target: api_version must be 1, the typed interface, not {api_version!r}"
+        )
+    stages = fn if isinstance(fn, Mapping) else {"execute": fn}
+    unknown = sorted(set(stages) - set(STAGES))
+    if unknown or "execute" not in stages:
+        raise ArgumentError(
+            f"register_ffi_target: {name!r} has the stages {sorted(stages)}; they must be among "
+            f"{', '.join(STAGES)}, execute one of them"
+        )
+    addresses = {stage: _address("register_ffi_target", each) for stage, each in stages.items()}
+    native = NativeHandler(name, addresses)
+    enter_target(Target(name, _never, native=native, source=user_source()), replace)
+
+
+def register_ffi_type(
+    name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
+) -> None:
+    """Registers a type of states that stages of handlers leave for later ones.
+
+    ``type_registration`` holds "type_id" and, for states that are freed, "type_info": capsules of
+    pointers to an ``XLA_FFI_TypeId``, which is set, and to an ``XLA_FFI_TypeInfo``, or addresses.
+    Raises `ArgumentError` without a "type_id", `UnsupportedError` for another platform.
+    """
+    _require_cpu("register_ffi_type", platform)
+    unknown = sorted(set(type_registration) - {"type_id", "type_info"})
+    if unknown or "type_id" not in type_registration:
+        raise ArgumentError(
+            f"register_ffi_type: {name!r} is given {sorted(type_registration)}; it must be "
+            "'type_id' and perhaps 'type_info'"
+        )
+    at = {key: _address("register_ffi_type", each) for key, each in type_registration.items()}
+    number = ctypes.c_int64.from_address(at["type_id"])
+    number.value = number_of_type(name, at.get("type_info"))
+
+
+def _require_cpu(what: str, platform: str) -> None:
+    if platform.lower() not in ("cpu", "host"):
+        raise UnsupportedError(f"{what}: platform must be 'cpu', not {platform!r}")
+
+
+def _never(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("a native function is called on addresses")
+
+
+def _address(what: str, function: Any) -> int:
+    if isinstance(function, bool):
+        found = None
+    elif isinstance(function, int):
+        found = function
+    elif type(function).__name__ == "PyCapsule":
+        found = _pointer_of(function, _name_of(function))
+    elif isinstance(function, ctypes._CFuncPtr | ctypes.c_void_p):  # type: ignore[attr-defined]
+        found = ctypes.cast(function, ctypes.c_void_p).value
+    else:
+        found = None
+    if not found:
+        raise ArgumentError(
+            f"{what}: {function!r} is no function of a library: a capsule, a ctypes function or an "
+            "address"
+        )
+    return int(found)
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = "sequential",
+    input_output_aliases: Mapping[int, int] | None = None,
+) -> Callable[..., Any]:
+    """A function of arrays that calls the compiled function registered as ``target_name``.
+
+    ``result_shape_dtypes`` is what it returns: a tree of anything with a ``shape`` and a
+    ``dtype``. Keywords of the call are the function's typed attributes: Python's numbers are i64
+    and f64, NumPy's have their own type. Arrays lie row by row. ``input_output_aliases`` says
+    which result begins with the memory of which operand. Under `vmap` the function is called for
+    one element after the other. It has no derivative: see `custom_vjp`.
+
+    Raises `AttributeValueError` for an attribute of another type.
+
+    >>> def rms_norm(x, eps=1e-5):                                              # doctest: +SKIP
+    ...     call = tj.ffi.ffi_call("rms_norm", tj.ShapeDtypeStruct(x.shape, x.dtype))
+    ...     return call(x, eps=np.float32(eps))
+    """
+    if vmap_method not in (None, "sequential"):
+        raise AttributeValueError(
+            f"ffi_call: vmap_method must be 'sequential' or None, not {vmap_method!r}"
+        )
+
+    def call(*args: Any, **attributes: Any) -> Any:
+        return custom_call(
+            target_name,
+            result_shape_dtypes,
+            *args,
+            backend_config=text_of(attributes),
+            has_side_effect=has_side_effect,
+            input_output_aliases=input_output_aliases,
+            api_version="API_VERSION_TYPED_FFI",
+        )
+
+    return call
+
+
+def include_dir() -> str:
+    """The folder of XLA's headers, ``xla/ffi/api/ffi.h``, which jaxlib ships.
+
+    Raises `UnsupportedError` where jaxlib is not installed.
+    """
+    found = importlib.util.find_spec("jaxlib")
+    folder = Path(found.origin).parent / "include" if found and found.origin else None
+    if folder is None or not (folder / "xla" / "ffi" / "api" / "ffi.h").exists():
+        raise UnsupportedError("include_dir: XLA's headers come with jaxlib: pip install jaxlib")
+    return str(folder)
+
+
+def cflags() -> Sequence[str]:
+    """The options by which a C++ compiler makes a library of handlers."""
+    return ["-std=c++17", "-O2", "-fPIC", "-shared", f"-I{include_dir()}"]
