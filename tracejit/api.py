@@ -19,6 +19,7 @@ from tracejit.loading import load
 from tracejit.ops.inlining import inlined
 from tracejit.passes.input_layouts import in_memory_order, inverse, order_of
 from tracejit.runtime import DiskCache, Executable, cache_key, importing_tvm
+from tracejit.runtime.code_generator import generate, has_own_kernels
 from tracejit.runtime.donation import require_donatable
 from tracejit.runtime.locks import ProcessLock
 from tracejit.runtime.memory_limit import require_memory
@@ -296,16 +297,17 @@ def _of_one_device(module: Module) -> Module:
 def _compiled(module: Module, place: Place) -> Executable:
     # One compilation uses all threads; two at once would only wait for each other.
     with _compiling, collecting_garbage_later(), reported(module.name) as progress:
-        compile_server = load("tracejit.runtime.compile_server")
-        task = compile_server.task_of(_GENERATOR, "compile_for", module, place.target)
-        save = partial(place.cache.save_graph, place.key, module)
-        try:
-            if any(map(os.environ.get, PASS_SETTINGS)):  # which write to this process's folder
-                raise compile_server.Here
-            # Kernels of the user's are known to a copy of this process as it is now.
-            built = compile_server.served(task, module.name, save, progress, bool(place.kernels))
-        except compile_server.Here:
-            built = code_generator().compile_for(module, place.target, progress)
+        built = generate(
+            "compile.compile_for",
+            module,
+            place.target,
+            title=module.name,
+            save=partial(place.cache.save_graph, place.key, module),
+            progress=progress,
+            is_new=bool(place.kernels),
+            # Passes that are shown write to this process's folder.
+            here=any(map(os.environ.get, PASS_SETTINGS)),
+        )
         return place.cache.add(place.key, built)
 
 
@@ -355,9 +357,8 @@ class _Tuner:
         place = place_of(module, target)
         # Nothing else is compiled meanwhile, which would disturb what is measured.
         with _compiling, reported(module.name, tuning=seconds) as progress:
-            with importing_tvm():
-                backend = importlib.import_module("tracejit.backends.tvm.tuning_candidates")
-            candidates = backend.ProgramCandidates(module, place.target)
+            generated = load("tracejit.runtime.generated_candidates")
+            candidates = generated.GeneratedCandidates(module, place.target, place.key)
             made: Executable = self._programs(place).tune(
                 untuned, candidates, arguments, seconds, progress
             )
@@ -372,9 +373,14 @@ class _Tuner:
 
 def _planner(module: Module, target: Target) -> int:
     with _compiling:
-        with importing_tvm():
-            backend = importlib.import_module("tracejit.backends.tvm.memory_estimate")
-        planned: int = backend.planned_bytes(module, target)
+        planned: int = generate(
+            "memory_estimate.planned_bytes",
+            module,
+            target,
+            title=module.name,
+            graph=module,
+            is_new=has_own_kernels(module),
+        )
     return planned
 
 

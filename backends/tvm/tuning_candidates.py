@@ -7,13 +7,13 @@ found.build(find)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU, Target
-from tracejit.backends.tunable import Find, Library, Taken, Tunable, Variant
+from tracejit.backends.tunable import Find, Library, Measured, Taken, Tunable, Variant
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.objects.build import Progress, build, build_kernels
 from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
@@ -109,3 +109,33 @@ def _variant(written: TunedKernel, way: Taken, name: str) -> tuple[Kernel, Varia
     (kernel,) = replace(step, name=name).kernels()
     callbacks = contents(kernel.body).callbacks
     return kernel, Variant(answers.taken, answers.open, name, arguments, callbacks)
+
+
+_latest: dict[str, ProgramCandidates] = {}
+"""The candidates of the program that was asked for last, by its key."""
+
+
+def _candidates(key: str, module: Module, target: Target) -> ProgramCandidates:
+    if key not in _latest:
+        _latest.clear()
+        _latest[key] = ProgramCandidates(module, target)
+    return _latest[key]
+
+
+def kernels_of(key: str, module: Module, target: Target) -> list[Tunable]:
+    """The kernels with a choice. ``key`` names the program: one is kept between calls."""
+    return _candidates(key, module, target).kernels
+
+
+def library_of(
+    key: str, module: Module, target: Target, kernel: str, ways: Sequence[Taken], folder: Path
+) -> Library:
+    """See `ProgramCandidates.library`."""
+    return _candidates(key, module, target).library(kernel, ways, folder)
+
+
+def program_of(
+    key: str, module: Module, target: Target, known: Mapping[str, Measured | None]
+) -> bytes | InProcess:
+    """The whole program, its kernels written as ``known`` says of their texts."""
+    return _candidates(key, module, target).build(known.get)

@@ -18,10 +18,9 @@ import numpy as np
 
 from tracejit.backends.machine import thread_count
 from tracejit.backends.target import CPU
-from tracejit.loading import load
 from tracejit.runtime.cache import DiskCache, cache_key
+from tracejit.runtime.code_generator import generate
 from tracejit.runtime.executable import Executable
-from tracejit.runtime.imports import importing_tvm
 
 # Bytes read by all threads together: within the first caches, the second, the last, and beyond.
 SIZES = (32 << 10, 512 << 10, 8 << 20, 24 << 20, 64 << 20, 128 << 20)
@@ -104,13 +103,11 @@ def _read(noted: Any) -> Limits | None:
 
 
 def _measured() -> Limits:
-    with importing_tvm():
-        peak = load("tracejit.backends.tvm.cpu.roofline")
     cores = thread_count()
     rates = []
     for dtype in ("float32", "float64"):
-        built, flops = peak.arithmetic(dtype, _TURNS)
-        program = DiskCache(None).add("", built)
+        program = _program("arithmetic", dtype, _TURNS)
+        flops = 2 * _TURNS * program.outputs[0].shape[0]
         rates.append(cores * flops / _fastest(program, [np.array([0.5, 0.25], dtype)]))
     bandwidths: list[float] = []
     for size in SIZES:
@@ -118,13 +115,18 @@ def _measured() -> Limits:
         # busy does not count; what cores share, on all of them.
         own = cores if size <= OWN else 1
         times = max(_READ_BYTES // size, 1)
-        program = DiskCache(None).add("", peak.reading(size // own, times, cores // own))
+        program = _program("reading", size // own, times, cores // own)
         given = np.zeros(program.inputs[0].shape, np.float32)
         seconds = _fastest(program, [given], _SECONDS if own > 1 else 4 * _SECONDS)
         bandwidths.append(own * times * given.nbytes / seconds)
     # A larger memory is never the faster one.
     best = [max(bandwidths[n:]) for n in range(len(bandwidths))]
     return Limits(rates[0], rates[1], SIZES, tuple(best))
+
+
+def _program(function: str, *arguments: object) -> Executable:
+    built = generate(f"cpu.roofline.{function}", *arguments, title="machine_limits")
+    return DiskCache(None).add("", built)
 
 
 def _fastest(program: Executable, arrays: list[np.ndarray], seconds: float = _SECONDS) -> float:

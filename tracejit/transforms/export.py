@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from tracejit.backends.machine import thread_count
 from tracejit.backends.target import CPU, Target
 from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Module
-from tracejit.loading import load
-from tracejit.runtime import importing_tvm
+from tracejit.runtime.code_generator import generate, has_own_kernels
 from tracejit.shapes import AnyShape, TupleShape
 from tracejit.transforms.module_gradient import gradient_of
 
@@ -84,24 +83,23 @@ def export(
         )
     if gradients:
         functions[f"{called}_value_and_grad"] = _with_gradient(function)
-    with importing_tvm():
-        made = load("tracejit.backends.tvm.export")
-        processor = replace(
-            load("tracejit.backends.tvm.cpu.target").cpu_target(target), threads=count
-        )
-    there = replace(processor.machine, python=False)
-    entries = [
-        made.entry_of(title, f.module, f.arguments, f.results, there)
-        for title, f in functions.items()
-    ]
-    _write(library, made.library(entries, called, processor))
+    given = [(title, f.module, [*f.arguments], [*f.results]) for title, f in functions.items()]
+    built, header_text, loader_text = generate(
+        "export.files.files",
+        given,
+        called,
+        library.name,
+        target,
+        int(count),
+        title="export",
+        graph=function.module,
+        is_new=has_own_kernels(function.module),
+    )
+    _write(library, built)
     if header is not None:
-        _write(Path(header), made.header(entries, called, library.name, count).encode())
+        _write(Path(header), header_text.encode())
     if python is not None:
-        _write(
-            Path(python),
-            made.loader(entries, called, library.name, processor.architecture).encode(),
-        )
+        _write(Path(python), loader_text.encode())
 
 
 def of_module(module: Module) -> Function:

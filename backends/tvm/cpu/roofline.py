@@ -35,10 +35,11 @@ CHAINS = 12
 SUMS = 8
 
 
-def arithmetic(dtype: str, turns: int) -> tuple[bytes | InProcess, int]:
-    """A program that computes in the registers of one core, and its number of flops.
+def arithmetic(dtype: str, turns: int) -> bytes | InProcess:
+    """A program that computes in the registers of one core.
 
-    It takes one array of 2 numbers, x and y, and computes z = z * x + y in a loop.
+    It takes one array of 2 numbers, x and y, and computes z = z * x + y ``turns`` times for each
+    number of its result.
     """
     target = cpu_target()
     lanes = target.vector_bytes // np.dtype(dtype).itemsize
@@ -56,8 +57,7 @@ def arithmetic(dtype: str, turns: int) -> tuple[bytes | InProcess, int]:
         vectors(lambda at: store(made, at, z[at])),
     )
     specs = [ArraySpec(np.dtype(dtype), (n,)) for n in (2, width)]
-    built = _of_one_kernel("arithmetic", (given, made), body, specs, target)
-    return built, 2 * width * turns
+    return _of_one_kernel("arithmetic", (given, made), body, specs, target)
 
 
 def reading(nbytes: int, times: int, threads: int) -> bytes | InProcess:
