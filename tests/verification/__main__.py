@@ -1,9 +1,10 @@
 """Counts what is not proven of the programs in a corpus.
 
-    python -m tests.verification [--samples N] [--graphs N] [--first SEED] [--show N]
+    python -m tests.verification [--samples N] [--graphs N] [--first SEED] [--show N] [--vectors N]
 
 Verifies the samples of all ops (one in ``--samples``), the HLO dumps among the tests and
-``--graphs`` random graphs. Prints counts by rule and schedule, and ``--show`` findings of each.
+``--graphs`` random graphs, with ``--vectors`` as if vectors had so many bytes. Prints counts by
+rule and schedule, and ``--show`` findings of each.
 Ends with status 1 if anything is certainly wrong.
 """
 
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.verification.corpus import dumps, lowered, random_graphs, samples
+from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.verification.program import verify_program
 
 
@@ -26,12 +28,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--graphs", type=int, default=60, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--show", type=int, default=1, metavar="N")
+    parser.add_argument("--vectors", type=int, metavar="BYTES")
     asked = parser.parse_args(given)
+    machine = None if asked.vectors is None else Machine(vector_bytes=asked.vectors)
     counts: Counter[tuple[str, str]] = Counter()
     proven = certain = kernels = 0
     seconds = 0.0
     modules = (samples(asked.samples), dumps(), random_graphs(asked.graphs, asked.first))
-    for name, program in lowered(itertools.chain(*modules)):
+    for name, program in lowered(itertools.chain(*modules), machine):
         start = time.process_time()
         report = verify_program(program)
         seconds += time.process_time() - start

@@ -22,6 +22,7 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tracejit.backends.tvm.buffers.donation import aliases_of
     from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.lower.lowering import lower
     from tracejit.backends.tvm.program.program import Program
 
@@ -48,11 +49,13 @@ def random_graphs(count: int, first: int = 0) -> Iterator[tuple[str, Module]]:
         yield f"seed {seed}", drawn(Choices(random.Random(seed).randint), 3, 12, elements)
 
 
-def lowered(modules: Iterator[tuple[str, Module]]) -> Iterator[tuple[str, Program]]:
-    """The programs of those that can be compiled."""
-    target = cpu_target(CPU)
+def lowered(
+    modules: Iterator[tuple[str, Module]], machine: Machine | None = None
+) -> Iterator[tuple[str, Program]]:
+    """The programs of those that can be compiled, by default for the processor at hand."""
+    machine = machine or cpu_target(CPU).machine
     for name, module in modules:
         try:
-            yield name, lower(module.entry, target.machine, aliases_of(module))
+            yield name, lower(module.entry, machine, aliases_of(module))
         except TracejitError:
             continue

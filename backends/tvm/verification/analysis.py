@@ -10,10 +10,8 @@ number within bounds that are invariant over the iterations.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
@@ -33,9 +31,9 @@ from tracejit.backends.tvm.ir.tir import (
     Stmt,
     While,
 )
-from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, Problem, flat
+from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, flat
 from tracejit.backends.tvm.verification.constraints import Condition, of_type
-from tracejit.backends.tvm.verification.enumeration import UnknownNumbersError, refuted
+from tracejit.backends.tvm.verification.enumeration import outside
 from tracejit.backends.tvm.verification.expressions import (
     Expressions,
     Indices,
@@ -43,7 +41,9 @@ from tracejit.backends.tvm.verification.expressions import (
     Value,
 )
 from tracejit.backends.tvm.verification.invariants import (
+    Repeated,
     Supposed,
+    dropped,
     includes,
     is_part,
     joined,
@@ -53,20 +53,24 @@ from tracejit.backends.tvm.verification.invariants import (
 )
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 from tracejit.backends.tvm.verification.registers import Bounds, Place, Registers, State
+from tracejit.backends.tvm.verification.routines import ROUTINES, Elements, StoredTo, touched
 
 MOST_STEPS = 1 << 19
 """The most statements and expressions of one analysis."""
 ENDLESS = 1 << 62
 """A bound on the iterations of any loop."""
 _MOST_OF_A_STEP = 1 << 30
+_MOST_DROPPED = 4
+"""How many times an invariant is weakened before all of it is given up."""
 
 
 class Analysis(Expressions):
     """The analysis of one kernel; after ``most`` statements and expressions it raises
     `UnsupportedError`.
 
-    The last ``scratch`` parameters are uninitialised temporaries. A loop's body is run several
-    times to find invariants of the integers in the ``followed`` buffers; see `relevant`.
+    The last ``scratch`` parameters are uninitialised temporaries, and the first ``reads`` are
+    never written. A loop's body is run several times to find invariants of the integers in the
+    ``followed`` buffers; see `relevant`.
     """
 
     def __init__(
@@ -75,8 +79,10 @@ class Analysis(Expressions):
         scratch: int = 0,
         followed: frozenset[int] = frozenset(),
         most: int = MOST_STEPS,
+        reads: int = 0,
     ) -> None:
         super().__init__(most)
+        self._reads = {hash(parameter) for parameter in parameters[:reads]}
         self.accesses: list[Access] = []
         self.calls: list[tuple[str, Any]] = []
         self._memories: dict[int, KernelBuffer] = {}
@@ -92,7 +98,7 @@ class Analysis(Expressions):
         self._quiet = 0
         self._certain: dict[int, Linear] = {}
         """Facts that hold unconditionally."""
-        self._written: dict[int, Mapping[int, int]] = {}
+        self._written = StoredTo(self._memories, lambda node: touched(node, self._reads))
         self._kinds: dict[type, Callable[[Any], None]] = {
             SeqStmt: self._sequence,
             For: self._for,
@@ -142,7 +148,7 @@ class Analysis(Expressions):
         self._deciding -= 1
         return made
 
-    # Memory
+    # KernelBuffer
 
     def _remember(self, buffer: Buffer, own: bool) -> KernelBuffer:
         shape = tuple(int(extent) for extent in buffer.shape)
@@ -186,10 +192,10 @@ class Analysis(Expressions):
             return
         if len(indices) != len(memory.shape):
             raise UnsupportedError(f"{len(indices)} indices into {len(memory.shape)} dimensions")
-        problem = self._outside(indices, memory.shape)
+        problem = outside(self.known, indices, memory.shape)
         if problem is not None and len(indices) > 1:
             # A vector may continue in the next row.
-            problem = self._outside((flat(indices, memory.shape),), (memory.size,))
+            problem = outside(self.known, (flat(indices, memory.shape),), (memory.size,))
         self.accesses.append(
             Access(
                 memory,
@@ -205,34 +211,6 @@ class Analysis(Expressions):
     def _always(self, facts: Sequence[Linear]) -> Sequence[Linear]:
         self._certain.update((id(fact), fact) for fact in facts)
         return facts
-
-    def _outside(self, indices: Indices, shape: Sequence[int]) -> Problem | None:
-        """The problem with indices into a buffer of this shape, if there is one."""
-        for index, extent in zip(indices, shape, strict=True):
-            low, high = index.bounds()
-            problem = None
-            if low < 0:
-                problem = self._problem(index, f"an index below 0 of {extent}")
-            if problem is None and high >= extent:
-                left = index.times(-1).plus(extent - 1)
-                problem = self._problem(left, f"an index above the last of {extent}")
-            if problem is not None:
-                return problem
-        return None
-
-    def _problem(self, value: Linear, what: str) -> Problem | None:
-        """The problem if an expression may be negative."""
-        if self.known.proves(value):
-            return None
-        low, _ = self.known.bounds(value)
-        try:
-            found = refuted(value, self.known.facts)
-        except UnknownNumbersError:
-            return Problem(f"{what}, by up to {-low}", is_certain=False)
-        if found is None:
-            return None
-        certain = found.is_certain and not self.known.unknown_guards
-        return Problem(f"{what}, by {-found.value} in iteration {found.iteration}", certain)
 
     def _allocate(self, statement: Any) -> None:
         self._remember(statement.buffer, own=True)
@@ -260,16 +238,68 @@ class Analysis(Expressions):
         self.value(statement.value)
 
     def call(self, node: Any, name: str) -> Value:
-        if name in ("tirx.call_extern", "tirx.tvm_call_packed"):
+        if name in ROUTINES:
             for each in node.args[1:]:
                 self.value(each)
-            if not self._quiet:
-                self.calls.append((str(node.args[0].value), node))
-            self._registers.forget_all()
+            self._routine(node)
             return None
         for each in node.args:
             self.value(each)
         return None
+
+    def _routine(self, node: Any) -> None:
+        known = touched(node, self._reads)
+        if known is None:
+            if not self._quiet:
+                self.calls.append((str(node.args[0].value), node))
+            self._registers.forget_all()
+            return
+        for each in known.reads:
+            self._region(each, is_store=False)
+        for each in known.writes:
+            self._region(each, is_store=True)
+        with self.known.scope():
+            self.known.guard()
+            for each in known.scratch:
+                self._region(each, is_store=True)
+        sources = {hash(each.buffer) for each in known.reads}
+        self._registers.overwrite(known.stored, sources if known.permutes else None)
+        for target in known.stored:
+            self._sources.setdefault(target, set()).update(sources)
+        for count, most in known.counts:
+            self._count(count, self.integer(most))
+
+    def _count(self, place: Elements, most: Linear) -> None:
+        """An element that a routine has set to a number between 0 and ``most``."""
+        made = Linear.of(Symbol("data", 0, max(self.known.bounds(most)[1], 0)))
+        self.known.assume(self._always([most.add(made, -1)]))
+        dtype = str(place.buffer.dtype)
+        self._registers.store(hash(place.buffer), (self._sum(place.first),), made, dtype)
+
+    def _region(self, region: Elements, is_store: bool) -> None:
+        """The accesses of a routine to elements of one memory, as if by loops."""
+        around, facts = self._loops, []
+        index = self._sum(region.first)
+        with self.known.scope():
+            for extent, step in region.dimensions:
+                count = self.integer(extent)
+                symbol = Symbol("loop", 0, self.known.bounds(count)[1] - 1)
+                if symbol.high < 0:
+                    break
+                self._loops = (*self._loops, Loop(symbol, count, is_parallel=False))
+                index = index.add(Linear.of(symbol), step)
+                if count.terms:
+                    facts.append(count.add(Linear.of(symbol), -1).plus(-1))
+            else:
+                if self.known.assume(facts):
+                    self._access(self.memory(region.buffer), (index,), is_store)
+        self._loops = around
+
+    def _sum(self, terms: Sequence[tuple[Expr, int]]) -> Linear:
+        total = number(0)
+        for term, factor in terms:
+            total = total.add(self.integer(term), factor)
+        return total
 
     def _if(self, statement: Any) -> None:
         condition = self.condition(statement.condition)
@@ -313,7 +343,7 @@ class Analysis(Expressions):
             self.run(statement.body)
             self._loops = around
 
-        self._repeat(_Repeated(statement.body, symbol, facts, body, low > 0, not extent.terms))
+        self._repeat(Repeated(statement.body, symbol, facts, body, low > 0, not extent.terms))
 
     def _while(self, statement: Any) -> None:
         around = self._loops
@@ -329,7 +359,7 @@ class Analysis(Expressions):
 
         symbol = Symbol("loop", 0, ENDLESS)
         self._loops = (*around, Loop(symbol, number(ENDLESS), is_parallel=False))
-        self._repeat(_Repeated(statement.body, symbol, [], body, runs=False, is_fixed=False))
+        self._repeat(Repeated(statement.body, symbol, [], body, runs=False, is_fixed=False))
         self._loops = around
         # The condition reads at the end the same values as after the last iteration.
         self._quiet += 1
@@ -337,9 +367,9 @@ class Analysis(Expressions):
         self._quiet -= 1
         self.known.assume(self._always(condition.contrary))
 
-    def _repeat(self, loop: _Repeated) -> None:
+    def _repeat(self, loop: Repeated) -> None:
         """Run a loop's body once, with the values it changes replaced by numbers within bounds."""
-        counts = self._written_in(loop.statement)
+        counts = self._written.within(loop.statement)
         registers = self._registers
         before = registers.state()
         followed = [memory for memory in counts if memory in self._followed]
@@ -364,7 +394,7 @@ class Analysis(Expressions):
         registers.leave(before, ends, loop.symbol, filled)
 
     def _invariant(
-        self, loop: _Repeated, followed: Collection[int], written: Collection[int]
+        self, loop: Repeated, followed: Collection[int], written: Collection[int]
     ) -> Supposed:
         """The invariant of a loop over the kernel's local integers."""
         values, spans = self._registers.numbers(followed), self._registers.spans(followed)
@@ -389,7 +419,7 @@ class Analysis(Expressions):
 
     def _searched(
         self,
-        loop: _Repeated,
+        loop: Repeated,
         values: Mapping[Place, Linear],
         first: Mapping[Place, Bounds | None],
         written: Collection[int],
@@ -417,10 +447,16 @@ class Analysis(Expressions):
             return narrowed
         if includes(wider, found):
             return supposed
+        # Integers that leave their bounds are unknown from now on; the others keep theirs.
+        for _ in range(_MOST_DROPPED):
+            _, found = self._after(loop, within(grown), written)
+            if includes(grown, found):
+                return within(grown)
+            grown = dropped(grown, found)
         return within({place: of_type(place[2]) for place in first})
 
     def _after(
-        self, loop: _Repeated, supposed: Supposed, written: Collection[int]
+        self, loop: Repeated, supposed: Supposed, written: Collection[int]
     ) -> tuple[dict[Place, Bounds | None], dict[Place, Bounds | None]]:
         """The bounds of an iteration's increment of each integer, if known, and bounds
         afterwards.
@@ -451,47 +487,6 @@ class Analysis(Expressions):
         registers.reset(before)
         self._end = end
         return steps, found
-
-    def _written_in(self, statement: Stmt) -> Mapping[int, int]:
-        """The buffers that a statement may store to, with the number of its stores to each."""
-        key = hash(statement)
-        found = self._written.get(key)
-        if found is not None:
-            return found
-        made: Counter[int] = Counter()
-        kind = type(statement)
-        if kind is BufferStore:
-            made[hash(statement.buffer)] = 1
-        elif kind is SeqStmt:
-            for each in statement:
-                made.update(self._written_in(each))
-        elif kind in (For, While, tirx.AttrStmt):
-            made.update(self._written_in(statement.body))
-        elif kind is IfThenElse:
-            for case in (statement.then_case, statement.else_case):
-                if case is not None:
-                    made.update(self._written_in(case))
-        elif kind is AllocBuffer:
-            made[hash(statement.buffer)] = 1
-        elif kind is Evaluate and not isinstance(statement.value, tirx.IntImm):
-            made.update(dict.fromkeys(self._memories, 2))
-        self._written[key] = made
-        return made
-
-
-@dataclass(frozen=True)
-class _Repeated:
-    """A loop: its body as a statement and as a function that runs it, and the facts inside.
-
-    It ``runs`` at least once; if it ``is_fixed``, for every value of ``symbol``.
-    """
-
-    statement: Stmt
-    symbol: Symbol
-    facts: Sequence[Linear]
-    body: Callable[[], None]
-    runs: bool
-    is_fixed: bool
 
 
 _TRACKED = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))

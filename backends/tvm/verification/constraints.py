@@ -9,7 +9,7 @@ with known.scope():
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -208,6 +208,10 @@ class Constraints:
             return max(low, own[0]), min(high, own[1])
         return low, high
 
+    def tight(self, value: Linear) -> tuple[int, int]:
+        """Bounds that follow from facts as well: of i + j where i + j is at most 9."""
+        return tight(value, self.facts, self.bounds)
+
     def _symbol_bounds(self, symbol: Symbol, depth: int) -> tuple[int, int]:
         low, high = symbol.low, symbol.high
         if depth == 0 or symbol.kind in ("loop", "data"):
@@ -306,6 +310,27 @@ class Constraints:
             if proven:
                 return True
         return False
+
+
+def tight(
+    value: Linear, facts: Sequence[Linear], bounds: Callable[[Linear], tuple[int, int]]
+) -> tuple[int, int]:
+    """The bounds of an expression less multiples of facts, where that gives narrower ones."""
+
+    def least(value: Linear) -> int:
+        low = bounds(value)[0]
+        for fact in facts:
+            symbol, coefficient = next(iter(fact.terms.items()))
+            factor, rest = divmod(value.terms.get(symbol, 0), coefficient)
+            if factor <= 0 or rest or len(fact.terms) < 2:
+                continue
+            less = value.add(fact, -factor)
+            found = bounds(less)[0]
+            if found > low:
+                value, low = less, found
+        return low
+
+    return least(value), -least(value.times(-1))
 
 
 def of_type(dtype: str) -> tuple[int, int]:

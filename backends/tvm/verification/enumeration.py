@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.backends.tvm.verification.constraints import Condition
+from tracejit.backends.tvm.verification.accesses import Problem
+from tracejit.backends.tvm.verification.constraints import Condition, Constraints
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 MOST_ITERATIONS = 1 << 20
@@ -37,12 +38,21 @@ class Refutation:
 
 
 class Grid:
-    """The iteration space of all loops that some expressions depend on."""
+    """The iteration space of all loops that some expressions depend on.
 
-    def __init__(self, values: Sequence[Linear]) -> None:
+    With ``any_data``, integers loaded from memory take every value within their bounds.
+    """
+
+    def __init__(self, values: Sequence[Linear], any_data: bool = False) -> None:
         found: dict[Symbol, None] = {}
         for value in values:
-            _collect(value, found)
+            for symbol in value.terms:
+                try:
+                    _collect(Linear.of(symbol), found)
+                except UnknownNumbersError:
+                    if not any_data:
+                        raise
+                    found[symbol] = None
         self.loops = sorted(found, key=lambda s: s.serial)
         self.shape = tuple(s.high - s.low + 1 for s in self.loops)
         if math.prod(self.shape) > MOST_ITERATIONS:
@@ -104,6 +114,36 @@ def refuted(value: Linear, facts: Sequence[Linear]) -> Refutation | None:
     return Refutation(tuple(int(i) for i in first), worst, len(usable) == len(facts))
 
 
+def outside(known: Constraints, indices: Sequence[Linear], shape: Sequence[int]) -> Problem | None:
+    """The problem with indices into a buffer of this shape, if there is one."""
+    for index, extent in zip(indices, shape, strict=True):
+        low, high = index.bounds()
+        problem = None
+        if low < 0:
+            problem = _problem(known, index, f"an index below 0 of {extent}")
+        if problem is None and high >= extent:
+            left = index.times(-1).plus(extent - 1)
+            problem = _problem(known, left, f"an index above the last of {extent}")
+        if problem is not None:
+            return problem
+    return None
+
+
+def _problem(known: Constraints, value: Linear, what: str) -> Problem | None:
+    """The problem if an expression may be negative."""
+    if known.proves(value):
+        return None
+    low, _ = known.bounds(value)
+    try:
+        found = refuted(value, known.facts)
+    except UnknownNumbersError:
+        return Problem(f"{what}, by up to {-low}", is_certain=False)
+    if found is None:
+        return None
+    certain = found.is_certain and not known.unknown_guards
+    return Problem(f"{what}, by {-found.value} in iteration {found.iteration}", certain)
+
+
 def enumerable(value: Linear, facts: Sequence[Linear]) -> list[Linear]:
     """The facts that can be evaluated together with a value.
 
@@ -116,10 +156,10 @@ def enumerable(value: Linear, facts: Sequence[Linear]) -> list[Linear]:
     return usable
 
 
-def is_enumerable(values: Sequence[Linear]) -> bool:
+def is_enumerable(values: Sequence[Linear], any_data: bool = False) -> bool:
     """Whether values depend on loop variables only, with not too many iterations."""
     try:
-        Grid(values)
+        Grid(values, any_data)
     except UnknownNumbersError:
         return False
     return True

@@ -77,8 +77,8 @@ class Expressions:
             tirx.Not: self._not,
             tirx.BitwiseAnd: self._masked,
             tirx.RShift: self._shifted,
-            tirx.LShift: self._both_operands,
-            tirx.BitwiseOr: self._both_operands,
+            tirx.LShift: self._shifted_up,
+            tirx.BitwiseOr: self._united,
             tirx.BitwiseXor: self._both_operands,
             tirx.BitwiseNot: self._operand,
             tirx.Ramp: self._ramp,
@@ -232,6 +232,24 @@ class Expressions:
                 low, high = of_type(kind)
                 if 0 <= b.constant <= high.bit_length():
                     return Linear.of(Symbol("data", low >> b.constant, high >> b.constant))
+        return None
+
+    def _shifted_up(self, e: Any) -> Value:
+        a, b = self.value(e.a), self.value(e.b)
+        if isinstance(a, Linear) and isinstance(b, Linear) and not b.terms:
+            if 0 <= b.constant < 64:
+                return self._fitting(e, a.times(1 << b.constant))
+        return None
+
+    def _united(self, e: Any) -> Value:
+        """Multiples of a power of two and what is less than that have no bits in common."""
+        a, b = self.value(e.a), self.value(e.b)
+        if isinstance(a, Linear) and isinstance(b, Linear):
+            for upper, lower in ((a, b), (b, a)):
+                low, high = self.known.bounds(lower)
+                step = 1 << high.bit_length()
+                if low >= 0 and not any(c % step for c in (upper.constant, *upper.terms.values())):
+                    return upper.add(lower)
         return None
 
     def _both_operands(self, e: Any) -> Value:

@@ -21,6 +21,7 @@ from tracejit.backends.tvm.verification.enumeration import (
     Grid,
     UnknownNumbersError,
     enumerable,
+    is_enumerable,
 )
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
@@ -45,16 +46,19 @@ class Timed:
     facts: tuple[Linear, ...]
     guards: tuple[int, ...]
 
-    def visits(self, size: int, is_exact: bool, depth: int = 0) -> tuple[Any, Any]:
+    def visits(
+        self, size: int, is_exact: bool, depth: int = 0, any_data: bool = False
+    ) -> tuple[Any, Any]:
         """The elements and moments of all iterations that satisfy the known facts.
 
         ``is_exact`` requires all facts to be known. The moments are those of the first iteration
-        of the outermost ``depth`` loops. Raises `UnknownNumbersError`.
+        of the outermost ``depth`` loops. With ``any_data`` an index from memory is any within its
+        bounds. Raises `UnknownNumbersError`.
         """
-        facts = enumerable(self.place, self.facts)
+        facts = self._facts(any_data)
         if is_exact and len(facts) < len(self.facts):
             raise UnknownNumbersError
-        grid = Grid([self.place, *facts])
+        grid = Grid([self.place, *facts], any_data)
         loops = set(grid.loops) - {loop.symbol for loop in self.access.loops[:depth]}
         # The first iteration of all other loops.
         moment = Linear(
@@ -68,6 +72,20 @@ class Timed:
         place = np.broadcast_to(grid.value(self.place), grid.shape)
         holds = holds & (place >= 0) & (place < size)
         return place[holds], np.broadcast_to(grid.value(moment), grid.shape)[holds]
+
+    def _facts(self, any_data: bool) -> list[Linear]:
+        """The facts that can be evaluated together with the offset."""
+        if not any_data or is_enumerable([self.place]):
+            return enumerable(self.place, self.facts)
+        data = self.place.terms
+        usable = [
+            fact
+            for fact in self.access.facts
+            if is_enumerable([Linear(0, {s: c for s, c in fact.terms.items() if s not in data})])
+        ]
+        while usable and not is_enumerable([self.place, *usable], any_data):
+            usable.pop()
+        return usable
 
     def within(self, size: int) -> slice:
         """The range of all elements that it may access."""
@@ -102,8 +120,8 @@ class Read:
         footprint = self.footprint
         depth, guarded = footprint.under(self.timed.guards)
         try:
-            place, moment = self.timed.visits(footprint.size, is_exact=False)
-            _, inner = self.timed.visits(footprint.size, is_exact=False, depth=depth)
+            place, moment = self.timed.visits(footprint.size, False, any_data=True)
+            _, inner = self.timed.visits(footprint.size, False, depth, any_data=True)
         except UnknownNumbersError:
             now, span = self.timed.moment.constant, self.span()
             made[span] = np.minimum(footprint.first[span], guarded[span]) > now

@@ -61,7 +61,11 @@ class Footprints:
 def footprints_of(kernel: Kernel, analysis: Analysis) -> Footprints:
     faults: list[tuple[str, bool]] = []
     moments = ordered(analysis.accesses)
+    memories = {id(m): m for m in map(analysis.memory, kernel.parameters)}
     touched: dict[int, list[tuple[Access, Linear]]] = {}
+    if not analysis.calls:
+        # A parameter that a kernel makes no access to is one that it does not write.
+        touched = {key: [] for key in memories}
     known: dict[int, bool] = {}
 
     def is_known(fact: Linear) -> bool:
@@ -77,7 +81,7 @@ def footprints_of(kernel: Kernel, analysis: Analysis) -> Footprints:
         called = ", ".join(sorted({name for name, _ in analysis.calls}))
         faults.append((f"{called} may read and write anything", False))
     for key, own in touched.items():
-        memory = own[0][0].memory
+        memory = memories.get(key) or own[0][0].memory
         if analysis.calls and (key not in given or given.index(key) >= kernel.reads):
             made[key] = None
             continue
@@ -271,7 +275,7 @@ class _Walk:
         for read in made.reads:
             if not unproven[read.span()].any() or not (read.elements() & unproven).any():
                 continue
-            name = made.memory.name
+            name = str(kernel.parameters[number].name)
             missing = is_certain and int(np.sum(read.certain() & untouched)) > elsewhere
             self._add(kernel, *_told(read, name, untouched if missing else unproven, missing))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.verification.constraints import of_type
 from tracejit.backends.tvm.verification.linear import Linear, Symbol, number
 from tracejit.backends.tvm.verification.registers import Bounds, Place, hull
@@ -24,6 +25,21 @@ class Supposed:
     @property
     def spans(self) -> dict[Place, Bounds | None]:
         return {place: bounds for place, bounds in self.within.items() if place[1] is None}
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A loop: its body as a statement and as a function that runs it, and the facts inside.
+
+    It ``runs`` at least once; if it ``is_fixed``, for every value of ``symbol``.
+    """
+
+    statement: Stmt
+    symbol: Symbol
+    facts: Sequence[Linear]
+    body: Callable[[], None]
+    runs: bool
+    is_fixed: bool
 
 
 def within(bounds: Mapping[Place, Bounds | None]) -> Supposed:
@@ -51,6 +67,16 @@ def joined(
     one: Mapping[Place, Bounds | None], other: Mapping[Place, Bounds | None]
 ) -> dict[Place, Bounds | None]:
     return {place: hull([bounds, other[place]]) for place, bounds in one.items()}
+
+
+def dropped(
+    outer: Mapping[Place, Bounds | None], inner: Mapping[Place, Bounds | None]
+) -> dict[Place, Bounds | None]:
+    """The outer bounds without those that the inner ones leave."""
+    return {
+        place: bounds if includes({place: bounds}, inner) else of_type(place[2])
+        for place, bounds in outer.items()
+    }
 
 
 def includes(outer: Mapping[Place, Bounds | None], inner: Mapping[Place, Bounds | None]) -> bool:

@@ -13,6 +13,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+from tvm_ffi import Array, structural_equal, structural_hash
 
 from tracejit.backends.tvm.analysis.kernel_stats import NOTHING
 from tracejit.backends.tvm.program.program import Kernel, Program
@@ -30,7 +33,13 @@ from tracejit.sources import Source
 VARIABLE = "TRACEJIT_VERIFY"
 """The environment variable that switches verification on."""
 
-_MORE = 20
+_proven: dict[Any, tuple[int, Footprints | None]] = {}
+"""Fully proven kernels by structure, each with its number of accesses and its footprints."""
+_MOST_PROVEN = 2_000
+_MOST_REMEMBERED = 1 << 18
+"""The most elements in the arrays of a cached kernel."""
+
+_MORE = 60
 _LEAST = 50_000
 """The work of a thorough analysis, as a multiple of the first one's, or in steps."""
 
@@ -78,9 +87,9 @@ def verify_program(program: Program, is_written: bool = True) -> Report:
         if id(kernel.body) in known:
             continue
         known.add(id(kernel.body))
-        analysis = verify_kernel(kernel, report)
-        if analysis is not None and is_written:
-            footprints[id(kernel.body)] = footprints_of(kernel, analysis)
+        found = _verified(kernel, report, is_written)
+        if found is not None:
+            footprints[id(kernel.body)] = found
     for fault in initialisation(program, footprints) if is_written else ():
         name, stats = (fault.kernel.name, fault.kernel.stats) if fault.kernel else ("all", NOTHING)
         made = Finding(
@@ -88,6 +97,49 @@ def verify_program(program: Program, is_written: bool = True) -> Report:
         )
         report.unproven.append(made)
     return report
+
+
+def _verified(kernel: Kernel, report: Report, is_written: bool) -> Footprints | None:
+    """Add a kernel's accesses to a report and return its footprints, if ``is_written`` needs them.
+
+    Fully proven kernels are cached by their structure.
+    """
+    key = _Form(kernel), kernel.reads, kernel.scratch, is_written
+    known = _proven.get(key)
+    if known is not None:
+        report.proven += known[0]
+        return known[1]
+    before, wrong = report.proven, len(report.unproven)
+    analysis = verify_kernel(kernel, report)
+    made = footprints_of(kernel, analysis) if analysis is not None and is_written else None
+    if len(report.unproven) == wrong and _is_small(made):
+        if len(_proven) >= _MOST_PROVEN:
+            _proven.clear()
+        _proven[key] = report.proven - before, made
+    return made
+
+
+class _Form:
+    """A kernel's structure: equal for kernels that differ in the names of variables alone."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        # Parameters stand first, so that those of equal kernels are matched in their order.
+        self._parts = Array([*kernel.parameters, kernel.body])
+        self._hash: int = structural_hash(self._parts, map_free_vars=True)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Form):
+            return NotImplemented
+        return bool(structural_equal(self._parts, other._parts, map_free_vars=True))
+
+
+def _is_small(footprints: Footprints | None) -> bool:
+    if footprints is None:
+        return True
+    return sum(each.size for each in footprints.parameters if each is not None) < _MOST_REMEMBERED
 
 
 def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
@@ -118,15 +170,15 @@ def verify_kernel(kernel: Kernel, report: Report) -> Analysis | None:
 
 
 def _analysed(kernel: Kernel) -> Analysis:
-    analysis = Analysis(kernel.parameters, kernel.scratch)
+    reads = kernel.reads
+    analysis = Analysis(kernel.parameters, kernel.scratch, reads=reads)
     analysis.run(kernel.body)
     if all(access.problem is None for access in analysis.accesses):
         return analysis
     if any(a.problem is not None and a.problem.is_certain for a in analysis.accesses):
         return analysis
-    thorough = Analysis(
-        kernel.parameters, kernel.scratch, analysis.relevant(), max(_MORE * analysis.nodes, _LEAST)
-    )
+    most = max(_MORE * analysis.nodes, _LEAST)
+    thorough = Analysis(kernel.parameters, kernel.scratch, analysis.relevant(), most, reads)
     try:
         thorough.run(kernel.body)
     except UnsupportedError:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tracejit.backends.tvm.verification.accesses import Access, KernelBuffer, Loop, flat
+from tracejit.backends.tvm.verification.constraints import tight
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 
@@ -25,7 +26,7 @@ def races(accesses: Sequence[Access]) -> Iterator[Access]:
             touched[loop.symbol, access.memory].append(access)
     for (symbol, memory), each in touched.items():
         stores = [access for access in each if access.is_store]
-        if stores and not _are_apart([flat(a.indices, memory.shape) for a in each], symbol):
+        if stores and not _are_apart(each, memory, symbol):
             yield stores[0]
 
 
@@ -33,8 +34,9 @@ def _parallel(access: Access) -> Loop | None:
     return next((loop for loop in access.loops if loop.is_parallel), None)
 
 
-def _are_apart(places: Sequence[Linear], symbol: Symbol) -> bool:
+def _are_apart(accesses: Sequence[Access], memory: KernelBuffer, symbol: Symbol) -> bool:
     """Whether offsets at different values of ``symbol`` are always different."""
+    places = [flat(access.indices, memory.shape) for access in accesses]
     coefficient = places[0].terms.get(symbol, 0)
     first = _outside(places[0], symbol)
     low, high = 0, 0
@@ -42,7 +44,8 @@ def _are_apart(places: Sequence[Linear], symbol: Symbol) -> bool:
         if place.terms.get(symbol, 0) != coefficient or _outside(place, symbol).key != first.key:
             return False
         inside = {s: c for s, c in place.terms.items() if s.serial > symbol.serial}
-        least, most = Linear(place.constant, inside).bounds()
+        own = [fact for fact in accesses[number].facts if fact.terms]
+        least, most = tight(Linear(place.constant, inside), own, Linear.bounds)
         low, high = (least, most) if number == 0 else (min(low, least), max(high, most))
     return high - low < abs(coefficient)
 

@@ -16,6 +16,9 @@ from tracejit.backends.tvm.verification.expressions import Indices, Value
 from tracejit.backends.tvm.verification.linear import Linear, Symbol
 
 _MOST_CELLS = 32
+_HALVED = {"uint64": "uint32"}
+"""Of words that sorts make of a key and a position the spans are those of the positions."""
+_HALF = 1 << 32
 
 Bounds = tuple[int, int]
 Place = tuple[int, Any, str]
@@ -56,7 +59,7 @@ class Registers:
         """Add a local buffer without stores."""
         self._cells.pop(memory, None)
         if self._with_spans:
-            self._spans[memory] = (dtype, None)
+            self._spans[memory] = (_HALVED.get(dtype, dtype), None)
 
     def load(self, memory: int, indices: Indices, dtype: str) -> Linear | Condition:
         """The value at an index, the same symbol until the next store."""
@@ -69,8 +72,11 @@ class Registers:
                 value = self._of_run(cell, indices)
                 if value is not None:
                     return value
-        bounds = (self._spans.get(memory) or ("", None))[1] or of_type(dtype)
-        value = Linear.of(Symbol("data", *bounds))
+        bounds = (self._spans.get(memory) or ("", None))[1]
+        value = Linear.of(Symbol("data", *(bounds or of_type(_HALVED.get(dtype, dtype)))))
+        if dtype in _HALVED:
+            upper = Symbol("data", *of_type(_HALVED[dtype]))
+            value = value.add(Linear.of(upper), _HALF)
         self._cells[memory] = (Cell(indices, value, dtype), *cells[: _MOST_CELLS - 1])
         return value
 
@@ -96,8 +102,12 @@ class Registers:
         self._cells[memory] = (Cell(indices, value, dtype), *kept[: _MOST_CELLS - 1])
         span = self._spans.get(memory)
         if span is not None:
-            bounds = (0, 1) if isinstance(value, Condition) else self._known.bounds(value)
-            self._spans[memory] = (dtype, hull([span[1], bounds]))
+            bounds = (0, 1)
+            if isinstance(value, Linear):
+                if dtype in _HALVED:
+                    value = self._known.remainder(value, _HALF)
+                bounds = self._known.tight(value)
+            self._spans[memory] = (span[0], hull([span[1], bounds]))
 
     def forget(self, memories: Iterable[int]) -> None:
         """Mark memory as unknown."""
@@ -106,6 +116,18 @@ class Registers:
             if memory in self._spans:
                 dtype, _ = self._spans[memory]
                 self._spans[memory] = (dtype, of_type(dtype))
+
+    def overwrite(self, memories: Iterable[int], sources: Iterable[int] | None) -> None:
+        """Memory that holds anything, or if there are ``sources`` what it or they held before."""
+        for memory in memories:
+            self._cells.pop(memory, None)
+            dtype, own = self._spans.get(memory, ("", None))
+            if not dtype:
+                continue
+            found: list[Bounds | None] = [of_type(dtype)]
+            if sources is not None:
+                found = [own, *(self._spans.get(s, (dtype, of_type(dtype)))[1] for s in sources)]
+            self._spans[memory] = (dtype, hull(found))
 
     def forget_all(self) -> None:
         self.forget([*{**self._cells, **self._spans}])
@@ -129,7 +151,7 @@ class Registers:
     def _bounded(self, cell: Cell) -> Cell:
         if isinstance(cell.value, Condition) or not cell.value.terms:
             return cell
-        return replace(cell, value=_Bounded(cell.value, *self._known.bounds(cell.value)))
+        return replace(cell, value=_Bounded(cell.value, *self._known.tight(cell.value)))
 
     def join(self, before: State, ends: Sequence[State]) -> None:
         """The state that holds at the join of several paths."""

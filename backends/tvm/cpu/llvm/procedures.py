@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.cpu.llvm.builder import Function, Value, literal, module_text
 from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32, Kind
+from tracejit.backends.tvm.ir.contracts import Contract, Region, declare
 from tracejit.backends.tvm.ir.tir import Evaluate, Expr, Stmt, importing, tirx
 
 GROUP = "tracejit-group"
@@ -49,7 +50,20 @@ class Procedure(Function):
         super().__init__(name, [], lanes)
         self._group = group
         self._invoked: dict[str, Procedure] = {}
+        self._names = [*pointers, *integers]
         self._parameters = [f"ptr %{p}" for p in pointers] + [f"i64 %{i}" for i in integers]
+
+    def touches(
+        self,
+        reads: Sequence[Region],
+        writes: Sequence[Region],
+        permutes: bool = False,
+        scratch: Sequence[Region] = (),
+        counts: Sequence[tuple[Region, str]] = (),
+    ) -> None:
+        """Say what a call reads and writes, for the verifier; see `Contract`."""
+        contract = Contract(tuple(self._names), reads, writes, permutes, scratch, counts)
+        declare(self.name, contract)
 
     def _made(self, instruction: str) -> str:
         (name,) = self.fresh("%n")

@@ -27,6 +27,7 @@ from tracejit.backends.tvm.cpu.mathematics.ordered_integers import (
     rank_for_minimum,
 )
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import select
+from tracejit.backends.tvm.ir.contracts import Contract, Region, declare, span, whole
 from tracejit.backends.tvm.ir.tir import Expr, tirx
 from tracejit.graph import Op
 from tracejit.ops.elementwise import ADD, AND, MAX, MIN, MUL, OR, XOR
@@ -103,6 +104,7 @@ def row_code(way: RowReduction, count: int | None) -> RowCode:
     code = _Row(name, [], [], way)
     kind = way.kind.llvm
     result = code.combined("%first", "%count", count, "%start")
+    declare(name, Contract(("first", "count", "start"), [span("first", 0, "count")], []))
     head = f"define {kind} @{name}(ptr %first, i64 %count, {kind} %start) {{"
     return RowCode(name, module_text([code.defined(head, result)]), way.kind)
 
@@ -115,6 +117,13 @@ def rows_code(way: RowReduction, rows: RowLayout, start: float) -> Procedure:
     """
     name = f"tracejit_rows_{way}_of_{rows}_from_{_named(way, start)}"
     code = _Row(name, ["source", "target"], ["first", "count"], way)
+    if rows.parts == 1:
+        first = ("first", rows.apart), (rows.first, 1)
+        read = Region("source", first, (("count", rows.apart), (rows.length, 1)))
+        code.touches([read], [span("target", "first", "count")])
+    else:
+        read = Region("source", ((rows.first, 1),), ((rows.count, rows.apart), (rows.whole, 1)))
+        code.touches([read], [span("target", "first", "count")])
 
     def piece(number: str) -> None:
         place, length = code.sum("%first", number), str(rows.length)
@@ -147,6 +156,7 @@ def parts_code(way: RowReduction, parts: int, count: int, start: float) -> Proce
     """``int32 name(ptr source, ptr target)``: ``count`` results of ``parts`` partial ones each."""
     name = f"tracejit_parts_{way}_of_{parts}x{count}_from_{_named(way, start)}"
     code = _Row(name, ["source", "target"], [], way)
+    code.touches([whole("source", parts * count)], [whole("target", count)])
 
     def one(number: str) -> None:
         code.lanes = 1

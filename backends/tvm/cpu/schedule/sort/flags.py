@@ -14,6 +14,7 @@ from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES, rows_in_memory
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
+from tracejit.backends.tvm.ir.contracts import span
 from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Expr, Stmt, i64, loop, tirx
 from tracejit.shapes import ElementType
 
@@ -51,6 +52,7 @@ def flag_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
 def _places(plan: SortPlan) -> Procedure:
     """Store the first ``kept`` indices of a row of ``length`` flags."""
     code = SortCode(plan, "places", ("flags", "target"), ("length", "kept"))
+    code.touches([span("flags", 0, "length")], [span("target", 0, "kept")])
     found = code.variable("0")
 
     def find(holds: bool) -> None:

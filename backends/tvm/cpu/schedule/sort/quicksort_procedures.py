@@ -17,6 +17,7 @@ from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_steps import REGISTERS, SMALL, PartitionCode
+from tracejit.backends.tvm.ir.contracts import span
 
 # Groups that are compiled together, once in a process: the largest network takes as long to
 # compile as all the rest.
@@ -38,6 +39,10 @@ def division(plan: SortPlan, enter: bool) -> Procedure:
     """
     stem, group = ("sort_enter", _QUICKSORT) if enter else ("sort_divide", _MORE_THREADS)
     code = PartitionCode(plan, stem, ("source", "target", "said"), ("first", "count"), group)
+    target_part, said = span("target", "first", "count"), span("said", 0, 2 if enter else 1)
+    first_part = span("said", 0, 1), "count"
+    reads = [span("source", "first", "count")]
+    code.touches(reads, [target_part, said], permutes=True, counts=[first_part])
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     restores = enter and plan.restores
     special = code.variable("0")
@@ -72,6 +77,9 @@ def sorted_part(plan: SortPlan) -> Procedure:
     """
     pointers, integers = ("source", "other", "target"), ("first", "count", "halve")
     code = PartitionCode(plan, "sort_part", pointers, integers, _QUICKSORT)
+    source_part, other_part, target_part = (span(each, "first", "count") for each in pointers)
+    scratch = [source_part, other_part]
+    code.touches([source_part], [target_part], permutes=True, scratch=scratch)
     stack = _WorkStack(code)
     stack.push("%first", "%count", "0", "%halve")
     stack.work("%source", "%other", "%target")
@@ -112,6 +120,8 @@ def short_row(plan: SortPlan, count: int) -> Procedure:
     Integers may be sorted in place.
     """
     code = PartitionCode(plan, f"sort_row_{count}", ("source", "target"), ("first",))
+    source_row, target_row = (span(each, "first", count) for each in ("source", "target"))
+    code.touches([source_row], [target_row], permutes=True)
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     special = code.variable("0") if plan.restores else ""
     code.short(source, target, count, special)
@@ -123,12 +133,12 @@ def short_row(plan: SortPlan, count: int) -> Procedure:
 
 @functools.cache
 def restored(plan: SortPlan) -> Procedure:
-    """Restore the original order of zeros and NaN if the second word of ``said`` is
-    not 0.
-    """
+    """Restore the original order of zeros and NaN if the second word of ``said`` is not 0."""
     code = PartitionCode(
         plan, "sort_restore", ("source", "target", "said"), ("first", "count"), _QUICKSORT
     )
+    source_part, target_part = (span(each, "first", "count") for each in ("source", "target"))
+    code.touches([source_part, span("said", 1, 1)], [], scratch=[target_part])
     source, target = code.at("%source", "%first"), code.at("%target", "%first")
     some = code.holds("ne", code.number("%said", 1), "0")
     code.when(some, lambda: _restore(code, source, target, "%count"))

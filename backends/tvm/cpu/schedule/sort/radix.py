@@ -50,20 +50,22 @@ class Radix(RowSort):
 
     def ordered(self, row: Expr, base: Expr) -> tuple[list[Stmt], Callable[[Expr], Expr]]:
         first = row * self.number(2 * self.length)
-        counts = buffer("counts", (self.digits * _BUCKETS,), "int32", scope="local")
+        counts = buffer("counts", (self.digits * _BUCKETS,), "uint32", scope="local")
         source = buffer("source", (1,), "int32", scope="local")
-        total = buffer("total", (1,), "int32", scope="local")
+        total = buffer("total", (1,), "uint32", scope="local")
         zero = self.number(0)
         statements = [
             *(AllocBuffer(local) for local in (counts, source, total)),
-            loop(self.digits * _BUCKETS, lambda i: store(counts, i, const(0, "int32"))),
-            store(source, zero, first),
+            loop(self.digits * _BUCKETS, lambda i: store(counts, i, const(0, "uint32"))),
+            store(source, zero, const(0, "int32")),
             loop(self.length, lambda i: self._enter(base, first, counts, i), dtype=self.dtype),
             loop(self.digits, lambda digit: self._pass(first, source, total, counts, digit)),
         ]
 
         def position(number: Expr) -> Expr:
-            return tirx.Cast(self.dtype, self.words[source[zero] + number])
+            word = self.words[first + source[zero] + number]
+            # A row has less than 2**31 places: the upper half of a word is the key.
+            return tirx.Cast(self.dtype, word & const((1 << 32) - 1, self.word))
 
         return statements, position
 
@@ -73,7 +75,7 @@ class Radix(RowSort):
         counted = []
         for digit in range(self.digits):
             place = self._bucket(key, const(digit, "int32"))
-            counted.append(store(counts, place, counts[place] + const(1, "int32")))
+            counted.append(store(counts, place, counts[place] + const(1, "uint32")))
         return [*made, *self._put(first + number, key, number), *counted]
 
     def _bucket(self, key: Expr, digit: Expr) -> Expr:
@@ -93,9 +95,11 @@ class Radix(RowSort):
         return [store(self.words, place, high | tirx.Cast("uint64", position))]
 
     def _pass(self, first: Expr, source: Buffer, total: Buffer, counts: Buffer, digit: int) -> Stmt:
-        zero, one = self.number(0), const(1, "int32")
+        zero = self.number(0)
         # The other half of the scratch, before or after the source's.
-        target = first + first + self.number(self.length) - source[zero]
+        other = self.number(self.length) - source[zero]
+        here, there = first + source[zero], first + other
+        last = const(self.length - 1, "uint32")
         start = digit * const(_BUCKETS, "int32")
 
         def key_at(place: Expr) -> Expr:
@@ -105,7 +109,7 @@ class Radix(RowSort):
 
         def begin(bucket: Expr) -> list[Stmt]:
             """Replace the count of a bucket by the index of its first key (an exclusive scan)."""
-            count = buffer("count", (1,), "int32", scope="local")
+            count = buffer("count", (1,), "uint32", scope="local")
             return [
                 AllocBuffer(count),
                 store(count, zero, counts[start + bucket]),
@@ -116,25 +120,27 @@ class Radix(RowSort):
         def move(number: Expr) -> list[Stmt]:
             word = buffer("word", (1,), self.word, scope="local")
             key = buffer("key", (1,), "uint64", scope="local")
-            place = buffer("place", (1,), "int32", scope="local")
+            place = buffer("place", (1,), "uint32", scope="local")
             bucket = self._bucket(key[zero], digit)
-            stored = [store(self.words, target + place[zero], word[zero])]
+            # Counts add up to the length of a row, which the verifier does not see.
+            goal = there + tirx.Cast("int32", tirx.min(place[zero], last))
+            stored = [store(self.words, goal, word[zero])]
             if self.keys is not None:
-                stored.append(store(self.keys, target + place[zero], key[zero]))
+                stored.append(store(self.keys, goal, key[zero]))
             return [
                 *(AllocBuffer(local) for local in (word, key, place)),
-                store(word, zero, self.words[source[zero] + number]),
-                store(key, zero, key_at(source[zero] + number)),
+                store(word, zero, self.words[here + number]),
+                store(key, zero, key_at(here + number)),
                 store(place, zero, counts[bucket]),
-                store(counts, bucket, place[zero] + one),
+                store(counts, bucket, place[zero] + const(1, "uint32")),
                 *stored,
             ]
 
-        shared = counts[self._bucket(key_at(source[zero]), digit)]
+        shared = counts[self._bucket(key_at(here), digit)]
         passed = seq(
-            store(total, zero, const(0, "int32")),
+            store(total, zero, const(0, "uint32")),
             loop(_BUCKETS, begin),
             loop(self.length, move, dtype=self.dtype),
-            store(source, zero, target),
+            store(source, zero, other),
         )
-        return IfThenElse(shared < self.number(self.length), passed, None)
+        return IfThenElse(shared < const(self.length, "uint32"), passed, None)

@@ -59,18 +59,22 @@ def are_few(kept: int, length: int) -> bool:
 
 
 class _First:
-    """A sorted list of the ``count`` first (key, index) pairs seen so far."""
+    """A sorted list of the ``count`` first (key, index) pairs seen so far.
 
-    def __init__(self, count: int, key_type: str, dtype: str) -> None:
+    Free slots hold the greatest key with the ``last`` index: the only element that does not
+    precede them is that one itself.
+    """
+
+    def __init__(self, count: int, key_type: str, dtype: str, last: int) -> None:
         self.count = count
         self.dtype = dtype
         self.keys = buffer("keys", (count,), key_type, scope="local")
         self.places = buffer("places", (count,), dtype, scope="local")
         self.hole = buffer("hole", (1,), dtype, scope="local")
-        greatest, beyond = const(2 ** int(key_type[4:]) - 1, key_type), tirx.max_value(dtype)
+        greatest = const(2 ** int(key_type[4:]) - 1, key_type)
 
         def clear(i: Expr) -> list[Stmt]:
-            return [store(self.keys, i, greatest), store(self.places, i, beyond)]
+            return [store(self.keys, i, greatest), store(self.places, i, const(last, dtype))]
 
         locals_ = [AllocBuffer(b) for b in (self.keys, self.places, self.hole)]
         self.begin = [*locals_, loop(count, clear, dtype=dtype)]
@@ -190,8 +194,9 @@ class Selecting(RowSort):
             self._stored(base, lambda number: first.places[number]),
         ]
 
-    def _first(self) -> _First:
-        return _First(self.work.kept, self.key_type, self.dtype)
+    def _first(self, places: int = 0) -> _First:
+        """An empty list for the indices below ``places``, by default those of a row."""
+        return _First(self.work.kept, self.key_type, self.dtype, (places or self.length) - 1)
 
     def _scan(self, first: _First, base: Expr, begin: Expr, extent: Expr) -> list[Stmt]:
         """``extent`` elements from index ``begin`` on, no fewer than are kept."""
@@ -203,7 +208,7 @@ class Selecting(RowSort):
             return [loop(extent, lambda i: one(begin + i), dtype=self.dtype)]
         size = self.number(self.block)
         blocks = tirx.truncdiv(extent, size)
-        chosen = self._first()
+        chosen = self._first(self.part // self.block)
 
         def block(number: Expr) -> list[Stmt]:
             least = buffer("least", (self.lanes,), self.key_type, scope="local")
