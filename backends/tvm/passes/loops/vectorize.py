@@ -103,7 +103,10 @@ class _Loops:
                 (i for i in in_order([promoted]) if i.op is WHILE), key=lambda i: i.serial
             )
             made = self._visit(shorter, shorter.operands) or shorter
-            return substitute([promoted], {shorter: made})[0]
+            # A loop that stays is faster with its array in memory. Loops with others inside are
+            # not looked at twice, which would double with each level.
+            if _has_loop_inside(simple) or not _has_loop_since(made, shorter):
+                return substitute([promoted], {shorter: made})[0]
         inside = _Loops(loop.body.parameters, self._context)
         with loop.known():
             inner = inside.visited([loop.body.root])
@@ -369,3 +372,12 @@ def _has_loop(instruction: Instruction) -> bool:
         for computation in instruction.computations
         for inner in in_order([computation.root])
     )
+
+
+def _has_loop_inside(loop: Instruction) -> bool:
+    return any(map(_has_loop, in_order([loop.attributes["body"].root])))
+
+
+def _has_loop_since(made: Instruction, first: Instruction) -> bool:
+    """Whether anything that a value needs is a loop no older than ``first``."""
+    return any(i.op is WHILE and i.serial >= first.serial for i in in_order([made]))
