@@ -8,29 +8,6 @@ from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, TUPLE
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
-from tracejit.ops.elementwise import ATAN2, POW
-from tracejit.ops.elementwise_unary import (
-    ACOS,
-    ACOSH,
-    ASIN,
-    ASINH,
-    ATANH,
-    CBRT,
-    COS,
-    COSH,
-    ERF,
-    EXP,
-    EXPM1,
-    LOG,
-    LOG1P,
-    LOGISTIC,
-    RSQRT,
-    SIN,
-    SINH,
-    SQRT,
-    TAN,
-    TANH,
-)
 from tracejit.ops.indexing import SCATTER
 from tracejit.ops.layout import RESHAPE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
@@ -40,9 +17,6 @@ from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER
 from tracejit.shapes import Shape
 from tracejit.traversal import instructions
 
-_TRANSCENDENTAL = frozenset(
-    {ACOS, ACOSH, ASIN, ASINH, ATAN2, ATANH, CBRT, COS, COSH, ERF, EXP, EXPM1, LOG, LOG1P}
-) | frozenset({LOGISTIC, POW, RSQRT, SIN, SINH, SQRT, TAN, TANH})
 FREE = frozenset({CONSTANT, GET_TUPLE_ELEMENT, IOTA, PARAMETER, RESHAPE, TUPLE})
 
 
@@ -53,7 +27,7 @@ def _size(instruction: Instruction) -> int:
 def work_of(instruction: Instruction) -> tuple[int, int]:
     """Flops and transcendental functions of one instruction."""
     op, size, given = instruction.op, _size(instruction), instruction.attributes
-    if op in _TRANSCENDENTAL:
+    if op.is_transcendental:
         return 0, size
     if op.is_arithmetic:
         return size, 0

@@ -38,6 +38,14 @@ class Trait(enum.Flag):
     """Each element of the result is an element of an operand, at an index known beforehand."""
     VIEW = enum.auto()
     """A movement out of one operand."""
+    CHEAP = enum.auto()
+    """An element of the result takes an instruction or two of a processor."""
+    TRANSCENDENTAL = enum.auto()
+    """An element of the result takes a polynomial, a root or a function of a library."""
+    MONOID = enum.auto()
+    """Of two operands, associative and commutative, with an `identity_value`."""
+    IDEMPOTENT = enum.auto()
+    """Of two operands that are the same value, that value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +87,26 @@ class Op:
     def is_view(self) -> bool:
         """Whether the result shows elements of its one operand at other indices."""
         return Trait.VIEW in self.traits
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether to compute an element again costs less than to store and load it."""
+        return Trait.CHEAP in self.traits
+
+    @property
+    def is_transcendental(self) -> bool:
+        """Whether an element is a polynomial, a root or a function of a library."""
+        return Trait.TRANSCENDENTAL in self.traits
+
+    @property
+    def is_monoid(self) -> bool:
+        """Whether it combines two values in any order and grouping, and has an identity."""
+        return Trait.MONOID in self.traits
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether a value combined with itself is that value."""
+        return Trait.IDEMPOTENT in self.traits
 
     def __repr__(self) -> str:
         return self.name

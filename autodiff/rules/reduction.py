@@ -11,7 +11,7 @@ from tracejit.autodiff.composition import pullback_through
 from tracejit.autodiff.reverse import Cotangent, Cotangents, differentiate
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.comparison import eq
-from tracejit.ops.computations import MONOIDS, binary_op, identity_value, scalar_computation
+from tracejit.ops.computations import binary_op, identity_value, monoid, scalar_computation
 from tracejit.ops.constants import (
     CONSTANT,
     constant,
@@ -70,7 +70,7 @@ def reduce_rule(instruction: Instruction, cotangent: Instruction | Cotangents) -
 
 def is_associative(computation: Computation) -> bool:
     """Whether a computation is known to be associative, so that pairs may be combined first."""
-    return binary_op(computation) in MONOIDS or extreme(computation) is not None
+    return monoid(computation) is not None or extreme(computation) is not None
 
 
 def listed(cotangent: Instruction | Cotangents) -> Sequence[Cotangent]:

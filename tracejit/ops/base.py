@@ -81,6 +81,7 @@ def define_internal(
     family: str,
     shape_rule: Callable[..., AnyShape],
     *attributes: Attribute,
+    traits: Trait = Trait.NONE,
 ) -> Op:
     """Enters an op of a compiler's own, which its passes make and no module from outside holds.
 
@@ -91,8 +92,8 @@ def define_internal(
         return known
     if name in OPS or known is not None:
         raise ValueError(f"op {name} is defined twice")
-    traits = _TRAITS.get(family, Trait.NONE)
-    op = Op(name, opcode, family, function_name(name), shape_rule, attributes, traits=traits)
+    own = traits | _TRAITS.get(family, Trait.NONE)
+    op = Op(name, opcode, family, function_name(name), shape_rule, attributes, traits=own)
     INTERNAL_OPS[name] = op
     return op
 

@@ -37,23 +37,6 @@ _BUILDERS: dict[str, Callable[[Instruction, Instruction], Instruction]] = {
     "sub": elementwise.sub,
     "xor": elementwise.xor,
 }
-MONOIDS = frozenset(
-    {
-        elementwise.ADD,
-        elementwise.AND,
-        elementwise.MAX,
-        elementwise.MIN,
-        elementwise.MUL,
-        elementwise.OR,
-        elementwise.XOR,
-    }
-)
-"""The binary ops that are associative and commutative, with an `identity_value`.
-
-A reduction by one of them, or one that finds where an extreme is, may combine its elements in any
-order. Every other computation is applied from the left: to the initial value and the first element
-in row-major order, to that and the second, and so on.
-"""
 
 
 @functools.cache
@@ -81,7 +64,18 @@ def binary_op(computation: Computation) -> Op | None:
     if root.operands == computation.parameters:
         return root.op
     swapped = root.operands == computation.parameters[::-1]
-    return root.op if swapped and root.op in MONOIDS else None
+    return root.op if swapped and root.op.is_monoid else None
+
+
+def monoid(computation: Computation) -> Op | None:
+    """The one op of a computation that combines two values in any order and grouping, else None.
+
+    A reduction by one of them, or one that finds where an extreme is, may combine its elements in
+    any order. Every other computation is applied from the left: to the initial value and the first
+    element in row-major order, to that and the second, and so on.
+    """
+    op = binary_op(computation)
+    return op if op is not None and op.is_monoid else None
 
 
 def highest(element_type: ElementType) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from tracejit.errors import AttributeValueError, ShapeError
-from tracejit.graph import Instruction, Op
+from tracejit.graph import Instruction, Op, Trait
 from tracejit.ops.base import (
     ALL,
     FLOATING,
@@ -32,12 +32,16 @@ from tracejit.ops.constants import elements_of, tuple_
 from tracejit.ops.layout import broadcast_in_dim
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
 
+_MONOID = Trait.CHEAP | Trait.MONOID
+_LATTICE = _MONOID | Trait.IDEMPOTENT
+
 
 def binary(
     name: str,
     opcode: str,
     accepts: Collection[ElementType],
     result: Callable[[ElementType], ElementType] | None = None,
+    traits: Trait = Trait.NONE,
 ) -> Op:
     """An op on two arrays of one shape and element type whose result has them too.
 
@@ -56,7 +60,7 @@ def binary(
         return Shape(element_type, left.dimensions)
 
     shape_rule.__module__ = __name__
-    return define(name, opcode)(shape_rule)
+    return define(name, opcode, traits=traits)(shape_rule)
 
 
 def broadcast_operands(
@@ -119,7 +123,7 @@ def _binary(
     return make(op, left, right)
 
 
-ADD = binary("Add", "add", ALL)
+ADD = binary("Add", "add", ALL, traits=_MONOID)
 
 
 def add(
@@ -129,7 +133,7 @@ def add(
     return _binary(ADD, lhs, rhs, broadcast_dimensions)
 
 
-AND = binary("And", "and", LOGICAL)
+AND = binary("And", "and", LOGICAL, traits=_LATTICE)
 
 
 def and_(
@@ -139,7 +143,7 @@ def and_(
     return _binary(AND, lhs, rhs, broadcast_dimensions)
 
 
-ATAN2 = binary("Atan2", "atan2", INEXACT)
+ATAN2 = binary("Atan2", "atan2", INEXACT, traits=Trait.TRANSCENDENTAL)
 
 
 def atan2(
@@ -155,7 +159,7 @@ def _complex_of(element_type: ElementType) -> ElementType:
     return ElementType.C64 if element_type is ElementType.F32 else ElementType.C128
 
 
-COMPLEX = binary("Complex", "complex", {ElementType.F32, ElementType.F64}, _complex_of)
+COMPLEX = binary("Complex", "complex", {ElementType.F32, ElementType.F64}, _complex_of, Trait.CHEAP)
 
 
 def complex(
@@ -179,7 +183,7 @@ def div(
     return _binary(DIV, lhs, rhs, broadcast_dimensions)
 
 
-MAX = binary("Max", "maximum", ALL)
+MAX = binary("Max", "maximum", ALL, traits=_LATTICE)
 
 
 def max(
@@ -194,7 +198,7 @@ def max(
     return _binary(MAX, lhs, rhs, broadcast_dimensions)
 
 
-MIN = binary("Min", "minimum", ALL)
+MIN = binary("Min", "minimum", ALL, traits=_LATTICE)
 
 
 def min(
@@ -206,7 +210,7 @@ def min(
     return _binary(MIN, lhs, rhs, broadcast_dimensions)
 
 
-MUL = binary("Mul", "multiply", ALL)
+MUL = binary("Mul", "multiply", ALL, traits=_MONOID)
 
 
 def mul(
@@ -216,7 +220,7 @@ def mul(
     return _binary(MUL, lhs, rhs, broadcast_dimensions)
 
 
-OR = binary("Or", "or", LOGICAL)
+OR = binary("Or", "or", LOGICAL, traits=_LATTICE)
 
 
 def or_(
@@ -226,7 +230,7 @@ def or_(
     return _binary(OR, lhs, rhs, broadcast_dimensions)
 
 
-POW = binary("Pow", "power", NUMERIC)
+POW = binary("Pow", "power", NUMERIC, traits=Trait.TRANSCENDENTAL)
 
 
 def pow(
@@ -254,7 +258,7 @@ def rem(
     return _binary(REM, lhs, rhs, broadcast_dimensions)
 
 
-SHIFT_LEFT = binary("ShiftLeft", "shift-left", INTEGRAL)
+SHIFT_LEFT = binary("ShiftLeft", "shift-left", INTEGRAL, traits=Trait.CHEAP)
 
 
 def shift_left(
@@ -266,7 +270,9 @@ def shift_left(
     return _binary(SHIFT_LEFT, lhs, rhs, broadcast_dimensions)
 
 
-SHIFT_RIGHT_ARITHMETIC = binary("ShiftRightArithmetic", "shift-right-arithmetic", INTEGRAL)
+SHIFT_RIGHT_ARITHMETIC = binary(
+    "ShiftRightArithmetic", "shift-right-arithmetic", INTEGRAL, traits=Trait.CHEAP
+)
 
 
 def shift_right_arithmetic(
@@ -278,7 +284,9 @@ def shift_right_arithmetic(
     return _binary(SHIFT_RIGHT_ARITHMETIC, lhs, rhs, broadcast_dimensions)
 
 
-SHIFT_RIGHT_LOGICAL = binary("ShiftRightLogical", "shift-right-logical", INTEGRAL)
+SHIFT_RIGHT_LOGICAL = binary(
+    "ShiftRightLogical", "shift-right-logical", INTEGRAL, traits=Trait.CHEAP
+)
 
 
 def shift_right_logical(
@@ -290,7 +298,7 @@ def shift_right_logical(
     return _binary(SHIFT_RIGHT_LOGICAL, lhs, rhs, broadcast_dimensions)
 
 
-SUB = binary("Sub", "subtract", NUMERIC)
+SUB = binary("Sub", "subtract", NUMERIC, traits=Trait.CHEAP)
 
 
 def sub(
@@ -300,7 +308,7 @@ def sub(
     return _binary(SUB, lhs, rhs, broadcast_dimensions)
 
 
-XOR = binary("Xor", "xor", LOGICAL)
+XOR = binary("Xor", "xor", LOGICAL, traits=_MONOID)
 
 
 def xor(
@@ -310,7 +318,7 @@ def xor(
     return _binary(XOR, lhs, rhs, broadcast_dimensions)
 
 
-@define("Clamp", "clamp")
+@define("Clamp", "clamp", traits=Trait.CHEAP)
 def CLAMP(min: AnyShape, operand: AnyShape, max: AnyShape) -> Shape:
     low = require_array("clamp", "min", min)
     shape = require_array("clamp", "operand", operand)
@@ -335,7 +343,7 @@ def clamp(min: Instruction, operand: Instruction, max: Instruction) -> Instructi
     return make(CLAMP, _spread(min, shape), operand, _spread(max, shape))
 
 
-@define("Select", "select")
+@define("Select", "select", traits=Trait.CHEAP)
 def SELECT(pred: AnyShape, on_true: AnyShape, on_false: AnyShape) -> Shape:
     predicate = require_array("select", "pred", pred)
     first = require_array("select", "on_true", on_true)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from tracejit.attributes import Attribute, Kind, ResultAccuracy
-from tracejit.graph import Instruction, Op
+from tracejit.graph import Instruction, Op, Trait
 from tracejit.ops.base import (
     FLOATING,
     INEXACT,
@@ -36,11 +36,13 @@ def unary(
     accepts: Collection[ElementType],
     *attributes: Attribute,
     result: Callable[[ElementType], ElementType] | None = None,
+    traits: Trait = Trait.NONE,
 ) -> Op:
     """An op on one array whose result has its shape and element type.
 
     ``result`` maps the element type to the result's where it is another.
-    An attribute can only be `RESULT_ACCURACY`, which does not bear on the shape.
+    An attribute can only be `RESULT_ACCURACY`, which does not bear on the shape, and which all
+    transcendental functions have.
     """
     function = function_name(name)
 
@@ -51,7 +53,8 @@ def unary(
         return Shape(element_type, shape.dimensions)
 
     shape_rule.__module__ = __name__
-    return define(name, opcode, *attributes)(shape_rule)
+    own = traits | (Trait.TRANSCENDENTAL if attributes else Trait.NONE)
+    return define(name, opcode, *attributes, traits=own)(shape_rule)
 
 
 def _real_of(element_type: ElementType) -> ElementType:
@@ -241,7 +244,7 @@ def logistic(operand: Instruction, result_accuracy: ResultAccuracy | None = None
     return make(LOGISTIC, operand, result_accuracy=result_accuracy)
 
 
-NEG = unary("Neg", "negate", NUMERIC)
+NEG = unary("Neg", "negate", NUMERIC, traits=Trait.CHEAP)
 
 
 def neg(operand: Instruction) -> Instruction:
@@ -249,7 +252,7 @@ def neg(operand: Instruction) -> Instruction:
     return make(NEG, operand)
 
 
-NOT = unary("Not", "not", LOGICAL)
+NOT = unary("Not", "not", LOGICAL, traits=Trait.CHEAP)
 
 
 def not_(operand: Instruction) -> Instruction:

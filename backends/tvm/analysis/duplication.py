@@ -7,27 +7,12 @@ twice, and a chain of such ops grows exponentially. Their operands are put into 
 from __future__ import annotations
 
 from tracejit.graph import Instruction
-from tracejit.ops import elementwise as ops
-from tracejit.ops import elementwise_unary as unary
 from tracejit.ops.comparison import COMPARE
+from tracejit.ops.elementwise import SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL, XOR
 from tracejit.shapes import ElementType
 
-_ONCE = frozenset(
-    {
-        ops.ADD,
-        ops.AND,
-        ops.CLAMP,
-        ops.COMPLEX,
-        ops.MAX,
-        ops.MIN,
-        ops.MUL,
-        ops.OR,
-        ops.SELECT,
-        ops.SUB,
-        unary.NEG,
-        unary.NOT,
-    }
-)
+# A shift by the width or more has another expression, which is selected.
+_SHIFTS = (SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL)
 # The number of copies of an operand in a rounding to a narrow type.
 ROUNDING = {ElementType.F8E4M3FN: 40, ElementType.F8E5M2: 40, ElementType.BF16: 5}
 _FUNCTIONS = frozenset({"elementwise", "elementwise_unary"})
@@ -38,12 +23,12 @@ def repeats(instruction: Instruction) -> bool:
     types = {operand.array_shape.element_type for operand in instruction.operands}
     if any(t.is_complex for t in types):
         return True
-    if instruction.op in _ONCE:
+    if instruction.op is XOR:
+        return ElementType.PRED in types
+    if instruction.op.is_cheap and instruction.op not in _SHIFTS:
         return False
     if instruction.op is COMPARE:
         return bool(instruction.attributes["type"] == "TOTALORDER")
-    if instruction.op is ops.XOR:
-        return ElementType.PRED in types
     # For floats these are function calls.
     return instruction.op.family not in _FUNCTIONS or not all(t.is_floating for t in types)
 

@@ -13,7 +13,6 @@ from tracejit.backends.tvm.ir.internal_ops import (
     FOURIER,
     FOURIER_HALVES,
     THREEFRY,
-    TRANSCENDENTALS,
 )
 from tracejit.backends.work import work_of
 from tracejit.graph import Instruction, Op
@@ -279,7 +278,7 @@ def _nbytes(instruction: Instruction, elements: int) -> int:
 def _work(instruction: Instruction, count: int) -> tuple[int, int]:
     """Flops and transcendental functions of ``count`` elements of an instruction."""
     op = instruction.op
-    if op in TRANSCENDENTALS:
+    if op.is_transcendental:
         return 0, count
     if op is THREEFRY:
         return count * cost_of(instruction), 0

@@ -6,22 +6,23 @@ from typing import Any
 
 from tracejit.backends.tvm.analysis.argminmax import worst
 from tracejit.graph import Computation, Op
-from tracejit.ops import elementwise as binary
-from tracejit.ops.computations import MONOIDS, binary_op, highest, identity_value
+from tracejit.ops.computations import highest, identity_value, monoid
+from tracejit.ops.elementwise import MUL, SUB
 from tracejit.ops.reduction import extreme
 
-_REPEATED = frozenset({binary.MAX, binary.MIN, binary.AND, binary.OR})
 
+def is_sum(op: Op) -> bool:
+    """Whether a reduction of a loop's steps by this op may be reordered.
 
-def monoid(computation: Computation) -> Op | None:
-    """The op of a computation that is one associative op with an identity, else None."""
-    op = binary_op(computation)
-    return op if op in MONOIDS else None
+    Products are not: a product of some factors may overflow where the product of all does not.
+    """
+    return op is SUB or (op.is_monoid and op is not MUL)
 
 
 def may_repeat(computation: Computation) -> bool:
     """Whether the combiner is idempotent, given increasing indices."""
-    return monoid(computation) in _REPEATED or extreme(computation) is not None
+    op = monoid(computation)
+    return (op is not None and op.is_idempotent) or extreme(computation) is not None
 
 
 def identities(computation: Computation) -> tuple[Any, ...] | None:

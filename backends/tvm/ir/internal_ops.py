@@ -6,7 +6,7 @@ import math
 
 from tracejit.attributes import Attribute, Kind
 from tracejit.backends.tvm.ir.constants import splat
-from tracejit.graph import Computation, Instruction, Op
+from tracejit.graph import Computation, Instruction, Op, Trait
 from tracejit.ops.base import define_internal, make
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.elementwise_unary import LOG
@@ -111,13 +111,16 @@ the second operand is `cpu.schedule.fft.real_halves.halves_factors`.
 """
 
 
-ERF_INV = define_internal("ErfInv", "erf-inv", "elementwise_unary", _same)
-EXP2 = define_internal("Exp2", "exp2", "elementwise_unary", _same)
-LOG10 = define_internal("Log10", "log10", "elementwise_unary", _same)
-LOG2 = define_internal("Log2", "log2", "elementwise_unary", _same)
+def _function(name: str, opcode: str) -> Op:
+    """A function of floats that users write as a composition of other ops."""
+    traits = Trait.TRANSCENDENTAL
+    return define_internal(name, opcode, "elementwise_unary", _same, traits=traits)
 
-TRANSCENDENTALS = frozenset({ERF_INV, EXP2, LOG10, LOG2})
-"""Functions of floats that users write as compositions of other ops."""
+
+ERF_INV = _function("ErfInv", "erf-inv")
+EXP2 = _function("Exp2", "exp2")
+LOG10 = _function("Log10", "log10")
+LOG2 = _function("Log2", "log2")
 
 
 def power_of_two(instruction: Instruction) -> Instruction | None:

@@ -15,8 +15,6 @@ import numpy as np
 
 from tracejit.backends.numpy.interpreter import evaluate_instruction, interpret
 from tracejit.graph import Instruction
-from tracejit.ops import elementwise as binary
-from tracejit.ops import elementwise_unary as unary
 from tracejit.ops.constants import CONSTANT, IOTA, constant
 from tracejit.ops.layout import BROADCAST_IN_DIM
 from tracejit.shapes import Shape
@@ -27,13 +25,6 @@ MOST_BYTES = 1 << 20
 MOST_BYTES_IN_ALL = 2 << 20
 LEAST_ELEMENTS = 2
 """Scalars are cheap, and folded if all of their operands are literals."""
-
-_CHEAP = frozenset(
-    {
-        binary.ADD, binary.AND, binary.CLAMP, binary.MAX, binary.MIN, binary.MUL, binary.OR,
-        binary.SELECT, binary.SUB, binary.XOR, unary.ABS, unary.NEG, unary.NOT,
-    }
-)  # fmt: skip
 
 
 def fold_constants(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -75,8 +66,8 @@ def _costly(order: Sequence[Instruction]) -> set[Instruction]:
         if instruction.has_effect or interpret.get(instruction.op) is None:
             continue
         known.add(instruction)
-        is_function = instruction.op.family in ("elementwise", "elementwise_unary")
-        own = is_function and instruction.op not in _CHEAP and shape.size >= LEAST_ELEMENTS
+        is_function = op.family in ("elementwise", "elementwise_unary")
+        own = is_function and not op.is_cheap and shape.size >= LEAST_ELEMENTS
         inside = any(operand in costly for operand in instruction.operands)
         # A broadcast's operand is kept instead.
         if own or (inside and instruction.op is not BROADCAST_IN_DIM):

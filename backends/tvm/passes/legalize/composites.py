@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
-from tracejit.backends.tvm.analysis.monoids import monoid
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import LONGEST_GROUP
 from tracejit.backends.tvm.ir.internal_ops import as_known, logarithm_to_base, power_of_two
 from tracejit.backends.tvm.passes.legalize import fft
@@ -19,7 +18,7 @@ from tracejit.backends.tvm.passes.legalize.cofactors import COFACTORS, cofactors
 from tracejit.backends.tvm.passes.legalize.pseudo_inverse import PSEUDO_INVERSE, pseudo_inverse
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.base import make
-from tracejit.ops.computations import identity_value
+from tracejit.ops.computations import identity_value, monoid
 from tracejit.ops.constants import constant, elements_of, tuple_
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.ops.control import CONDITIONAL, MAP, WHILE

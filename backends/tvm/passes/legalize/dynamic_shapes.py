@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.monoids import monoid
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.ops.bounds import flags_of, passes_on
 from tracejit.ops.comparison import lt
-from tracejit.ops.computations import identity_value
+from tracejit.ops.computations import identity_value, monoid
 from tracejit.ops.constants import constant, get_tuple_element, iota, parameter, tuple_
 from tracejit.ops.custom import DYNAMIC_TARGET, custom_call
 from tracejit.ops.dynamic_sizes import GET_DIMENSION_SIZE, SET_DIMENSION_SIZE

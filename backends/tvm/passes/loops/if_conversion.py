@@ -22,7 +22,7 @@ from tracejit.ops.constants import (
     tuple_,
 )
 from tracejit.ops.control import CONDITIONAL, WHILE
-from tracejit.ops.elementwise import ATAN2, DIV, POW, REM, SELECT, select
+from tracejit.ops.elementwise import SELECT, select
 from tracejit.ops.layout import (
     DYNAMIC_SLICE,
     DYNAMIC_UPDATE_SLICE,
@@ -43,8 +43,7 @@ would be copied.
 """
 
 _FREE = frozenset({PARAMETER, GET_TUPLE_ELEMENT, TUPLE, CONSTANT, RESHAPE})
-_CHEAP = frozenset({"comparison", "constants", "element_types", "elementwise"})
-_SLOW = frozenset({ATAN2, DIV, POW, REM})
+_CHEAP = frozenset({"comparison", "constants", "element_types"})
 
 
 def convert_ifs(roots: Sequence[Instruction]) -> list[Instruction]:
@@ -103,7 +102,7 @@ def _is_cheap(instruction: Instruction) -> bool:
     if instruction.op is DYNAMIC_UPDATE_SLICE:
         made = instruction.operands[1]
     elif instruction.op not in (DYNAMIC_SLICE, SLICE):
-        if instruction.op.family not in _CHEAP or instruction.op in _SLOW:
+        if not instruction.op.is_cheap and instruction.op.family not in _CHEAP:
             return False
     return isinstance(made.shape, Shape) and made.shape.size == 1
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.backends.tvm.analysis.monoids import is_sum
 from tracejit.graph import Instruction
 from tracejit.ops.computations import identity_value
 from tracejit.ops.constants import GET_TUPLE_ELEMENT
-from tracejit.ops.elementwise import ADD, MAX, MIN, SELECT, SUB, select
+from tracejit.ops.elementwise import ADD, SELECT, SUB, select
 from tracejit.ops.layout import full_like
 from tracejit.shapes import ElementType, Shape
 from tracejit.traversal import rebuild, transform, user_counts
@@ -49,14 +50,14 @@ def predicate_reductions(root: Instruction) -> Instruction:
 
 def _term(total: Instruction, given: Instruction) -> tuple[Instruction | None, Any]:
     """The term that is added to a number, or compared with it, and the identity of that op."""
-    if total.op not in (ADD, SUB, MIN, MAX) or given not in total.operands:
+    if not is_sum(total.op) or given not in total.operands:
         return None, None
     element_type = total.array_shape.element_type
     left, right = total.operands
     if element_type.is_complex or (total.op is SUB and left is not given):
         return None, None
     term = right if left is given else left
-    if total.op in (MIN, MAX):
-        return term, identity_value(total.op.function, element_type)
     # -0.0 + -0.0 -> -0.0, and -0.0 - 0.0 -> -0.0
-    return term, -0.0 if element_type.is_floating and total.op is ADD else 0
+    if total.op is SUB or (total.op is ADD and element_type.is_floating):
+        return term, 0 if total.op is SUB else -0.0
+    return term, identity_value(total.op.function, element_type)

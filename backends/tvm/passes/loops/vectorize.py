@@ -19,6 +19,7 @@ from contextlib import suppress
 
 from tracejit.backends.tvm.analysis.contiguous_access import IterationBatch, RefusedError
 from tracejit.backends.tvm.analysis.induction import CountedLoop, counted_loop
+from tracejit.backends.tvm.analysis.monoids import is_sum
 from tracejit.backends.tvm.ir.graph import Graph
 from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.passes.loops.dependence import OwnSlices
@@ -28,7 +29,7 @@ from tracejit.backends.tvm.passes.loops.scalar_promotion import promote_scalars
 from tracejit.backends.tvm.passes.manager import Context
 from tracejit.batching.batch import Batched, applied, uniform
 from tracejit.errors import UnsupportedError
-from tracejit.graph import Computation, Instruction, Op
+from tracejit.graph import Computation, Instruction
 from tracejit.ops import elementwise as binary
 from tracejit.ops.comparison import ge, lt
 from tracejit.ops.computations import identity_value, scalar_computation
@@ -47,15 +48,6 @@ LARGEST_STEP = 4096
 """... the most elements of an array in an iteration, more being vectors already, ..."""
 LARGEST_WHOLE = 1 << 20
 """... and the most elements of a batched array."""
-
-_SUMS: dict[Op, str] = {
-    binary.ADD: "add",
-    binary.SUB: "add",
-    binary.MAX: "max",
-    binary.MIN: "min",
-    binary.AND: "and",
-    binary.OR: "or",
-}
 
 
 def vectorize_loops(graph: Graph, context: Context) -> Graph:
@@ -301,10 +293,10 @@ class _Steps:
     def _sum(self, number: int) -> Instruction | None:
         """The term that each iteration adds to a state element, or compares with it."""
         part, made = self._loop.parts[number], self._loop.made[number]
-        if made.op not in _SUMS or self._uses.get(part) != 1 or self._uses[made] != 1:
+        if not is_sum(made.op) or self._uses.get(part) != 1 or self._uses[made] != 1:
             return None
         left, right = made.operands
-        if made.array_shape.element_type is ElementType.PRED and _SUMS[made.op] == "add":
+        if made.array_shape.element_type is ElementType.PRED and made.op is binary.ADD:
             return None
         if left is part:
             return right
@@ -334,7 +326,8 @@ class _Steps:
 
     def _total(self, number: int) -> Instruction:
         made, init = self._loop.made[number], self._loop.init[number]
-        name, element_type = _SUMS[made.op], made.array_shape.element_type
+        element_type = made.array_shape.element_type
+        name = "add" if made.op is binary.SUB else made.op.function
         value = self._values[self._sums[number]].stretched(self._lanes.count)
         # -0.0, not 0.0, is the identity of float addition.
         nothing = -0.0 if element_type.is_inexact else 0

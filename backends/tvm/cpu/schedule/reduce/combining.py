@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from tvm.ir import TensorLoad
 
 from tracejit.backends.tvm.analysis.element_rules import Value
-from tracejit.backends.tvm.analysis.monoids import identities, monoid
+from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
 from tracejit.backends.tvm.cpu import mathematics
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, tirx
 from tracejit.graph import Computation, Instruction, Op
+from tracejit.ops.computations import monoid
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD, MAX, MIN
 from tracejit.ops.reduction import extreme

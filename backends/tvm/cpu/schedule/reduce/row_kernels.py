@@ -8,7 +8,6 @@ import numpy as np
 from tvm import sym
 from tvm.ir import TensorLoad
 
-from tracejit.backends.tvm.analysis.monoids import monoid
 from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
@@ -24,7 +23,7 @@ from tracejit.backends.tvm.cpu.schedule.reduce.row_code import (
 )
 from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, seq, tirx
-from tracejit.ops.computations import identity_value
+from tracejit.ops.computations import identity_value, monoid
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.elementwise import MAX, MIN
 

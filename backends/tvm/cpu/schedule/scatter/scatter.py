@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.backends.tvm.analysis.monoids import identities, monoid
+from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
 from tracejit.backends.tvm.codegen.kernel_frame import PARALLEL_WORK, Frame, memory_buffer
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
@@ -21,6 +21,7 @@ from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
 from tracejit.backends.tvm.cpu.schedule.scatter.updates import Scattering, Target, Updates
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, i32, loop, seq
 from tracejit.backends.tvm.tune.knobs import either
+from tracejit.ops.computations import monoid
 from tracejit.ops.constants import constant
 from tracejit.ops.elementwise import ADD
 from tracejit.shapes import Shape
