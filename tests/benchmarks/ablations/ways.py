@@ -109,7 +109,7 @@ WAYS = (
         "transposition: registers (text)",
         ("cpu/schedule/transpose/register_blocks.py",),
         "cpu.schedule.pointwise",
-        "turned_in_text",
+        "transpose_kernel",
     ),
     Way(
         "reduction: one row (text)",
