@@ -1,4 +1,4 @@
-"""The derivative of a While that takes at most so many steps: it keeps what the way back needs.
+"""The derivative of a While with a bounded trip count: it keeps the values for the reverse pass.
 
 A loop inside of another one, whose limits are the other's counter, as the loops over a triangle
 are: how many steps it takes differs, how many at most is known (see `ranges`). It is treated like

@@ -55,7 +55,7 @@ def while_cotangent(instruction: Instruction, cotangent: Nested, kept: Kept) -> 
     """The cotangent of the loop's operand.
 
     ``kept(cotangents of the state at last, bytes)`` makes those of the state at first where all
-    states can be kept in so many bytes, and None elsewhere.
+    states can be kept in that number of bytes, and None elsewhere.
     """
     return _Reversed(instruction).cotangent(cotangent, kept)
 
@@ -159,7 +159,7 @@ class _Reversed:
         after, before = self._back_step(active)
         moving = [n for n in self.varying if after[n] is not None]
         fixed = [n for n in self.fixed if active[n] and before[n] is not None]
-        # What begins as a constant, or as what nothing is derived by, needs no derivative.
+        # State that begins as a constant, or as an inactive value, needs no derivative.
         begun = [n for n in moving if self.wanted[n] and self.init[n].op is not CONSTANT]
         columns = [*begun, *fixed]
         if not is_small([*self.next, self.test], self.state, moving, columns):
@@ -179,9 +179,9 @@ class _Reversed:
             active = found
 
     def _back_step(self, active: Sequence[bool]) -> tuple[list[Cotangent], list[Cotangent]]:
-        """Parameters for the cotangents after a step, and made of them those before it.
+        """Parameters for the cotangents after a step, and the cotangents before it.
 
-        Of the fixed parts, only what the step adds.
+        For fixed parts, only the step's increment.
         """
         known = self._back_steps.get(tuple(active))
         if known is not None:

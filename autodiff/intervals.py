@@ -40,7 +40,7 @@ _times: contextvars.ContextVar[int] = contextvars.ContextVar("times", default=1)
 def knowing(
     ranges: Mapping[Instruction, Range], times: int = 1, moving: Iterable[Instruction] = ()
 ) -> Iterator[None]:
-    """Inside, these are known as well, and what is made there is kept so many ``times``.
+    """A context in which these are known as well; values made inside are kept ``times`` times.
 
     The values ``moving`` are others each time.
     """
@@ -62,7 +62,7 @@ def is_moving(value: Instruction) -> bool:
 
 
 def times() -> int:
-    """How often the loops around keep what they find worth it of what is being differentiated."""
+    """The number of copies of a value that the loops around keep for differentiation."""
     return _times.get()
 
 
@@ -79,7 +79,7 @@ def range_of(number: Instruction, depth: int = 0) -> Range | None:
         return 0, max(shape.dimensions[number.attributes["iota_dimension"]] - 1, 0)
     if depth == _DEEPEST or number.op not in _EXTREMES:
         return None
-    # Which of two is taken says nothing of what they are.
+    # The range of a select includes both values.
     values = number.operands[1:] if number.op is SELECT else number.operands
     ranges = [range_of(value, depth + 1) for value in values]
     found = [one for one in ranges if one is not None]
@@ -98,7 +98,7 @@ def _product(x: Range, y: Range) -> Range:
 
 
 def _quotient(x: Range, y: Range) -> Range | None:
-    """Of a division that rounds towards zero, by a positive number."""
+    """The range of a division that rounds towards zero, by a positive number."""
     if y[0] <= 0:
         return None
     corners = [abs(a) // b * (1 if a > 0 else -1) for a in x for b in y]
@@ -106,7 +106,7 @@ def _quotient(x: Range, y: Range) -> Range | None:
 
 
 def _remainder(x: Range, y: Range) -> Range | None:
-    """Of that division: it has the sign of what is divided."""
+    """The range of that division's remainder, which has the sign of the dividend."""
     if y[0] <= 0:
         return None
     most = y[1] - 1

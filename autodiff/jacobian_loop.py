@@ -1,8 +1,8 @@
 """The derivative of a While whose state is a few numbers: its Jacobian, carried along.
 
 A loop like the first one keeps, beside the state, the derivatives of each of its numbers with
-respect to what the loop began with and to what every step reads. A step multiplies them by its own
-Jacobian, whose rows are pullbacks of the body, and nothing has to be stored or computed again.
+respect to the initial state and to the values that every step reads. A step multiplies them by its
+own Jacobian, whose rows are pullbacks of the body, and nothing has to be stored or computed again.
 
     D(m, n) <- sum over k of M(m, k) D(k, n), and M(m, n) for the parts n that stay as they are
 

@@ -25,7 +25,7 @@ def leaves(value: Instruction) -> list[Instruction]:
 
 
 def assembled(shape: AnyShape, parts: Iterator[Instruction]) -> Instruction:
-    """The value of ``shape`` made of the next leaves."""
+    """The value of ``shape`` from the next leaves."""
     if not isinstance(shape, TupleShape):
         return next(parts)
     return tuple_([assembled(element, parts) for element in shape.elements])

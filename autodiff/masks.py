@@ -143,7 +143,7 @@ class _Either(Mask):
 
 
 def either(lhs: Mask | None, rhs: Mask | None) -> Mask | None:
-    """The mask of a sum of two clean cotangents, of which the first has not been used yet."""
+    """The mask of a sum of two clean cotangents; the first has not been used yet."""
     if lhs is None or rhs is None:
         return None
     if isinstance(lhs, _Either):

@@ -2,8 +2,8 @@
 
     pullback([loss], [w, b], [one])     the cotangents of w and b, as instructions
 
-Each op's rule is made of builder functions, so the result is ordinary graph and can be
-differentiated again.
+Each op's rule calls builder functions, so the result is ordinary graph and can be differentiated
+again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def pullback(
     cotangents: Sequence[Cotangent],
     observe: Callable[[Instruction, Nested, Sequence[Found]], None] | None = None,
 ) -> list[Cotangent]:
-    """The cotangents of ``inputs`` given those of ``outputs``; None stands for zero.
+    """The cotangents of ``inputs`` given those of ``outputs``; None is zero.
 
     ``observe(instruction, cotangent, the operands' cotangents)`` is told of every step.
 
@@ -152,7 +152,7 @@ def _walked(
 
 
 def _whole(known: Pending) -> Nested:
-    """The sum of what has arrived."""
+    """The sum of the cotangents so far."""
     if isinstance(known, CotangentAccumulator):
         return known.total()
     if known is None or isinstance(known, Instruction):

@@ -1,9 +1,9 @@
 """Sums of cotangents that belong to places known while running: written into one array.
 
-What a DynamicSlice or a Gather reads has a cotangent that is an array of zeros with something
-written or added somewhere. Their sum is made in one array: a few updates are added to what lies
-there already, one after the other, which costs what they are large; many alike become one Scatter,
-as the rows of a table that a loop looks up.
+The cotangent of a DynamicSlice's or Gather's operand is an array of zeros with updates written or
+added. Their sum is made in one array: a few updates are added in place, one after the other, which
+costs as much as their size; many alike become one Scatter, as the rows of a table that a loop
+looks up.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tracejit.ops.layout import (
 from tracejit.shapes import ElementType, Shape
 
 MANY = 8
-"""So many updates of one shape become one Scatter."""
+"""The least number of updates of one shape that become one Scatter."""
 
 SMALL = 4
-"""An update is added where it belongs if the array is so many times greater."""
+"""The least ratio of array to update for adding the update in place."""
 
 Starts = tuple[Instruction, ...]
 
@@ -119,7 +119,7 @@ class Updates:
 
 
 class Scatters:
-    """Cotangents of what Gathers read of an array that is zero elsewhere."""
+    """Cotangents of Gathers from an array that is zero elsewhere."""
 
     def __init__(self) -> None:
         self._alike: dict[Hashable, list[Instruction]] = {}

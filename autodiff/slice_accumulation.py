@@ -93,7 +93,7 @@ def _size(box: Box) -> int:
 
 
 def _layers(row: Sequence[Part], along: int) -> list[list[Part]]:
-    """The slices as few lists, in none of which one overlaps another."""
+    """The slices in as few lists as possible, without overlaps inside a list."""
     layers: list[list[Part]] = []
     ends: list[tuple[int, int]] = []
     for part in sorted(row, key=lambda part: part[0][along]):

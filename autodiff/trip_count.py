@@ -41,8 +41,9 @@ class Counter:
 
 @dataclass(frozen=True)
 class Counted:
-    """A loop taken apart that counts: parameters for the leaves of its state, what a step makes of
-    them, and what they begin with."""
+    """The parts of a counted loop: parameters for the leaves of its state, their next and initial
+    values.
+    """
 
     name: str
     state: list[Instruction]
@@ -53,12 +54,12 @@ class Counted:
 
     @property
     def moving_bytes(self) -> int:
-        """The bytes of what a step changes."""
+        """The bytes of the state that a step changes."""
         pairs = zip(self.state, self.following, strict=True)
         return sum(s.array_shape.nbytes for s, after in pairs if s is not after)
 
     def scan(self, count: int) -> Instruction:
-        """A Scan of so many steps that makes the leaves of the state."""
+        """A Scan of ``count`` steps that returns the leaves of the state."""
         step = Computation(self.name, tuple(self.state), tuple_(self.following))
         return scan([], self.init, step, length=count)
 
@@ -138,7 +139,7 @@ def _count(counter: Counter, init: list[Instruction]) -> int | None:
 
 
 def most_steps(counter: Counter) -> int | None:
-    """So many steps are not exceeded, as far as the loops around tell; None if they do not."""
+    """An upper bound of the trip count from the loops around; None if they give none."""
     start, stop = range_of(counter.start), range_of(counter.stop)
     if start is None or stop is None or counter.direction not in _ORDERED[counter.is_upwards]:
         return None

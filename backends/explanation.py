@@ -29,7 +29,7 @@ Change = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Nest:
-    """A loop of a kernel: how deep inside others, of what kind, how often it runs.
+    """A loop of a kernel: its depth, kind and extent.
 
     ``kind`` is "serial", "parallel", "vectorized", "unrolled", or "while" for one that goes on as
     long as something holds; the extent is -1 where it is only known as the kernel runs.

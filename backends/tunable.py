@@ -1,8 +1,8 @@
-"""What the compiler and the tuner tell each other: kernels that can be written in several ways.
+"""The interface of compiler and tuner: kernels with several variants.
 
 The compiler knows the ways and makes machine code of them
 (`tracejit.backends.tvm.tuning_candidates`); the tuner (`tracejit.runtime.tuning`) runs them, and
-knows nothing of TVM.
+does not know TVM.
 """
 
 from __future__ import annotations

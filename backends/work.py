@@ -64,6 +64,6 @@ def work_of(instruction: Instruction) -> tuple[int, int]:
 
 
 def _called(computation: Computation, times: int) -> tuple[int, int]:
-    """Work of a computation of scalars, applied so many times."""
+    """Work of a computation of scalars, applied ``times`` times."""
     works = [work_of(i) for i in instructions(computation) if i.op not in FREE]
     return times * sum(w[0] for w in works), times * sum(w[1] for w in works)

@@ -158,7 +158,7 @@ class Compiled(CompiledProgram):
         return devices.stacked([self._result(values) for values in results])
 
     def explain(self, *arrays: Any, measure: bool = False, **kwargs: Any) -> Report:
-        """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
+        """The kernels, the ops fused into each, its bytes and flops, and its bottleneck; print it.
 
         With ``measure`` every kernel is timed on ``arrays``. Raises what a call raises, and
         `UnsupportedError` to measure where there is no linker.
@@ -242,10 +242,10 @@ def _program(function: str, given: Module | Computation) -> Module:
 
 
 class Place(NamedTuple):
-    """Where a module's machine code is kept: ``key`` names the entry of ``cache``.
+    """The cache entry of a module's machine code: ``key`` names the entry of ``cache``.
 
     ``target`` is the one asked for, with its processor named. ``kernels`` is the text of users'
-    kernels that it is made of, which are known in this process alone.
+    kernels in it, which only this process knows.
     """
 
     kernels: str

@@ -15,8 +15,8 @@ def same_graph(a: Module | Computation, b: Module | Computation) -> bool:
     """Whether a one-to-one mapping of instructions and computations takes ``a`` to ``b``.
 
     Ops, operands, shapes, attributes (constants to the bit), parameters, called computations and
-    the numbers of replicas and partitions must agree, and so must which results may take over the
-    memory of which parameters.
+    the numbers of replicas and partitions must agree, and so must the aliases of results and
+    parameters.
     """
     if _header(a) != _header(b):
         return False

@@ -133,7 +133,7 @@ class NotFiniteError(TracejitError, FloatingPointError):
     """An operation made NaN or infinity from finite numbers under `check=True`.
 
     So ``check=True`` raises where NumPy does under ``np.errstate(over="raise", divide="raise",
-    invalid="raise")``, of which this is the `FloatingPointError`, whatever `np.errstate` says.
+    invalid="raise")``, with this as the `FloatingPointError`, whatever `np.errstate` says.
     Underflow is not reported. Without ``check=True``, `np.errstate` has no effect on a graph.
     """
 

@@ -31,7 +31,7 @@ class Trait(enum.Flag):
 
     NONE = 0
     ELEMENTWISE = enum.auto()
-    """Each element of the result is made of the operands' elements at its own index."""
+    """Each element of the result depends on the operands' elements at its own index."""
     CONVERSION = enum.auto()
     """The result has the same numbers in another element type, or fewer of their bits."""
     MOVEMENT = enum.auto()
@@ -190,8 +190,8 @@ class Module:
     """A whole program: the entry computation and, through its instructions, all it calls.
 
     It runs on ``replica_count`` times ``num_partitions`` devices, each with arguments of its own.
-    ``input_output_alias`` says which results may take over the memory of which parameters, whose
-    values are given away by the caller: "operand" is a parameter's number there.
+    ``input_output_alias`` maps results to the donated parameters whose memory they may take over:
+    "operand" is a parameter's number there.
     """
 
     name: str

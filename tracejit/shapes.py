@@ -1,4 +1,4 @@
-"""Element types, shapes and layouts: what every value of a graph is made of.
+"""Element types, shapes and layouts: the types of all values of a graph.
 
 Shape(ElementType.F32, (2, 3))      prints as f32[2,3]
 Shape(ElementType.F32, (2, 3), Layout((0, 1)))  prints as f32[2,3]{0,1}

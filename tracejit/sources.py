@@ -91,8 +91,8 @@ def is_internal(code: CodeType) -> bool:
 def on_behalf_of(source: Source | None, function: Callable[..., R], *args: Any) -> R:
     """``function(*args)``; what it builds and raises belongs to ``source``.
 
-    So a derivative's operations name the line of what is differentiated. Lines of functions of
-    the user's that are called inside come first.
+    So a derivative's operations name the differentiated line. Lines of functions of the user's
+    that are called inside come first.
     """
     return function(*args)
 
@@ -109,7 +109,7 @@ def _is_generated(frame: FrameType) -> bool:
 _LONG = 4096
 """Bytes of a table of lines that Python reads from its beginning for each ``f_lineno``."""
 _lines: dict[int, tuple[CodeType, list[int], list[int]]] = {}
-"""Of the last long functions: where in their code each line begins."""
+"""For the last long functions, where in their code each line begins."""
 
 
 def _line_of(frame: FrameType) -> int:

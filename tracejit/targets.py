@@ -80,11 +80,11 @@ class NativeFunction(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """What is registered for one target.
+    """The functions that are registered for one target.
 
     ``gradient`` is from operands and cotangents to the operands' cotangents, ``kernel`` TIR that
     compiled code runs in place of ``function``; see `register_custom_call`. ``title`` is what
-    errors call it. ``op`` is asked instead, where calls differ by their attributes. ``native`` is
+    errors call it. ``op`` is used instead, where calls differ by their attributes. ``native`` is
     called in place of ``function``, on addresses. ``source`` is the user's line that registered it.
     """
 

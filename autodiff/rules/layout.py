@@ -58,7 +58,7 @@ def rev_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
 @differentiate.attach(PAD)
 def pad_rule(instruction: Instruction, cotangent: Instruction) -> Cotangents:
     operand, padding = instruction.operands[0], instruction.attributes["padding"]
-    # Crop what was added, pad what was cropped; the operand's elements lie interior + 1 apart.
+    # Crop the padding, pad the crop; the operand's elements lie interior + 1 apart.
     zero = scalar_like(cotangent, 0)
     spread = pad(cotangent, zero, [PaddingDimension(-p.low, -p.high) for p in padding])
     sizes = spread.array_shape.dimensions

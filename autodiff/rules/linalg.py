@@ -42,7 +42,7 @@ def cholesky_rule(instruction: Instruction, cotangent: Instruction) -> Cotangent
     return (conjugate(result if lower else adjoint(result)),)
 
 
-# What op(a)^T is made of: whether a is conjugated first, and how it is transposed.
+# op(a)^T: whether a is conjugated first, and how it is transposed.
 _TRANSPOSED = {
     "NO_TRANSPOSE": (False, "TRANSPOSE"),
     "TRANSPOSE": (False, "NO_TRANSPOSE"),

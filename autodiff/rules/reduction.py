@@ -74,7 +74,7 @@ def is_associative(computation: Computation) -> bool:
 
 
 def listed(cotangent: Instruction | Cotangents) -> Sequence[Cotangent]:
-    """The cotangents of a variadic op's results, of which there may be one."""
+    """The cotangents of a variadic op's results, possibly a single one."""
     return [cotangent] if isinstance(cotangent, Instruction) else cotangent
 
 
@@ -94,7 +94,7 @@ def is_identity(init: Instruction, op: Op) -> bool:
 def extremum_with_init(
     op: Op, reduced: Callable[[Instruction, Instruction], Instruction]
 ) -> Callable[..., Sequence[Instruction]]:
-    """The maximum, or minimum, of what ``reduced(operand, identity)`` makes and any init value."""
+    """The maximum, or minimum, of ``reduced(operand, identity)`` and any init value."""
 
     def function(operand: Instruction, init: Instruction) -> Sequence[Instruction]:
         element_type = operand.array_shape.element_type

@@ -37,7 +37,7 @@ _BACK = 1 << 30
 
 
 def back(channel_id: int | None) -> int | None:
-    """The channel on which the cotangents of what went through ``channel_id`` go back."""
+    """The channel for the cotangents of the data that went through ``channel_id``."""
     return None if channel_id is None else channel_id ^ _BACK
 
 

@@ -42,7 +42,7 @@ from tracejit.ops.scanning import SCAN, scan, scan_length
 from tracejit.shapes import Shape
 from tracejit.traversal import in_order, substitute
 
-# The families of the ops whose results are kept, and what is made of them.
+# The families of ops whose results are kept.
 _COSTLY = (
     *("contraction", "control", "custom", "grouped", "linalg", "reduction", "scanning"),
     *("spectra", "windows"),
@@ -65,7 +65,7 @@ def scan_rule(instruction: Instruction, cotangent: Cotangents) -> Cotangents:
 
 
 def _leading(instruction: Instruction, operands: Sequence[Instruction]) -> list[Instruction]:
-    """The results of a Scan, by way of one over the first dimension."""
+    """The results of a Scan, through one over the first dimension."""
     attributes = instruction.attributes
     (dimension,) = attributes["dimensions"]
     carried = attributes["num_carries"]
@@ -84,10 +84,9 @@ def _leading(instruction: Instruction, operands: Sequence[Instruction]) -> list[
 
 @dataclass(frozen=True)
 class _Backward:
-    """One step back: cotangents of the slices and carries, made of ``outputs`` and ``carries``.
+    """One step back: cotangents of the slices and carries, from ``outputs`` and ``carries``.
 
-    These are the parameters that stand for the cotangents of the step's results, None where there
-    is none.
+    These are the parameters for the cotangents of the step's results, or None.
     """
 
     outputs: Sequence[Cotangent]
@@ -175,8 +174,9 @@ class Reversed:
     def _backwards(
         self, inputs: Sequence[Pair], states: Sequence[Pair], root: Instruction
     ) -> Sequence[Instruction]:
-        """All results of the steps back, of which each makes the tuple ``root``: parameters of the
-        slices of arrays, and of what is carried, each with what it stands for."""
+        """All results of the steps back, each of which returns the tuple ``root``: parameters of
+        the array slices and of the carries, each with its value.
+        """
         made = scan(
             [array for _, array in inputs],
             [value for _, value in states],
@@ -205,7 +205,7 @@ class Reversed:
         return times() * self.length
 
     def _divided(self, wanted: Sequence[Instruction]) -> Sequence[Instruction]:
-        """Carries that no step changes, of which parts are kept all the same."""
+        """Carries that no step changes, with parts that are kept nevertheless."""
         return ()
 
     def _fixpoint(self) -> _Backward:
@@ -346,7 +346,7 @@ def _forward_loops(step: Computation, wanted: Sequence[Instruction]) -> list[Ins
 
 
 def _like(value: Instruction) -> Instruction:
-    """A parameter that stands for a cotangent; `_closed` numbers it."""
+    """A parameter for a cotangent; `_closed` numbers it."""
     return parameter(0, value.shape)
 
 

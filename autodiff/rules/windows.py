@@ -209,7 +209,7 @@ def _selected_places(instruction: Instruction) -> Instruction:
 def _selected(
     select_computation: Computation, element_type: ElementType, index: ElementType
 ) -> Computation:
-    """(value, place, value, place) -> the selected pair; a negative place stands for no element."""
+    """(value, place, value, place) -> the selected pair; a negative place means no element."""
     kept, kept_place, value, place = parameters = tuple(
         parameter(i, Shape(t)) for i, t in enumerate([element_type, index] * 2)
     )

@@ -2,7 +2,7 @@
 
     run_on_devices(computation, [[x0], [x1]], replica_count=2)      [result 0, result 1]
 
-Each device is a thread, of which one runs at a time: it goes on until it has to wait for another
+Each device is a thread, and one runs at a time: it goes on until it has to wait for another
 device, and the next one that can go on does so. When none can, the program waits for ever, which
 is an error that names the op and the devices that are missing.
 """

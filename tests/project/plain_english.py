@@ -57,6 +57,7 @@ class Riddle(NamedTuple):
 
 def _texts(source: str) -> Iterator[tuple[int, str]]:
     """Docstrings, comments and the strings of raised errors, with their lines."""
+    # Errors name the operands that are wrong, so nearly all of them are f-strings.
     inside: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -65,8 +66,9 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
                 inside.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         elif isinstance(node, ast.Raise) and node.exc is not None:
             for part in ast.walk(node.exc):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield part.lineno, part.value
+                if isinstance(part, ast.JoinedStr):
+                    pieces = (v.value if isinstance(v, ast.Constant) else "{}" for v in part.values)
+                    yield part.lineno, "".join(map(str, pieces))
     first, words = 0, [""]
     for number, line in enumerate([*source.split("\n"), ""], 1):
         found = None if number in inside else _COMMENT.match(line)

@@ -89,7 +89,7 @@ def batched_shape(shape: AnyShape, flag: Flag, size: int) -> AnyShape:
 
 
 def stretch(value: Instruction, flag: Flag, wanted: Flag | bool, size: int) -> Instruction:
-    """``value`` with every array batched where ``wanted``; True stands for all arrays."""
+    """``value`` with every array batched where ``wanted``; True means all arrays."""
     if isinstance(value.shape, TupleShape):
         assert not isinstance(flag, bool)
         wishes = [wanted] * len(flag) if isinstance(wanted, bool) else wanted

@@ -1,4 +1,4 @@
-"""The rule of ops that pass a value on: batched is of the result what was of the operand."""
+"""The rule of ops that pass a value on: the result is batched where the operand is."""
 
 from __future__ import annotations
 

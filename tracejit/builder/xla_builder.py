@@ -90,7 +90,7 @@ class XlaBuilder:
         return Module(self.name, self.build(root))
 
     def get_shape(self, operand: Instruction) -> AnyShape:
-        """The shape of what an op makes (XLA: GetShape)."""
+        """The shape of an op's result (XLA: GetShape)."""
         return operand.shape
 
     def remember(self, made: R) -> R:

@@ -1,4 +1,4 @@
-"""``compile``: how long a module takes to compile and to run; ``export``: what was made of it."""
+"""``compile``: how long a module takes to compile and to run; ``export``: writes a library."""
 
 from __future__ import annotations
 

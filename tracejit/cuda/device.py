@@ -30,7 +30,7 @@ _ATTRIBUTES = {
     "registers_of_multiprocessor": 82,
     "shared_memory_of_multiprocessor": 81,
 }
-"""The driver's numbers of what it tells of a device."""
+"""The driver's numbers of device attributes."""
 
 
 class Device:

@@ -136,7 +136,7 @@ class _Imported:
 
 
 def imported(capsule: Any) -> Tensor:
-    """What is in a capsule, which is used up.
+    """The tensor in a capsule, which is used up.
 
     Raises `ArgumentError` for a used one and for an element type that NumPy lacks.
     """

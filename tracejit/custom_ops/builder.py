@@ -20,8 +20,8 @@ from tracejit.errors import ArgumentError
 class DefinitionBuilder:
     """An interface that is being written; ``definition`` is the finished one.
 
-    Every method adds to it and returns it. Texts that are wrong raise at once; names that stand
-    for nothing raise when the definition is asked for, since an attribute may follow its use.
+    Every method adds to it and returns it. Texts that are wrong raise at once; undefined names
+    raise when the definition is finished, since an attribute may follow its use.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,7 +32,7 @@ class DefinitionBuilder:
     def definition(self) -> Definition:
         """The finished definition; nothing can be added afterwards.
 
-        Raises `AttributeValueError` for names that are taken twice or stand for nothing.
+        Raises `AttributeValueError` for names that are taken twice or undefined.
         """
         if self._definition is None:
             self._definition = checked(self._draft)

@@ -159,7 +159,7 @@ _OP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[.>:/]+[A-Za-z0-9_]+)*")
 def checked(definition: Definition) -> Definition:
     """The definition with the least lengths that lists have by default.
 
-    Raises `AttributeValueError` for names that are taken twice or stand for nothing.
+    Raises `AttributeValueError` for names that are taken twice or undefined.
     """
     op = definition.name
     if not _OP_NAME.fullmatch(op) or op.startswith("tracejit."):

@@ -68,7 +68,7 @@ def markdown(definition: Definition, kernels: Sequence[str] = ()) -> str:
 
 
 def _read(definition: Definition) -> tuple[str, Mapping[str, str]]:
-    """What the op's documentation says, and of which argument it says what."""
+    """The op's documentation, and the part about each argument."""
     names = definition.names
     text: list[str] = []
     described: dict[str, str] = {}

@@ -270,7 +270,7 @@ def _tensor(reader: _Reader) -> np.ndarray:
     count = int(np.prod(sizes, dtype=np.int64))
     if len(values) > count:
         raise reader.error(f"{len(values)} values are too many for a tensor of {list(sizes)}")
-    # As in protocol buffers, the last value stands for all that follow; none means zero.
+    # As in protocol buffers, the last value applies to all that follow; none means zero.
     filled = [*values, *[values[-1] if values else 0] * (count - len(values))]
     return np.array(filled[:count]).astype(dtype).reshape(sizes)
 

@@ -32,7 +32,7 @@ COMPILED_FORMS = ("tir", "tracejit", "numpy")
 
 
 class Implementations:
-    """What is registered for an op, and what was made of it for the calls there were."""
+    """The kernels of an op, and the instances that calls so far have constructed."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -43,7 +43,8 @@ class Implementations:
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def add(self, kernel: Kernel) -> None:
-        """Enters a kernel, in place of what the same line, or a notebook's cell, entered before.
+        """Enters a kernel, replacing those that the same line, or a notebook's cell, entered
+        before.
 
         Raises `ArgumentError` when a call would have two.
         """
@@ -98,7 +99,7 @@ class Implementations:
         return len(outputs) == 1 and not self.definition.is_list(outputs[0])
 
     def prepare(self, attrs: Mapping[str, Any]) -> None:
-        """Constructs kernel classes for these attributes, so that what they refuse is seen now."""
+        """Constructs kernel classes for these attributes, so that invalid ones are reported now."""
         for kernel in self.kernels:
             if kernel.is_class and kernel.device == "CPU" and kernel.fits(attrs):
                 with running.named(self.definition.name):
@@ -200,7 +201,7 @@ class Implementations:
 
 
 def _known(sizes: Sizes) -> tuple[int, ...] | None:
-    """A shape of which every size is known, else None."""
+    """A shape with all sizes known, else None."""
     if sizes is None:
         return None
     known = tuple(size for size in sizes if size is not None)

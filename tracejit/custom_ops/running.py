@@ -23,7 +23,7 @@ from tracejit.trace.recording import recording
 
 @contextmanager
 def named(op: str, source: Source | None = None) -> Iterator[None]:
-    """Puts the op's name in front of what `require` says inside, and its call's line behind."""
+    """Adds the op's name and its call's line to errors of `require` inside."""
     try:
         yield
     except InvalidArgumentError as error:

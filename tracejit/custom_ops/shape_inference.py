@@ -3,7 +3,7 @@
 def rows_of_three(c):
     c.set_output(0, c.matrix(c.dim(c.input(0), 0), 3))
 
-A shape is a tuple of sizes; None stands for a size, or for a whole shape, that is unknown.
+A shape is a tuple of sizes; an unknown size, or a whole unknown shape, is None.
 """
 
 from __future__ import annotations

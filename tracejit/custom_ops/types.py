@@ -3,7 +3,7 @@
 type_named("float")        dtype('float32'); also DT_FLOAT, float32 and XLA's f32
 SETS["numbertype"]         every type that is a number
 
-``STRING`` stands for tensors of text, which no graph holds: an op on them runs at once.
+``STRING`` is the type of tensors of text, which no graph holds: an op on them runs at once.
 """
 
 from __future__ import annotations

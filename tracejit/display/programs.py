@@ -87,7 +87,7 @@ def _computation(part: Listing, prefix: str) -> str:
 
 
 def _piece(body: Sequence[tuple[Instruction, str]], first: int) -> str:
-    """What a folded piece of a long computation says: which instructions, of which lines."""
+    """The title of a folded piece of a long computation: its instructions and their lines."""
     said = f"instructions {first} to {first + len(body) - 1}"
     sources = dict.fromkeys(str(i.source) for i, _ in body if i.source is not None)
     if sources:

@@ -105,7 +105,7 @@ def _timeline(report: MemoryReport) -> str:
 
 
 def cache_html(report: CacheReport) -> str:
-    """What a function was compiled for, how long it took and what was new."""
+    """The compilations of a function: arguments, times and changes."""
     times = "time" if report.count == 1 else "times"
     said = paragraph(
         report.title, f"compiled {report.count} {times}", f"{report.kept} kept to be called at once"

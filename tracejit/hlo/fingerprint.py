@@ -1,4 +1,4 @@
-"""A text that stands for a module: it differs wherever HLO text does, and is quicker to write.
+"""Fingerprints of modules: texts that differ wherever HLO text does, and are quicker to write.
 
 fingerprint(module) == fingerprint(hlo.parse(str(module)))          True
 """

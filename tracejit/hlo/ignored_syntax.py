@@ -1,4 +1,4 @@
-"""What HLO text may hold that is read past, and why. What is in none of these tables is refused."""
+"""HLO syntax that the parser ignores, and why. Syntax in none of these tables is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom calls of XLA's own, read as the ops that they were made of.
+"""Custom calls of XLA's own, read as the ops that they implement.
 
 TopK           what XLA's CPU client makes of TopK, and of a sort whose beginning is sliced
 Sharding …     marks of where an array lies: the array

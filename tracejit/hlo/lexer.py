@@ -79,7 +79,7 @@ class Lexer:
         return self.advance()
 
     def word(self, what: str) -> str:
-        """The word here, without a leading %; ``what`` says in the error what it should be."""
+        """The word here, without a leading %; ``what`` names the expected word in errors."""
         if self.token.kind != "word":
             raise self.error(f"expected {what}, found {self._found()}")
         return self.advance().text.lstrip("%")

@@ -1,6 +1,6 @@
 """Constants as HLO text writes them: ``{ {1, 2}, {3, 4} }``, ``-nan(0x5)``, ``(1, -2)``.
 
-What XLA prints is read back to the bit, and so is what we print, by us and by XLA, except that
+Constants that XLA prints are read back to the bit, and so are ours, by us and by XLA, except that
 XLA reads a complex number whose real part is NaN as NaN in both parts.
 """
 
@@ -124,7 +124,7 @@ def split_tuple(text: str, count: int) -> list[str]:
 
 
 def _braces(dimensions: Sequence[int]) -> str:
-    """What is left of a constant without its elements: braces and commas."""
+    """The text of a constant without its elements: braces and commas."""
     text = ""
     for size in reversed(dimensions):
         text = "{" + ",".join([text] * size) + "}"

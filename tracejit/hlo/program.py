@@ -1,4 +1,4 @@
-"""A module as HLO text writes it: names stand for operands and computations."""
+"""A module as HLO text writes it: operands and computations are names."""
 
 from __future__ import annotations
 

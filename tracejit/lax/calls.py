@@ -1,4 +1,4 @@
-"""Calls of what is outside the graph or has a name of its own.
+"""Calls of functions outside the graph, and named composites.
 
 custom_call("my_target", Shape(F64, (3,)), x)       the function registered for the target
 composite(f, "my.op", x, version=1)                 f(x), as one op that a backend may know

@@ -24,7 +24,7 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """What each dimension means, from labels such as ("NHWC", "HWIO", "NHWC").
 
-    None stands for NC…, OI…, NC…. Raises `AttributeValueError` for labels of another length.
+    None means NC…, OI…, NC…. Raises `AttributeValueError` for labels of another length.
     """
     rank = len(lhs_shape)
     if dimension_numbers is None:

@@ -20,7 +20,7 @@ __all__ = ["cholesky", "eigh", "qr", "svd", "triangular_solve"]
 
 
 def _symmetrized(x: Any, symmetrize_input: bool) -> Tracer:
-    """The mean of matrices and their adjoints, where that is asked for."""
+    """The mean of matrices and their adjoints, if ``symmetrize_input``."""
     (given,) = operands(x)
     if not symmetrize_input:
         return lift(given, False)

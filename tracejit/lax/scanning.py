@@ -193,8 +193,8 @@ def _pair(result: Any) -> tuple[Any, Any]:
 def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
     """``f`` of every slice of ``xs`` along the first dimension, the results stacked.
 
-    With ``batch_size`` so many slices are worked out at once, by `vmap`, and the rest after them.
-    Raises `ShapeError` when lengths differ, `AttributeValueError` for a batch size below 1.
+    With ``batch_size`` that number of slices is computed at once, by `vmap`, and the rest after
+    them. Raises `ShapeError` when lengths differ, `AttributeValueError` for a batch size below 1.
     """
     if batch_size is None:
         _, ys = scan(lambda carry, x: (carry, f(x)), (), xs)

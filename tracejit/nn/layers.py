@@ -122,7 +122,7 @@ def batch_norm(
 ) -> tuple[Any, Any, Any]:
     """(output, mean, variance): normalised per feature by the batch's own mean and variance.
 
-    One BatchNormTraining. Keep running means of what comes second and third for
+    One BatchNormTraining. Keep running means of the second and third result for
     `batch_norm_inference`; the variance is the biased one.
     """
     feature = _feature_axis("batch_norm", x, axis)

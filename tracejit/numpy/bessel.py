@@ -1,6 +1,6 @@
 """The modified Bessel functions I0 and I1, also scaled by exp(-abs(x)).
 
-Up to 8 their power series, whose terms are all positive, so that every derivative is as good as
+Up to 8 their power series, whose terms are all positive, so that every derivative is as precise as
 the value; beyond 8, sqrt(x) exp(-x) I(x) is a polynomial in 8 / x. Reference: Abramowitz and
 Stegun, Handbook of Mathematical Functions, 9.6.10 and 9.7.1.
 """

@@ -1,7 +1,7 @@
-"""Short words for the graphs that the functions here are made of.
+"""Short names for the graph ops that NumPy functions use.
 
-All take and return instructions of equal dimensions; a Python number stands for a constant of
-the other operand's shape and element type.
+All take and return instructions of equal dimensions; a Python number becomes a constant of the
+other operand's shape and element type.
 """
 
 from __future__ import annotations

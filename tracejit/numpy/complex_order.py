@@ -38,7 +38,7 @@ def place_of_extreme(name: str, x: Instruction, axis: int) -> Instruction:
 
 
 def complex_extreme(name: str, x: Instruction, axes: Sequence[int]) -> Instruction:
-    """The extreme elements along ``axes``, of which none is empty."""
+    """The extreme elements along ``axes``, none of them empty."""
     dimensions = x.array_shape.dimensions
     kept = [d for d in range(len(dimensions)) if d not in axes]
     sizes = [dimensions[d] for d in kept]

@@ -91,7 +91,7 @@ def _inverted(values: Array) -> Array:
 
 
 def _triangle(a: Array, lower: bool) -> Array:
-    """Of the gradient of a Hermitian matrix that of the one triangle that is read."""
+    """Folds a full cotangent onto the triangle of a Hermitian matrix that is read."""
     size = a.shape[-1]
     mask = np.tril(np.ones((size, size), bool))
     both = a + _adjoint(a)

@@ -301,7 +301,7 @@ def irfft2(
 
 @implements(np.fft.fftfreq, creates=True)
 def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
-    """The frequencies that the results of `fft` of ``n`` samples, ``d`` apart, stand for."""
+    """The frequencies of the results of `fft` of ``n`` samples, ``d`` apart."""
     require_cpu("fftfreq", device)
     made = adopted(np.fft.fftfreq(n)) / d
     return made if dtype is None else made.astype(dtype)
@@ -309,7 +309,7 @@ def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> A
 
 @implements(np.fft.rfftfreq, creates=True)
 def rfftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
-    """The frequencies that the results of `rfft` of ``n`` samples, ``d`` apart, stand for."""
+    """The frequencies of the results of `rfft` of ``n`` samples, ``d`` apart."""
     require_cpu("rfftfreq", device)
     made = adopted(np.fft.rfftfreq(n)) / d
     return made if dtype is None else made.astype(dtype)

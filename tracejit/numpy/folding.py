@@ -21,7 +21,7 @@ from tracejit.trace.promotion import ufunc_dtypes
 from tracejit.trace.tracer import lift
 
 FEW = 32
-"""Up to so many steps of a fold are recorded one by one, which gives them a derivative."""
+"""The most steps of a fold that are recorded one by one, which gives them a derivative."""
 
 
 class Fold:
@@ -83,7 +83,7 @@ class Fold:
             return lift(first, False), (rows, mask)
         if not rows.shape[0] or mask is not None:
             raise ShapeError(
-                f"{self._name}: no identity; an array {self._shape} of which nothing may be left "
+                f"{self._name}: no identity; an array {self._shape} that a mask may leave empty "
                 f"needs initial="
             )
         first = rows[0].astype(self._result.dtype)

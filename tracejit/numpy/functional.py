@@ -122,7 +122,7 @@ def fromfunction(
 
 @implements(np.fromiter, creates=True)
 def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
-    """The array of what an iterator gives, traced numbers too."""
+    """The array of an iterator's values, traced numbers included."""
     items = [item for _, item in zip(range(count), iter, strict=False)] if count >= 0 else [*iter]
     if 0 <= count != len(items):
         raise AttributeValueError(f"fromiter: iterator too short: {len(items)} of {count} items")

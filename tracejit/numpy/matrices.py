@@ -34,7 +34,7 @@ def common(function: str, *values: Any) -> list[Tracer]:
 
 
 def matrices_of(function: str, a: Any, square: bool = False) -> Tracer:
-    """The array of at least two dimensions, square ones last where that is asked for."""
+    """The array of at least two dimensions, square ones last if ``square``."""
     (array,) = common(function, a)
     require_matrices(function, array, square)
     return array

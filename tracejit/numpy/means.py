@@ -27,7 +27,7 @@ _where = where
 
 
 def _work_types(a: Any, dtype: Any) -> tuple[ElementType, ElementType]:
-    """What a mean is computed in and what it is handed out as."""
+    """The element types of a mean's arithmetic and of its result."""
     given = operand(a).element_type
     wanted = element_type_of(dtype) if dtype is not None else given
     if dtype is None and not given.is_inexact:
@@ -161,7 +161,7 @@ def std(
 
 
 def _nan_mask(a: Any, where: Any) -> tuple[Any, Any]:
-    """The array with 0 for NaN, and the mask of what is not NaN."""
+    """The array with 0 for NaN, and the mask of elements that are not NaN."""
     x = operand(a).natural
     if not x.array_shape.element_type.is_inexact:
         return a, where
@@ -181,7 +181,7 @@ def nanmean(
     *,
     where: Any = True,
 ) -> Any:
-    """The mean of what is not NaN; NaN where all is."""
+    """The mean, ignoring NaN; NaN where all elements are."""
     filled, mask = _nan_mask(a, where)
     return mean(filled, axis, dtype, out, keepdims, where=mask)
 
@@ -199,7 +199,7 @@ def nanvar(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The variance of what is not NaN."""
+    """The variance, ignoring NaN."""
     filled, mask = _nan_mask(a, where)
     given = {"mean": mean, "correction": correction}
     return var(filled, axis, dtype, out, ddof, keepdims, where=mask, **given)
@@ -218,7 +218,7 @@ def nanstd(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The standard deviation of what is not NaN."""
+    """The standard deviation, ignoring NaN."""
     filled, mask = _nan_mask(a, where)
     given = {"mean": mean, "correction": correction}
     return std(filled, axis, dtype, out, ddof, keepdims, where=mask, **given)

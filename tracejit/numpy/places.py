@@ -1,4 +1,4 @@
-"""Taking known places along one dimension: what roll, repeat, pad, insert and delete are made of.
+"""Takes elements at known indices along one dimension, for roll, repeat, pad, insert and delete.
 
 A list of places is cut into runs that count up, count down or stand still; each run is a slice, a
 reversed slice or a repetition. Only a list without such order becomes a Gather.

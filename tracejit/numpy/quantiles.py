@@ -116,7 +116,7 @@ def _at(ranked: Tracer, places: Any, per_row: bool, rank: int) -> Any:
 
 
 def _interpolated(ranked: Tracer, share: Any, count: Any, method: str) -> Any:
-    """The quantiles of sorted rows, of which the first ``count`` elements are looked at."""
+    """The quantiles of the first ``count`` elements of sorted rows."""
     per_row = isinstance(count, Tracer)
     rank = share.ndim
     if per_row:
@@ -268,7 +268,7 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """`quantile` of what is not NaN; NaN where all is."""
+    """`quantile` ignoring NaN; NaN where all elements are."""
     share = _share(a, q)
     return _quantiles("nanquantile", a, share, axis, out, method, keepdims, weights, True)
 
@@ -323,7 +323,7 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: Any = False,
 ) -> Any:
-    """The median of what is not NaN; NaN where all is."""
+    """The median, ignoring NaN; NaN where all elements are."""
     rows = _rows("nanmedian", a, axis)
     if not rows.values.element_type.is_inexact:
         return median(a, axis, out, overwrite_input, keepdims)

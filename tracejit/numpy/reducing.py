@@ -22,7 +22,7 @@ from tracejit.trace.tracer import Tracer
 from tracejit.trace.views import broadcast
 
 NO_VALUE = (None, np._NoValue)
-"""What stands for an argument that was not given."""
+"""The default of arguments that were not given."""
 
 _BUILDERS = {
     "add": elementwise.add,

@@ -168,7 +168,7 @@ def nansum(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The sum of what is not NaN."""
+    """The sum, ignoring NaN."""
     return reduced("add", without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
@@ -182,7 +182,7 @@ def nanprod(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The product of what is not NaN."""
+    """The product, ignoring NaN."""
     return reduced("mul", without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
@@ -216,7 +216,7 @@ def nanmax(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The greatest of what is not NaN; NaN where all is."""
+    """The maximum, ignoring NaN; NaN where all elements are."""
     return _nan_extreme("max", a, axis, out, keepdims, initial, where)
 
 
@@ -229,17 +229,17 @@ def nanmin(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """The least of what is not NaN; NaN where all is."""
+    """The minimum, ignoring NaN; NaN where all elements are."""
     return _nan_extreme("min", a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Where the greatest of what is not NaN is."""
+    """The index of the maximum, ignoring NaN."""
     return _arg_reduced("nanargmax", a, axis, out, keepdims, lowest)
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Where the least of what is not NaN is."""
+    """The index of the minimum, ignoring NaN."""
     return _arg_reduced("nanargmin", a, axis, out, keepdims, highest)

@@ -324,8 +324,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The places of the elements that are not zero, one vector for each dimension.
 
     While the elements are unknown the vectors can index arrays and be reduced, as elements under a
-    mask can. With ``size`` so many places are returned; missing ones are ``fill_value`` (0 by
-    default), a number or one for each dimension.
+    mask can. With ``size`` that number of places is returned; missing ones are ``fill_value`` (0
+    by default), a number or one for each dimension.
     """
     x = as_array(a)
     if not x.ndim:

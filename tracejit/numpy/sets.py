@@ -1,7 +1,7 @@
 """Distinct elements and sets of them.
 
-Where the size of a result depends on unknown elements, ``size=`` fixes it: the first so many are
-kept, and ``fill_value`` (by default the least element) stands for what is missing.
+Where the size of a result depends on unknown elements, ``size=`` fixes it: the first ``size`` are
+kept, and missing ones are ``fill_value`` (by default the least element).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracejit.trace.public import implements
 from tracejit.trace.tracer import Tracer, lift
 
 FEW = 48
-"""Up to so many test elements are compared with all elements; more are searched by halves."""
+"""The most test elements that are compared with all elements; more are found by binary search."""
 
 ADVICE = "pass size= to fix it (tracejit.numpy.{0}(..., size=n, fill_value=v)), or call it outside"
 
@@ -291,7 +291,7 @@ def _all_distinct(x: Tracer) -> _Distinct:
 
 
 def _are_there(found: _Distinct) -> Tracer:
-    """Which of the distinct elements do not stand for missing ones."""
+    """Which of the distinct elements are not fill values."""
     made: Tracer = found.counts > 0
     return made
 

@@ -88,7 +88,7 @@ def _convolved(function: str, a: Any, v: Any, mode: str) -> Tracer:
     work = ElementType.S32 if small else element_type
     longer, shorter = operand(first).to(work), operand(second).to(work)
     n, m = first.size, second.size
-    # Of a correlation whose first vector is the shorter one NumPy takes the middle from behind.
+    # If the first vector of a correlation is the shorter one, NumPy rounds the middle up.
     low = m - 1 - m // 2 if swapped and function == "correlate" else m // 2
     edges = {"full": (m - 1, m - 1), "same": (low, m - 1 - low), "valid": (0, 0)}
     if mode not in edges:
@@ -142,7 +142,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = as_array(filt)
     values = known("trim_zeros", x, "cut to a known size with x[start:stop]")
     if trim.lower() not in ("fb", "bf", "f", "b", ""):
-        raise AttributeValueError(f"trim_zeros: trim must be made of 'f' and 'b', not {trim!r}")
+        raise AttributeValueError(f"trim_zeros: trim must consist of 'f' and 'b', not {trim!r}")
     axes = range(x.ndim) if axis is None else [canonical_axis("trim_zeros", axis, x.ndim)]
     cuts = [slice(None)] * x.ndim
     places = np.argwhere(values)

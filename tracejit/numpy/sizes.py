@@ -1,7 +1,7 @@
 """Results whose size depends on elements: known while tracing, or fixed by ``size=``.
 
-With ``size=`` the first so many results are kept, and what is missing is ``fill_value``. Without,
-the elements that decide must be known while tracing.
+With ``size=`` that number of results is kept, and missing ones are ``fill_value``. Without, the
+elements that decide must be known while tracing.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tracejit.trace.result_layouts import as_first
 from tracejit.trace.tracer import Tracer, lift
 
 FEW = 64
-"""Up to so many elements are compared with all at once; more are searched by halves."""
+"""The most elements that are compared with all at once; more are found by binary search."""
 
 
 def _sortable(function: str, a: Any, axis: int | None) -> tuple[Tracer, int]:

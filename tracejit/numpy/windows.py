@@ -1,4 +1,4 @@
-"""Window functions, and the Bessel function that Kaiser's window is made of."""
+"""Window functions, and the Bessel function of Kaiser's window."""
 
 from __future__ import annotations
 

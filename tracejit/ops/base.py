@@ -37,7 +37,7 @@ def function_name(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-# Families of which every op has the same traits.
+# Families whose ops all have the same traits.
 _TRAITS = {
     "comparison": Trait.ELEMENTWISE,
     "element_types": Trait.ELEMENTWISE | Trait.CONVERSION,
@@ -104,7 +104,7 @@ def family(name: str) -> list[Op]:
 
 
 class Made(dict[Hashable, Instruction]):
-    """Instructions by what they are made of, so that equal ones need not be made again."""
+    """Instructions by op, operands and attributes, so that equal ones are built once."""
 
     def key_of(
         self, op: Op, operands: Sequence[Instruction], attributes: Mapping[str, Any]

@@ -55,7 +55,7 @@ def passes_on(op: Op) -> bool:
 
 
 def flags_of(shape: Shape) -> Flags:
-    """Of each dimension whether it is dynamic."""
+    """For each dimension, whether it is dynamic."""
     return shape.dynamic_dimensions or (False,) * shape.rank
 
 

@@ -186,10 +186,10 @@ def send(
 ) -> Instruction:
     """Sends an array, or a tuple of arrays, to a `recv` of the channel ``handle`` (XLA: Send).
 
-    Returns the token of when it has ended. ``source_target_pairs`` says which partition sends to
-    which; a device that is no source sends nothing. Without, a device's recv takes what it sent
-    itself, else what the one other device sent. Raises `AttributeValueError` where a source or a
-    target comes twice.
+    Returns the token of when it has ended. ``source_target_pairs`` maps partitions that send to
+    those that receive; a device that is no source sends nothing. Without, a device's recv takes
+    its own send's data, else that of the only other device. Raises `AttributeValueError` where a
+    source or a target comes twice.
     """
     return send_with_token(operand, after_all([]), handle, source_target_pairs)
 

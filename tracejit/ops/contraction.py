@@ -75,7 +75,7 @@ def require_preferred(function: str, operand: Shape, preferred: ElementType) -> 
 
 @functools.lru_cache(maxsize=1024)
 def _dot_sizes(lhs: AnyShape, rhs: AnyShape, numbers: DotDimensionNumbers) -> tuple[int, ...]:
-    """The result's dimensions: batch, then what is left of ``lhs``, then of ``rhs``."""
+    """The result's dimensions: batch, then the other ones of ``lhs``, then of ``rhs``."""
     left = require_array("dot_general", "lhs", lhs)
     right = require_array("dot_general", "rhs", rhs)
     require_same_element_type("dot_general", lhs=left, rhs=right)

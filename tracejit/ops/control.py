@@ -38,7 +38,7 @@ class PointwiseDerivative:
 
     @property
     def is_pointwise(self) -> bool:
-        """True, as for whatever stands for such a derivative."""
+        """True, as for such a derivative."""
         return True
 
 

@@ -194,5 +194,5 @@ def ASYNC_DONE(operand: AnyShape) -> AnyShape:
 
 
 def async_done(bundle: Instruction) -> Instruction:
-    """The result of what an `async_start` began (XLA: AsyncDone)."""
+    """The result of the operation that an `async_start` began (XLA: AsyncDone)."""
     return make(ASYNC_DONE, bundle)

@@ -1,7 +1,7 @@
 """Ops on dynamic dimensions: GetDimensionSize, SetDimensionSize, DynamicReshape.
 
-x = set_dimension_size(x, n, 0)        f32[<=5], of which the first n elements count
-get_dimension_size(x, 0)               n
+x = set_dimension_size(x, n, 0) f32[<=5], with the first n elements valid get_dimension_size(x, 0)
+n
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def SET_DIMENSION_SIZE(
 
 
 def set_dimension_size(operand: Instruction, val: Instruction, dimension: int) -> Instruction:
-    """``operand``, of which only the first ``val`` elements along a dimension count from here on.
+    """``operand`` with only the first ``val`` elements along a dimension valid from here on.
 
     (XLA: SetDimensionSize.) ``val`` is s32[]; a size outside [0, bound] is clamped. The dimension
     becomes dynamic, with its size for a bound, unless ``val`` is a Constant of that size: then it

@@ -20,7 +20,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class GroupMode(enum.Enum):
-    """What the numbers in a collective op's groups stand for."""
+    """The meaning of the numbers in a collective op's groups."""
 
     CROSS_REPLICA = "cross-replica"
     CROSS_PARTITION = "cross-partition"

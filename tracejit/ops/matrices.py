@@ -1,4 +1,4 @@
-"""Batches of matrices, made of other ops: products, transposes, triangles.
+"""Batches of matrices, composed of other ops: products, transposes, triangles.
 
 matmul(a, b)                  a b, of shapes [..., m, n] and [..., n, k]
 adjoint(a)                    the conjugate transpose

@@ -27,7 +27,7 @@ def of_one_type(
 
 
 def common_type(a: ElementType, b: ElementType, result: ElementType | None) -> ElementType:
-    """An element type for products of two others, which loses nothing of the narrower floats."""
+    """An element type for products of two others, which holds every value of narrower floats."""
     if ElementType.PRED in (a, b):
         return b if a is ElementType.PRED else a
     if a.is_complex or b.is_complex:
@@ -35,7 +35,7 @@ def common_type(a: ElementType, b: ElementType, result: ElementType | None) -> E
         return ElementType.C128 if double else ElementType.C64
     if a.is_integral and b.is_integral:
         if result is not None and result.is_integral:
-            return result  # sums wrap around, so that what is above its bits does not matter
+            return result  # sums wrap around, so higher bits do not matter
         signed = a.is_signed or b.is_signed
         bits = max(t.bits * 2 if signed and not t.is_signed else t.bits for t in (a, b))
         return ElementType(f"{'s' if signed else 'u'}{min(max(bits, 8), 64)}")

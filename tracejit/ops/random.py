@@ -57,9 +57,9 @@ def rng_bit_generator(algorithm: str, initial_state: Instruction, shape: Shape) 
     """The tuple (new state, random bits of ``shape``) (XLA: RngBitGenerator).
 
     ``algorithm`` is rng_three_fry with a state u64[2] (key, counter), rng_philox with u64[3] (key,
-    counter of 128 bits, low half first) or u64[2] (key, low half of the counter, whose high half is
-    the key), or rng_default, which is Philox. States and bits are those of XLA on the CPU. The
-    element type of ``shape`` is an integer or floating type, of which every bit is random. Raises
+    counter of 128 bits, low half first) or u64[2] (key, low half of the counter, whose high half
+    is the key), or rng_default, which is Philox. States and bits are those of XLA on the CPU. The
+    element type of ``shape`` is an integer or floating type with every bit random. Raises
     `ShapeError` for another state, `ElementTypeError` for pred and complex types.
     """
     result = TupleShape((initial_state.shape, shape))

@@ -347,8 +347,8 @@ def all_to_all_tuple(
 ) -> Instruction:
     """Operand i of each device to the device at place i of its group (XLA: AllToAllTuple).
 
-    ``operands``, as many as a group has devices, have one shape. The result is the tuple of what
-    was received, in the group's order.
+    ``operands``, as many as a group has devices, have one shape. The result is the tuple of
+    received arrays, in the group's order.
     """
     arrays = operands_of(list(operands))
     return make(

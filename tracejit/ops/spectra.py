@@ -56,9 +56,10 @@ def FFT(operand: AnyShape, *, fft_type: str, fft_length: tuple[int, ...]) -> Sha
 def fft(operand: Instruction, fft_type: str, fft_length: Sequence[int]) -> Instruction:
     """Discrete Fourier transforms over the last one to three axes (XLA: Fft).
 
-    ``fft_type`` is FFT or IFFT (c64 or c128, shape unchanged), RFFT (f32 or f64, of whose last
-    axis ``fft_length[-1] // 2 + 1`` are kept) or IRFFT (its inverse, which ignores the imaginary
-    part of what must be real). ``fft_length`` are the sizes of the axes on the side of the time,
-    and inverse transforms divide by their product. Raises `ShapeError` when the sizes differ.
+    ``fft_type`` is FFT or IFFT (c64 or c128, shape unchanged), RFFT (f32 or f64, whose last axis
+    keeps ``fft_length[-1] // 2 + 1`` elements) or IRFFT (its inverse, which ignores the imaginary
+    part of numbers that must be real). ``fft_length`` are the sizes of the axes on the side of the
+    time, and inverse transforms divide by their product. Raises `ShapeError` when the sizes
+    differ.
     """
     return make(FFT, operand, fft_type=fft_type, fft_length=tuple(fft_length))

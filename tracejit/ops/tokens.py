@@ -52,7 +52,7 @@ def ADD_DEPENDENCY(operand: AnyShape, token: AnyShape) -> AnyShape:
 
 
 def add_dependency(operand: Instruction, token: Instruction) -> Instruction:
-    """``operand``, not before what ``token`` stands for has happened (XLA: AddDependency).
+    """``operand``, not before the effect of ``token`` has happened (XLA: AddDependency).
 
     Raises `ShapeError` when ``token`` is no token.
     """

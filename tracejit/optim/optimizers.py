@@ -1,4 +1,4 @@
-"""The optimisers, as chains of what scales gradients and the learning rate."""
+"""The optimisers, as chains of gradient transformations and the learning rate."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _merge(into: dict[str, Any], costs: dict[str, Any], times: int) -> None:
 
 
 def _turns(instruction: Instruction) -> int:
-    """How often a Scan turns: the size of what it scans or stacks, or 1 where there is nothing."""
+    """The trip count of a Scan: the size of its scanned or stacked arrays, or 1 without any."""
     (dimension, *_) = instruction.attributes["dimensions"]
     carries = instruction.attributes["num_carries"]
     scanned = instruction.operands[: len(instruction.operands) - carries]

@@ -46,7 +46,8 @@ def donating(module: Module, donated: Sequence[int], describe: Callable[[int], s
         if result in numbers:
             choose(number, [numbers[result]])
     near = _near(results, {parameters[number] for number in donated})
-    # Those with little choice first: an Adam step's moments before its weights, made of all three.
+    # Those with little choice first: an Adam step's moments before its weights, which depend on
+    # all three.
     for number in sorted(range(len(results)), key=lambda n: len(near[n])):
         if number not in chosen:
             choose(number, sorted(numbers[p] for p in near[number]))

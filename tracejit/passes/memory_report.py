@@ -4,7 +4,7 @@ print(tj.jit(tj.grad(loss)).lower(w, x).memory_report())
 
 The model: arguments, constants and results stay; every other value lives from the step that makes
 it to the last step that reads it. Elementwise values read by one step only, broadcasts, reshapes
-sum reads, broadcasts, reshapes and tuples take no memory: they become part of what reads them.
+and tuples take no memory: they are fused into their readers.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def memory_report(computation: Computation) -> MemoryReport:
 
 
 def _results(root: Instruction) -> set[Instruction]:
-    """What the root is made of, under whatever name."""
+    """The arrays of the root, through tuples and views."""
     found: set[Instruction] = set()
     stack = [root]
     while stack:

@@ -59,7 +59,7 @@ def within_budget(module: Module, budget: int, planned: Callable[[Module], int])
         return module
     measured = _measured(computation)
     while True:
-        # What the model must reach for the program to lose what it has too much.
+        # The limit for the model, so that the program itself meets the budget.
         goal = measured[0] - (taken - budget)
         while measured[0] > goal:
             better = _lowered(computation, measured)

@@ -119,7 +119,7 @@ def _fold_in(words: Tracer, data: Any) -> Tracer:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key made from one and an integer, of which the lower 32 bits count."""
+    """A new key from a key and the lower 32 bits of an integer."""
     return same_kind(key, _fold_in(key, data))
 
 

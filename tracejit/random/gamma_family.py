@@ -1,4 +1,4 @@
-"""The gamma distribution, and those that are made of it: beta, dirichlet, chisquare, t, f, ball.
+"""The gamma distribution, and those derived from it: beta, dirichlet, chisquare, t, f, ball.
 
 A derivative passes through the shape parameter: that of the quantile at which a number was drawn.
 """

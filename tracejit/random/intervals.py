@@ -1,7 +1,7 @@
 """Uniform and normal numbers, and what other distributions take from them.
 
-Numbers have the dtype that is asked for, float64 unless said otherwise. The parameters of a
-distribution are arrays or numbers that broadcast to ``shape``; derivatives pass through them.
+Numbers have the given dtype, by default float64. The parameters of a distribution are arrays or
+numbers that broadcast to ``shape``; derivatives pass through them.
 """
 
 from __future__ import annotations

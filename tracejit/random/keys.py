@@ -55,7 +55,7 @@ class Key:
 
     @property
     def dtype(self) -> str:
-        """The name of what keys are: key<threefry2x32>."""
+        """The name of the keys' type: key<threefry2x32>."""
         return f"key<{IMPLEMENTATION}>"
 
     def __len__(self) -> int:
@@ -187,10 +187,10 @@ def words_of(pair: Instruction, *, high_first: bool = False) -> Tracer:
 
 
 def key(seed: Any) -> Key:
-    """The key of a seed, an integer, of which the lower 64 bits count.
+    """The key of a seed: the lower 64 bits of an integer.
 
-    Equal to that of ``jax.random.key`` with 64-bit types enabled. Raises `ArgumentError` for what
-    is no integer.
+    Equal to that of ``jax.random.key`` with 64-bit types enabled. Raises `ArgumentError` for other
+    values than integers.
     """
     return Key(_seed_words(seed))
 

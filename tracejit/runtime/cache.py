@@ -129,8 +129,8 @@ class DiskCache:
     def find(self, key: str) -> Executable | None:
         """The program of this key, loaded; None if there is none that can be.
 
-        A damaged entry is removed before any of its code is loaded. A folder that may only be read,
-        and one whose entries other processes remove at this moment, are as good as any.
+        A damaged entry is removed before any of its code is loaded. A folder that may only be
+        read, and one whose entries other processes remove at this moment, are supported.
         """
         if self.folder is None:
             return None

@@ -46,7 +46,7 @@ def write_aside(data: bytes, suffix: str) -> Path | None:
 
 
 def evict(folder: Folder, newest: str, limit: int, suffixes: Collection[str]) -> None:
-    """Remove what was used longest ago until the rest fits, and what crashes left behind.
+    """Remove the least recently used entries until the rest fits, and files left by crashes.
 
     Entries have one of the ``suffixes``. Those of the future, by a clock that went wrong, go first:
     they would never be old. Raises `OSError`.

@@ -176,7 +176,7 @@ class Worker:
 
 
 def _reason(said: str) -> str:
-    """Of what a compiler printed: LLVM's reason, which a trace may follow, else the last line."""
+    """The reason in a compiler's output: LLVM's, which a trace may follow, else the last line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return next((line for line in lines if "LLVM ERROR" in line), lines[-1] if lines else "")
 

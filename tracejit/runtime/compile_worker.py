@@ -26,7 +26,7 @@ from tracejit.system import processes
 
 _LENGTH = struct.Struct("<Q")
 _STACK_BYTES = 256 << 20
-"""Of the thread that compiles: LLVM walks deep expressions by recursion."""
+"""The stack size of the thread that compiles: LLVM walks deep expressions by recursion."""
 
 
 class Task(NamedTuple):
@@ -50,14 +50,14 @@ class Began(NamedTuple):
 
 
 class Progressed(NamedTuple):
-    """So many parts are done."""
+    """The number of parts that are done."""
 
     done: int
     total: int
 
 
 class Returned(NamedTuple):
-    """What the function returned, and what it warned of."""
+    """The function's result, and its warnings."""
 
     value: Any
     warnings: list[tuple[str, type[Warning]]]
@@ -106,7 +106,7 @@ def _exactly(descriptor: int, size: int) -> bytes:
 
 
 def run_forked(requests: int, replies: int, output: int) -> None:
-    """In the copy that a fork made, of which nothing else may go on."""
+    """Serves requests in a forked child, which must not run anything else."""
     try:
         processes.alone([requests, replies], output)
         run(requests, replies)

@@ -39,8 +39,8 @@ STARTS = 2
 
 _SECONDS_TO_END = 1.0
 
-# Isolated, then with our own path: what lies in the current folder, or in the environment, has no
-# say in what the builder imports.
+# Isolated, then with our own path: the current folder and the environment do not affect the
+# builder's imports.
 _CODE = "import sys; sys.path[:] = sys.argv[3:]; from tracejit.background import main; main()"
 
 

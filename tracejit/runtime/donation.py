@@ -71,7 +71,7 @@ def are_donatable(arguments: Sequence[object], donated: Sequence[int]) -> bool:
 def to_write_over(
     arguments: Sequence[object], arrays: Sequence[np.ndarray], donated: Sequence[int]
 ) -> list[np.ndarray]:
-    """``arrays``, made of ``arguments``, with copies for those that must not be written over."""
+    """``arrays``, from ``arguments``, with copies for those that must not be written over."""
     if are_donatable(arguments, donated):
         return [*arrays]
     return [np.array(array) if n in donated else array for n, array in enumerate(arrays)]

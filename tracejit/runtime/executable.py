@@ -99,7 +99,7 @@ def load(path: Path, artifact: Artifact | None = None) -> Executable:
 def load_open(descriptor: int, path: Path, artifact: Artifact) -> Executable:
     """The program in a file that is open, whatever has become of its ``path``.
 
-    Only where the system cannot load open files the path is asked. Raises `OSError` for a file that
+    The path is used only where the system cannot load open files. Raises `OSError` for a file that
     cannot be loaded.
     """
     return _loaded(loadable_path(descriptor) or path, artifact)
@@ -175,7 +175,7 @@ def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
     shared = dict(artifact.aliases)
     count, donated = len(artifact.inputs), tuple(shared.values())
     fresh = [n for n in range(len(artifact.outputs)) if n not in shared]
-    # Where each output is found among the arguments and what is made beside them.
+    # The position of each output among the arguments and the new arrays.
     made = {number: count + place for place, number in enumerate(fresh)}
     places = [{**shared, **made}[number] for number in range(len(artifact.outputs))]
     pick = itemgetter(*places) if len(places) > 1 else lambda arrays: (arrays[places[0]],)

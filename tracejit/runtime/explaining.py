@@ -73,8 +73,8 @@ class Report:
     """The kernels in the order in which they stand, and the sums over a whole run.
 
     Untimed, the body of a loop counts as often as its text says, else once (``unknown_loops`` is
-    how many of those there are), and of a branch the dearest side. ``call_seconds`` is the fastest
-    whole call, ``seconds`` the sum of the kernels' times, each of which includes up to a
+    how many of those there are), and a branch as its most expensive side. ``call_seconds`` is the
+    fastest whole call, ``seconds`` the sum of the kernels' times, each including up to a
     microsecond for being called on its own. ``tuning`` is how the program was tuned, if it was.
     """
 

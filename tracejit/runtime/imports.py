@@ -1,9 +1,10 @@
 """The one way to import TVM: quickly, and without a trace in the rest of the process.
 
-Of what TVM imports, little compiles for a CPU. tvm_ffi imports PyTorch where it is installed, to
-recognise its tensors; we pass none. TVM's graph compiler waits until somebody asks for it, and its
-GPU backends are left out, unless ``TVM_DEVICE_BACKEND_AUTOLOAD`` is set: whoever compiles for one
-in the same process calls ``tvm.backend.load("cuda")``. Together they would take six times as long.
+Little of TVM's imports is needed to compile for a CPU. tvm_ffi imports PyTorch where it is
+installed, to recognise its tensors; we pass none. TVM's graph compiler waits until somebody asks
+for it, and its GPU backends are left out, unless ``TVM_DEVICE_BACKEND_AUTOLOAD`` is set: whoever
+compiles for one in the same process calls ``tvm.backend.load("cuda")``. Together they would take
+six times as long.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def importing_tvm() -> Iterator[None]:
     collection waits, which takes a tenth off the import, and so do interrupts; and TVM's exception
     hook, which would end a user's child processes, is undone.
     """
-    # TVM imports the names of what the rest of its runtime defines before it loads it. It takes
-    # the error in its stride, but working out the error's backtrace takes a quarter of a second.
+    # TVM imports names from the rest of its runtime before it loads that. It handles the error,
+    # but working out the error's backtrace takes a quarter of a second.
     runtime().load_rest()
     less = _Less()
     hook, collects = sys.excepthook, gc.isenabled()

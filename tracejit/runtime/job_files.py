@@ -1,4 +1,4 @@
-"""Programs that one process asks another to compile: what is asked, who does it, what came of it.
+"""Programs that one process asks another to compile: requests, workers and answers.
 
     put(folder, job)                 # by the one that asks
     job = take(folder)               # by one that compiles
@@ -25,10 +25,10 @@ _UNFINISHED = ".part"
 
 @dataclass(frozen=True)
 class Job:
-    """A module to compile, as HLO text, and where what becomes of it is kept.
+    """A module to compile, as HLO text, and where the result is kept.
 
     ``key`` is its name in the disk cache: whoever compiles it has to find the same one. The code
-    may use so many ``threads``. ``cache`` is the cache's folder, if there is one, of at most
+    may use ``threads`` threads. ``cache`` is the cache's folder, if there is one, of at most
     ``limit`` bytes.
     """
 

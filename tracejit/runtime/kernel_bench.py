@@ -27,7 +27,7 @@ KERNEL_ULPS = 1024
 
 TRIAL_SECONDS = 1.0
 TRIAL_RUNS = 20
-"""A variant that takes longer than both the seconds and so many runs of the first is given up."""
+"""The limits in seconds, and in runs of the first variant; a variant over both is given up."""
 
 
 class Failed(Exception):
@@ -55,8 +55,8 @@ def aligned(nbytes: int, alignment: int) -> np.ndarray:
 class Workbench:
     """Memory for a kernel's parameters, and the results that every variant has to make.
 
-    ``contents`` are the bytes of each parameter before the kernel runs. ``allocate`` makes memory
-    of so many bytes, which starts at a multiple of the second number.
+    ``contents`` are the bytes of each parameter before the kernel runs. ``allocate`` returns
+    memory of a number of bytes, which starts at a multiple of the second number.
     """
 
     def __init__(
@@ -155,7 +155,8 @@ def epsilon(array: np.ndarray) -> float:
 
 
 def agree(wanted: np.ndarray, made: np.ndarray, ulps: float) -> bool:
-    """Whether two arrays are equal but for rounding: by so many ulps of the largest number.
+    """Whether two arrays are equal but for rounding: by at most ``ulps`` ulps of the largest
+    number.
 
     NaN and infinity stand in the same places; integers are equal.
     """

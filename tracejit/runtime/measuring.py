@@ -38,7 +38,7 @@ def timed(
     seconds: float = SECONDS,
     fewest: int = LEAST_RUNS,
 ) -> Timing:
-    """Times every kernel of a program on these arguments, for about so many seconds.
+    """Times every kernel of a program on these arguments, for about ``seconds``.
 
     There are at least ``fewest`` runs.
 

@@ -152,7 +152,7 @@ def _make_room(nbytes: int, most: int) -> None:
 
 
 def _watch() -> None:
-    """Sees to it that what is idle is given back, while there is anything."""
+    """Schedules the release of idle memory, while there is any."""
     if not _watched:
         watcher = threading.Thread(target=_until_nothing_is_left, name="tracejit", daemon=True)
         try:

@@ -46,7 +46,7 @@ class Limits:
     bandwidths: tuple[float, ...]
 
     def bandwidth(self, nbytes: int) -> float:
-        """Bytes a second of the fastest memory that so many bytes may fit into."""
+        """Bytes a second of the fastest memory that ``nbytes`` fit into."""
         number = bisect.bisect_left(self.sizes, nbytes)
         if nbytes > SHARED and 0 < number < len(self.sizes) and nbytes < self.sizes[number]:
             number -= 1

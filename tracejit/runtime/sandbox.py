@@ -19,7 +19,7 @@ Call = Callable[[], object]
 
 
 def survivors(calls: Sequence[Call], seconds: float) -> list[bool]:
-    """For each call whether it came back, within so many seconds, in a copy of this process.
+    """For each call whether it came back, within ``seconds``, in a copy of this process.
 
     An exception is a way to come back. Where the system has no copies of processes, all have; where
     it has no room for one, none.
@@ -65,7 +65,9 @@ def _returned(calls: Sequence[Call], seconds: float) -> int:
 
 
 def _try(calls: Sequence[Call], writing: int) -> None:
-    """In the copy, of which nothing else may go on: a byte for each call that comes back."""
+    """In a forked child, which must not run anything else: writes a byte for each call that
+    returns.
+    """
     try:
         crash_in_silence()
         for call in calls:

@@ -35,14 +35,16 @@ class _Pickler(pickle.Pickler):
 
 
 def packed(value: Any) -> bytes:
-    """The value's bytes. Raises what pickling raises for what means something here alone."""
+    """The value's bytes. Raises pickling's errors for values that are meaningful only in this
+    process.
+    """
     file = io.BytesIO()
     _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
     return file.getvalue()
 
 
 def unpacked(data: bytes) -> Any:
-    """The value of what `packed` made in a process of this program."""
+    """The value that `packed` serialised in a process of this program."""
     return pickle.loads(data)
 
 

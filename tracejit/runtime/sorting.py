@@ -19,10 +19,10 @@ from tracejit.backends.abi import SORT_VALUES
 from tracejit.backends.machine import thread_count
 from tracejit.runtime.callbacks import callback, view
 
-# So many elements take a hundred times as long as a thread takes to start.
+# The least elements of a sort by several threads: a hundred times the start of a thread.
 _ROWS_FROM = 1 << 18
-# Cutting a row into two parts takes a quarter of the time of sorting it, so that rows of so many
-# bytes gain by it.
+# The least bytes of a row that is cut into two parts, which takes a quarter of the time of sorting
+# it.
 _SHARED_FROM = 1 << 22
 
 
@@ -123,7 +123,9 @@ def _restore_equals(given: np.ndarray, made: np.ndarray, descending: bool) -> No
 
 
 def _zero(array: np.ndarray) -> np.generic:
-    """Of the array's own type: for Python's, a search would convert the whole array first."""
+    """A zero of the array's own type: for Python's, a search would convert the whole
+    array first.
+    """
     zero: np.generic = array.dtype.type(0)
     return zero
 

@@ -1,4 +1,4 @@
-"""Timing what competes: in turns, so that what disturbs one disturbs the others too.
+"""Times competing functions alternately, so that disturbances affect all of them.
 
 times = Stopwatch().times({"old": old, "new": new}, seconds=0.2)
 winner(times, "old")                        # "new" if it is clearly quicker
@@ -18,7 +18,7 @@ SAMPLE_SECONDS = 50e-6
 """A shorter run is repeated within one sample, so that the clock does not count."""
 
 HOPELESS = 1.4
-"""What takes so many times as long as the best is not timed again."""
+"""The ratio to the best time beyond which a function is not timed again."""
 
 Times = Mapping[str, Sequence[float]]
 

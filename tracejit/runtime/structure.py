@@ -54,7 +54,7 @@ def flattened(shape: AnyShape, value: Any) -> list[np.ndarray]:
 
 
 def assembled(shape: AnyShape, arrays: Iterator[np.ndarray]) -> Any:
-    """The value of ``shape`` made of the next arrays."""
+    """The value of ``shape`` from the next arrays."""
     if isinstance(shape, TupleShape):
         return tuple(assembled(element, arrays) for element in shape.elements)
     array = next(arrays)

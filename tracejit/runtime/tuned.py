@@ -1,11 +1,11 @@
-"""Programs whose kernels were measured, and what of that is kept on disk.
+"""Programs whose kernels were measured, and the measurements on disk.
 
     programs = TunedPrograms(DiskCache.default(), key, options)
     programs.find(seconds, untuned)                        # without measuring, or None
     programs.tune(executable, candidates, arguments, seconds)
 
 Beside the program lies a note of how it was tuned, and one for every kernel, by its text: another
-program with the same kernel need not measure it again. A note that is damaged is as good as none.
+program with the same kernel need not measure it again. A damaged note is ignored.
 """
 
 from __future__ import annotations

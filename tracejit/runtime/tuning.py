@@ -89,7 +89,7 @@ class Search:
         self._dearest = seconds
 
     def count(self, candidates: int) -> None:
-        """So many more were measured."""
+        """Count ``candidates`` more measurements."""
         self.measured += candidates
         self.planned = max(self.planned, self.measured)
         self.progress(self.measured, self.planned)

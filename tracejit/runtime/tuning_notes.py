@@ -14,8 +14,8 @@ Note = TypeVar("Note", bound="Tuning | Measured")
 class Tuning:
     """How a program was tuned: ``candidates`` were measured, within ``seconds``.
 
-    ``complete`` is whether these were all. A whole call took ``before`` seconds and then ``after``.
-    ``program`` is the key of what was kept then; empty where the untuned program is as good.
+    ``complete`` is whether these were all. A whole call took ``before`` seconds and then
+    ``after``. ``program`` is the key of the tuned program; empty if the untuned one is not slower.
     """
 
     seconds: float
@@ -32,7 +32,7 @@ class Tuning:
 
 
 def read(kind: type[Note], noted: Any) -> Note | None:
-    """What `asdict` made of a note of this kind; None for anything else."""
+    """The note that `asdict` converted, if it is of this kind; None for anything else."""
     wanted = get_type_hints(kind)
     if not isinstance(noted, dict) or noted.keys() != wanted.keys():
         return None

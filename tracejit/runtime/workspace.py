@@ -15,7 +15,7 @@ KEPT_BYTES = 256 << 20
 """A larger workspace goes back to the system after the call."""
 
 KEPT = 4
-"""At most so many are kept for the next calls."""
+"""The most workspaces that are kept for the next calls."""
 
 _free: list[np.ndarray] = []  # append and pop are atomic
 

@@ -57,7 +57,7 @@ def _triangle(size: int, lower: bool, below: int = 0) -> np.ndarray:
 
 
 def _mirrored(a: Tracer, lower: bool, conjugate: bool) -> Tracer:
-    """Symmetric or Hermitian matrices of which one triangle is read."""
+    """Symmetric or Hermitian matrices from one triangle."""
     size = a.shape[-1]
     other = a.swapaxes(-1, -2).conj() if conjugate else a.swapaxes(-1, -2)
     made: Tracer = where(_triangle(size, lower), a, other)
@@ -140,7 +140,7 @@ def cho_factor(
 def cho_solve(
     c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """x with a x = b, from what `cho_factor` has made of a; ``b`` [n] or [..., n, k]."""
+    """x with a x = b, from `cho_factor` of a; ``b`` [n] or [..., n, k]."""
     factor, lower = c_and_lower
     first, second = (0, 2) if lower else (2, 0)
     half = solve_triangular(factor, b, first, lower)

@@ -140,7 +140,7 @@ def correlate2d(
     _plane("correlate2d", in1, in2, boundary, fillvalue)
     if mode != "same":
         return correlate(in1, in2, mode)
-    # Of an even number of places in the middle, the other one than `correlate`'s.
+    # With an even number of middle elements, the other one than `correlate`'s.
     whole = correlate(in1, in2)
     starts = [size // 2 for size in np.shape(in2)]
     rows, columns = (slice(s, s + n) for s, n in zip(starts, np.shape(in1), strict=True))

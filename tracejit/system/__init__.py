@@ -1,4 +1,4 @@
-"""What depends on the operating system, each capability beside what replaces it elsewhere.
+"""Capabilities of the operating system, each with its replacement on other systems.
 
 loadable_path(descriptor)    # by which the loader maps an open file, or None
 memory_file(data)            # a file without a name, or None
@@ -36,7 +36,7 @@ PROCESSOR_LIST = Path("/proc/cpuinfo")
 CACHE_LIST = Path("/sys/devices/system/cpu/cpu0/cache")
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 OWN_CONTROL_GROUPS = Path("/proc/self/cgroup")
-"""What Linux lists of its processors and of what a process may use of them."""
+"""Files in which Linux lists processors, and those that a process may use."""
 
 LINKS_HERE = sys.platform == "linux" and platform.machine() == "x86_64"
 """Whether libraries are ELF for x86-64, which `tracejit.backends.tvm.cpu.objects.elf` links by

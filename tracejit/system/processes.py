@@ -69,7 +69,7 @@ def resident_bytes() -> int:
 
 
 def fork() -> int:
-    """`os.fork`. Warnings of other threads do not concern a copy that runs nothing of theirs."""
+    """`os.fork`. Warnings about other threads do not concern a child that does not run them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return os.fork()
@@ -91,7 +91,7 @@ def end_of_process(process: int) -> int | None:
 
 
 def is_readable(descriptor: int, seconds: float | None) -> bool:
-    """Whether something can be read from a pipe, or it has ended, in so many seconds.
+    """Whether something can be read from a pipe, or it has ended, within ``seconds``.
 
     Where the system cannot wait for pipes, the answer is yes, and reading waits.
     """

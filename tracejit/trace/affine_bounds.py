@@ -25,7 +25,7 @@ from tracejit.ops.elementwise_unary import NEG
 from tracejit.shapes import ElementType
 
 FARTHEST = 256
-"""So many instructions behind a number are looked at."""
+"""The most instructions behind a number that are visited."""
 FARTHEST_PLACE = 2**31
 """Places are nearer: the product of two fits into s64."""
 _LIMITS = np.iinfo(np.int64)
@@ -109,7 +109,7 @@ def counting(
 ) -> Iterator[None]:
     """Inside, ``counter`` lies between the two, both included, and the body runs at all.
 
-    ``numbers`` are Python's own, of which nothing else is known.
+    ``numbers`` are Python's own, without known bounds.
     """
     if counter is not None:
         _known.counters[counter] = Counter(low, high)
@@ -134,7 +134,7 @@ def remember_bounds(instruction: Instruction, bounds: tuple[float, float]) -> No
 
 
 def carried_behind(instruction: Instruction) -> set[Instruction]:
-    """The numbers carried from step to step, as which Python's began, that a value is made of."""
+    """The loop-carried numbers, initially Python's, that a value depends on."""
     found, _ = _sources(instruction)
     counters = _known.counters
     return {at for at in found if at in counters and counters[at].low is None}
@@ -227,7 +227,7 @@ def affine(instruction: Instruction) -> Affine | None:
 
 
 def _affine(at: Instruction, depth: int, made: dict[Instruction, Affine | None]) -> Affine | None:
-    """``made`` has what was asked before: a number may be made of another in many ways."""
+    """``made`` caches results: a number may depend on another in many ways."""
     if at not in made:
         made[at] = _combined(at, depth, made)
     return made[at]
@@ -261,7 +261,7 @@ def least(value: Affine) -> int | None:
     """A bound from below of a sum of counters, the best that is known; None if there is none."""
     found = [_least(value)]
     for fact in _known.facts:
-        # The fact is not negative, so what is left without it is a bound as well.
+        # The fact is not negative, so the rest is a bound as well.
         found.append(_least(value.plus(fact, -1)))
     bounds = [bound for bound in found if bound is not None]
     return max(bounds) if bounds else None
@@ -318,7 +318,7 @@ def decided(comparison: Instruction) -> bool | None:
 
 
 def _decided(direction: str, low: int | None, high: int | None) -> bool | None:
-    """Of a difference between ``low`` and ``high``, how it compares with zero."""
+    """How a difference between ``low`` and ``high`` compares with zero."""
     if direction in ("LT", "GE"):
         below = True if high is not None and high < 0 else None
         below = False if low is not None and low >= 0 else below
@@ -344,7 +344,7 @@ def is_counted(instruction: Instruction) -> bool:
 
 
 def _sources(instruction: Instruction) -> tuple[set[Instruction], bool]:
-    """What a number is made of, and whether that is all, and known or counted."""
+    """Leaves of an index expression, and whether all are constants or loop counters."""
     seen: set[Instruction] = set()
     stack = [instruction]
     while stack:

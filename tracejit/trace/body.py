@@ -47,7 +47,7 @@ class Abstract(NamedTuple):
 
 @dataclass(frozen=True)
 class Body:
-    """A recorded function: ``results`` made of ``parameters`` and of what it captured.
+    """A recorded function: ``results`` as functions of ``parameters`` and of captured values.
 
     ``abstract`` and ``structure`` describe the tree that the function returned.
     """

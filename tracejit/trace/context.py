@@ -4,8 +4,8 @@
         x = trace.argument(shape, "x")
         ...                                 what x takes part in is recorded
 
-A graph needs no trace to be built; the trace says which values are still alive, what stands
-behind its arguments, and what a number asked for by Python can be worked out from.
+A graph needs no trace to be built; the trace says which values are still alive, the arrays behind
+its arguments, and how a number that Python needs can be computed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tracejit.trace.hidden_errors import require_seen
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What stands behind a parameter of a trace.
+    """The origin of a parameter of a trace.
 
-    ``describe`` names it for errors. ``value`` is the array it stands for, the value of an
-    enclosing trace it stands for, or None when it is unknown until the graph runs. Where
-    ``differentiated``, a value made from it must not leave the graph without its derivative.
+    ``describe`` names it for errors. ``value`` is its array, its value in an enclosing trace, or
+    None when it is unknown until the graph runs. Where ``differentiated``, a value made from it
+    must not leave the graph without its derivative.
     """
 
     describe: Callable[[], str]
@@ -46,7 +46,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a Python integer must lie between, itself included, for what is done on a line."""
+    """The inclusive range of a Python integer that an operation on a line requires."""
 
     least: int
     most: int
@@ -74,9 +74,9 @@ class LongTraceError(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """After ``count`` instructions it is asked how many ``more`` there may be.
+    """After ``count`` instructions, ``more`` is called for the number of further ones.
 
-    If none, recording ends with `LongTraceError`; else it is asked again after these.
+    If that is 0, recording ends with `LongTraceError`; else it is called again after these.
     """
 
     count: int
@@ -255,7 +255,7 @@ def keep_effect(instruction: Instruction) -> Instruction:
 
 
 def ask_order() -> None:
-    """Says that what is recorded depends on how arguments lie in memory."""
+    """Marks the recorded graph as dependent on the memory order of arguments."""
     for trace in _running.traces:
         trace.asks_order = True
         if trace.memory is not None:
@@ -304,7 +304,7 @@ def running_traces() -> list[Trace]:
 
 
 def are_differentiated() -> bool:
-    """Whether a derivative is wanted of what is recorded."""
+    """Whether the recorded graph will be differentiated."""
     return any(
         argument.differentiated
         for trace in _running.traces

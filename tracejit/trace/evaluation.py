@@ -29,19 +29,18 @@ class _Installed:
 
 
 def use_evaluator(evaluator: Evaluator, preparer: Preparer) -> None:
-    """Sets what evaluates a single instruction, and what makes a function that does so."""
+    """Sets the evaluator of a single instruction, and the factory of such functions."""
     _Installed.evaluator = evaluator
     _Installed.preparer = preparer
 
 
 class Plan:
-    """How values are worked out that are wanted again and again: what is to be called, in order.
+    """A reusable evaluation of some values: the functions to call, in order.
 
     plan = Plan([loss, gradient], [w, x])
     plan([w_value, x_value])            the values of loss and gradient
 
-    ``inputs`` are the Parameters that the roots depend on. What a value is needed for is known, so
-    that it is dropped after its last use.
+    ``inputs`` are the Parameters that the roots depend on. A value is dropped after its last use.
     """
 
     def __init__(self, roots: Sequence[Instruction], inputs: Sequence[Instruction]) -> None:

@@ -1,13 +1,13 @@
-"""What the traces of one function make again and again: found, not made a second time.
+"""Hash consing across traces of one function: equal instructions are built once.
 
 memory = memory_of(loss)                    one for all functions of the same code
 with Trace("loss", memory=memory): ...      equal graphs are the same instructions as last time
 
 A function that is differentiated without `jit` runs again in every step of a script, since its
-Python may ask for values, and mostly records the graph that it recorded before. Parameters are
-the same instructions in each of these traces, so what is made of them can be looked up by its op,
-operands and attributes, and what NumPy's functions return by their arguments. A graph that takes
-another path is made of other instructions. What is kept holds shapes, not arrays.
+Python may ask for values, and mostly records the graph that it recorded before. Parameters are the
+same instructions in each of these traces, so instructions can be looked up by op, operands and
+attributes, and the results of NumPy's functions by their arguments. A graph on another path has
+other instructions. The cache holds shapes, not arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tracejit.shapes import AnyShape
 from tracejit.sources import is_internal
 
 MOST = 20_000
-"""So many instructions are remembered of one function; then all are forgotten."""
+"""The most instructions that are remembered of one function; then all are forgotten."""
 MOST_ANSWERS = 64
 
 
@@ -79,7 +79,9 @@ class Memory:
         self.answers[key] = answer
 
     def begun(self) -> Made:
-        """What is made, at the beginning of a trace; everything is forgotten if it is too much."""
+        """The remembered instructions, at the beginning of a trace; forgotten if there are too
+        many.
+        """
         if len(self.made) + len(self.results) > MOST:
             self.made.clear()
             self.parameters.clear()
@@ -110,7 +112,7 @@ def memory_of(function: Callable[..., Any]) -> Memory | None:
 
 
 def key_of_index(index: Any) -> Hashable:
-    """What stands between brackets, if it is made of integers and slices; else None."""
+    """An index expression, if it consists of integers and slices; else None."""
     kind = type(index)
     if kind is int:
         return int(index)

@@ -22,7 +22,7 @@ from tracejit.trace.views import Strides
 
 INDEX_TYPE = ElementType.S64
 FEW_WRITES = 8
-"""Behind so many writes an array is looked for as it was before them."""
+"""The most writes through which the array before them is searched."""
 
 
 @dataclass(frozen=True, slots=True)

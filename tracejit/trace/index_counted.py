@@ -1,8 +1,8 @@
 """Slices with unknown bounds: ``x[i : i + 3]``, ``x[:i]`` between counters of a loop, ``x[a:b]``.
 
 Between counters the first has one size in all steps, and is a stretch from an unknown place on.
-The size of the others differs: they are all of the dimension, of which the places between the
-bounds count.
+The size of the others differs: they are the whole dimension, with only the places between the
+bounds valid.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class FancyIndex:
         return self._cut(base).write(base, written)
 
     def result_dimensions(self, base: Instruction) -> tuple[int, ...]:
-        """The dimensions of what `read` gives."""
+        """The dimensions of the result of `read`."""
         return self._plan(base)[1].dimensions
 
     def batch(self, base: Instruction) -> tuple[tuple[int, ...], int]:
@@ -159,8 +159,8 @@ class Diagonal:
 class _Plan:
     """``starts`` holds one vector with a place for each indexed dimension, over ``batch``.
 
-    The result has ``dimensions``, of which ``window_dims`` are those that are not indexed; those
-    of the places begin at ``front``.
+    The result has ``dimensions``; ``window_dims`` among them are not indexed, and those of the
+    places begin at ``front``.
     """
 
     indexed: tuple[int, ...]
@@ -176,7 +176,7 @@ class _Plan:
 
 
 _FEW = 16
-"""So many places belong to the program, more are data."""
+"""The most places that are constants of the program; more are data."""
 
 
 def _places(part: Part | Fancy, size: int, dimension: int) -> Instruction:

@@ -135,7 +135,7 @@ def _bounds(function: np.ufunc, x: Bounds, y: Bounds = (0, 0)) -> Bounds | None:
 
 
 def _corners(operate: Callable[[Any, Any], Any]) -> Callable[[Bounds, Bounds], Bounds]:
-    """The bounds of what is monotonous in each of its operands."""
+    """The bounds of an operation that is monotonic in each of its operands."""
 
     def bounds(x: Bounds, y: Bounds) -> Bounds:
         found = [operate(a, b) for a in x for b in y]

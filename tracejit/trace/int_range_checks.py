@@ -1,8 +1,8 @@
 """Python's integers among a traced function's arguments, which must fit the arrays they meet.
 
-NumPy refuses a Python integer that does not fit. Of an argument that is one, no more is known while
-tracing than that: where it meets an array of fewer bits, the trace notes what it must lie between,
-and every call is asked. Numbers made of arguments wrap around, as arrays do.
+NumPy refuses a Python integer that does not fit. The value of an integer argument is unknown while
+tracing: where it meets an array of fewer bits, the trace notes its required range, and every call
+checks it. Numbers computed from arguments wrap around, as arrays do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def require_between(number: Instruction, least: int, most: int) -> None:
         if argument is None or number.array_shape.element_type is not ElementType.S64:
             return
         if isinstance(argument.value, Instruction):
-            # Of a function that is differentiated: it runs whenever the one around it does.
+            # For a function that is differentiated: it runs whenever the one around it does.
             number, trace = argument.value, trace.parent
             continue
         known = trace.bounds.get(number, _ANY)

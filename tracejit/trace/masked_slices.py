@@ -1,4 +1,4 @@
-"""Slices with unknown bounds: views of which a mask's places count."""
+"""Slices with unknown bounds: views under a mask."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tracejit.trace.table import call
 
 
 class Between(Masked):
-    """``x[:n]`` with an unknown bound: a view, of which the mask's places count.
+    """``x[:n]`` with an unknown bound: a view of the places in the mask.
 
-    ``place`` is the view of all places. Between counters ``whole`` is the array;
-    elsewhere the elements that do not count are ones, of which every function is defined.
+    ``place`` is the view of all places. Between counters ``whole`` is the array; elsewhere the
+    elements outside are ones, for which every function is defined.
     """
 
     __slots__ = ("is_counted", "place")

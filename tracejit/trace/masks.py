@@ -10,7 +10,7 @@ from tracejit.ops.constants import IOTA
 
 
 def is_same_mask(one: Instruction, other: Instruction) -> bool:
-    """Whether two masks are the same value, or made of the same values in the same way."""
+    """Whether two masks are the same value, or the same expression of the same values."""
     if one is other:
         return True
     if one.op is IOTA:

@@ -1,8 +1,8 @@
-"""Arrays that may be one: what a branch leaves behind in a variable is one array or another.
+"""Arrays that may alias: after a branch a variable is one array or another.
 
-After ``b = x if c else y`` what is written to ``b`` is seen in ``x`` where ``c`` holds, and what is
-written to ``x`` in ``b``. Each array has a value of its own, which is complete when it is written
-to; one that is read takes over what was written to the others since, in the order of the writes.
+After ``b = x if c else y`` a write to ``b`` is seen in ``x`` where ``c`` holds, and a write to
+``x`` in ``b``. Each array has a value of its own, which is complete when it is written to; one
+that is read takes over the writes to the others since, in order.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def tick() -> int:
 class Share(NamedTuple):
     """That an array and ``other`` are parts of one memory of a ``shape`` where ``condition`` holds.
 
-    None stands for a condition that is not known; what is written then cannot be read any more.
-    The same holds after the trace that it was ``recorded_in`` has ended. ``mine`` and ``theirs``
-    are the ways to them from there. ``is_foreign``: the other was of a trace further out.
+    If the condition is unknown, it is None, and written elements cannot be read any more. The same
+    holds after the trace that it was ``recorded_in`` has ended. ``mine`` and ``theirs`` are the
+    ways to them from there. ``is_foreign``: the other was of a trace further out.
     """
 
     condition: Instruction | None
@@ -113,7 +113,7 @@ class Shares:
         self.entries.append(new)
 
     def forget(self) -> None:
-        """Drops arrays that nobody can write to any more, and of which all is known."""
+        """Drops arrays that are fully known and that nobody can write to any more."""
         self.entries = [
             one
             for one in self.entries
@@ -210,8 +210,7 @@ def refreshed(array: Tracer, shares: Shares) -> Instruction:
 
 
 def lose(array: Tracer, but: Sequence[Shares]) -> None:
-    """Says that the values of an array and of what it may be, but for those of ``but``, are not
-    known any more."""
+    """Marks the values of an array and of its possible aliases, except ``but``, as unknown."""
     mine = shares_of(array)
     for shares in (mine, *(one.other for one in mine.entries)):
         if not any(shares is each for each in but):

@@ -34,9 +34,9 @@ from tracejit.trace.recording import (
 from tracejit.trace.table import Traced
 
 MOST = 5000
-"""So many objects are looked at, those that the fewest steps lead to."""
+"""The most objects that are visited, nearest first."""
 MOST_BYTES = 1 << 22
-"""So many bytes of NumPy's arrays are compared."""
+"""The most bytes of NumPy's arrays that are compared."""
 DEEPEST = 4
 """So deep is looked into iterators of iterators."""
 
@@ -64,8 +64,8 @@ MISSING = Missing()
 class Change(NamedTuple):
     """A place called ``name`` that holds another value than before.
 
-    ``holder`` and ``key`` lead there, where it can be set again; a ``holder`` that is None is
-    something of which only this is known: its state has moved.
+    ``holder`` and ``key`` lead there, where it can be set again; a ``holder`` that is None is an
+    object that is only known to have changed.
     """
 
     name: str
@@ -121,7 +121,7 @@ class _Opaque(NamedTuple):
 
 
 class Snapshot:
-    """What could be reached when it was made, and what it held then."""
+    """The reachable objects at one moment, and their state."""
 
     def __init__(self) -> None:
         self.held: list[tuple[str, Any, dict[Any, Any]]] = []
@@ -228,7 +228,9 @@ def _functions_in(function: FunctionType) -> Iterator[Any]:
 
 
 def require_still(before: Snapshot, title: str) -> None:
-    """Raises `ConcretizationError` where a body that stands for many has moved something."""
+    """Raises `ConcretizationError` where a body that is recorded once for many has changed some
+    state.
+    """
     for change in before.moves():
         raise ConcretizationError(
             f"{title}: the {type(change.before).__name__} {change.name} gives a value, and its "

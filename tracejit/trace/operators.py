@@ -1,4 +1,4 @@
-"""Python's operators on a traced array: each one is the NumPy function it stands for."""
+"""Python's operators on a traced array: each one calls its NumPy function."""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ _OF_ARRAYS = (Tracer, tuple, list)
 
 
 def _rule_of(static: Callable[..., Any] | None, given: Rule | None) -> Rule | None:
-    """The rule for the results of what records ``static``: JAX's arrays have no order of memory."""
+    """The rule for the results of the function that records ``static``: JAX's arrays have no order
+    of memory.
+    """
     if static is None:
         return None
     module = origin(static)
@@ -194,7 +196,7 @@ WRITING = frozenset({"_at", "copyto", "fill_diagonal", "place", "put", "put_alon
 
 
 class _Targets:
-    """The arrays that a call outside traces may write to, and what stands for them in it."""
+    """The arrays that a call outside traces may write to, and their tracers."""
 
     def __init__(self) -> None:
         self._pairs: list[tuple[np.ndarray, Tracer]] = []

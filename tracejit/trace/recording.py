@@ -99,7 +99,7 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def substitute(value: Any) -> Any:
-    """What a name that stands for ``value`` shows to a traced function."""
+    """The recording replacement that a traced function sees in place of ``value``."""
     kind = type(value)
     if kind is ModuleType:
         if value.__name__ in _RECORDED or is_users_module(value):

@@ -26,7 +26,7 @@ from tracejit.trace.memory_order import (
 from tracejit.trace.tracer import Tracer
 
 Rule = Callable[[tuple[Any, ...], Mapping[str, Any], Tracer], Layout | None]
-"""Of the arguments, by place and by name, and of a result: how that one lies in memory."""
+"""From the arguments, by place and by name, and a result: the memory order of the result."""
 
 
 def lay_out(rule: Rule, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

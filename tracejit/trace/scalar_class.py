@@ -1,8 +1,8 @@
-"""What ``np.float32`` is to a traced function: called with a traced value, it converts it.
+"""The recording ``np.float32`` of traced functions: called with a traced value, it converts it.
 
-np.float32(x)        a float32 number that is recorded
-Everywhere else the name stands for NumPy's class, as a dtype, in isinstance and comparisons; only
-``type(x) is np.float32`` does not hold: write isinstance.
+np.float32(x) a float32 number that is recorded Everywhere else the name is NumPy's class, as a
+dtype, in isinstance and comparisons; only ``type(x) is np.float32`` does not hold: write
+isinstance.
 """
 
 from __future__ import annotations

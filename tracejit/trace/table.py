@@ -1,4 +1,4 @@
-"""Which recorded function stands for which NumPy function or ufunc.
+"""Maps NumPy functions and ufuncs to the functions that record them.
 
 The table is filled by `implements`; Python's operators and NumPy's protocols read it. A module that
 fills it is imported when a function of its own is first looked up.
@@ -71,7 +71,7 @@ def own_name(function: Any) -> str:
 
 
 class Traced:
-    """Base of what stands for an unknown array: Tracer and its kin."""
+    """Base class of tracers for unknown arrays."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""The abstract tensor: stands for an array while a function is traced.
+"""The abstract tensor: an array while a function is traced.
 
-It has an array's shape and dtype, operators, methods and in-place writes; what it takes part in
-is recorded. A write replaces the instruction that is its value. A view remembers its base and the
+It has an array's shape and dtype, operators, methods and in-place writes; operations on it are
+recorded. A write replaces the instruction that is its value. A view remembers its base and the
 path to it, so that a write to either is seen through both.
 """
 
@@ -86,9 +86,9 @@ class State(NamedTuple):
 class Tracer(Operators, Indexing, Methods):
     """An array of known shape and dtype and, in general, unknown elements.
 
-    ``is_weak``: stands for a Python number, which yields to arrays in promotion.
-    ``is_scalar``: of rank 0 and, like NumPy's scalars, never written to.
-    ``shares``: the arrays that may be this one.
+    ``is_weak``: represents a Python number, which yields to arrays in promotion. ``is_scalar``: of
+    rank 0 and, like NumPy's scalars, never written to. ``shares``: the arrays that may be this
+    one.
     """
 
     __slots__ = (
@@ -351,7 +351,7 @@ class Tracer(Operators, Indexing, Methods):
         return Layout(kept, layout is not None and layout.is_certain)
 
     def ask_order(self, function: str = "") -> Strides:
-        """The strides, in elements; says that what is recorded depends on them.
+        """The strides, in elements; marks the recorded graph as dependent on them.
 
         Raises `UnsupportedError`, which names the ``function``, where they are not known.
         """

@@ -31,10 +31,10 @@ from tracejit.transforms.interpreted import Interpreted
 
 
 class Checked(Interpreted):
-    """An executable that raises where an operation does what is most likely a mistake.
+    """An executable that raises where an operation is most likely a mistake.
 
     `DynamicIndexError` for an index that XLA would clamp or drop, `IntegerDivisionError`, and
-    `NotFiniteError` for NaN made of numbers, and infinity made of finite ones; where a matrix was
+    `NotFiniteError` for NaN from numbers, and infinity from finite ones; where a matrix was
     factorized, `SingularMatrixError`.
     """
 
@@ -44,9 +44,9 @@ class Checked(Interpreted):
 
 
 class _Steps:
-    """One run: works out one instruction after the other and looks at what it does.
+    """One run: evaluates one instruction after the other and checks its result.
 
-    ``guarded`` has the divisors in which 1 stands for a zero, as NumPy's quotients need it.
+    ``guarded`` has the divisors in which 1 replaces a zero, as NumPy's quotients need it.
     """
 
     def __init__(self) -> None:

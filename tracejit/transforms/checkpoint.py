@@ -75,11 +75,11 @@ def checkpoint(
     prevent_cse: bool = True,
     static_argnums: Numbers = (),
 ) -> F:
-    """``function``, whose reverse pass computes again what it needs of the forward pass.
+    """``function``, whose reverse pass recomputes values of the forward pass.
 
-    That costs time and saves memory. ``policy`` says which values are kept all the same.
-    ``static_argnums`` are positions of arguments that are no arrays. With ``prevent_cse`` False
-    the compiler may find that values are computed twice, and keep them.
+    That costs time and saves memory. ``policy`` says which values are kept. ``static_argnums`` are
+    positions of arguments that are no arrays. With ``prevent_cse`` False the compiler may find
+    that values are computed twice, and keep them.
     """
     parameters = Parameters(function, title_of(function))
     statics = as_numbers(static_argnums)

@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 class _Custom(Generic[P, R]):
-    """What both kinds share: a function of which some arguments are no part of the derivative."""
+    """What both kinds share: a function with some arguments excluded from the derivative."""
 
     def __init__(self, function: Callable[P, R], nondiff_argnums: Numbers = ()) -> None:
         functools.update_wrapper(self, function)
@@ -104,8 +104,8 @@ class custom_vjp(_Custom[P, R]):
 
     ``nondiff_argnums`` are positions of arguments that are passed on as they are: functions,
     strings, numbers that choose a variant. They come first in the call of ``backward``. Other
-    arguments and the result are trees of arrays. What the function uses of an enclosing trace
-    without taking it as an argument has no derivative, and raises when one is asked for.
+    arguments and the result are trees of arrays. Values of an enclosing trace that the function
+    uses without taking them as arguments have no derivative; asking for one raises.
     """
 
     def defvjp(self, forward: Function, backward: Function) -> None:

@@ -1,11 +1,10 @@
-"""What a transformation makes of a graph that a function records again and again.
+"""The derived graphs of a transformation, for graphs that a function records repeatedly.
 
 answer = DerivedGraph("loss", [loss, gradient])     recorded once
 answer(trace)                                 for what stands behind the trace's arguments
 
-First it is interpreted. After so many calls that compiling costs no more than they did it is
-compiled: the number follows from the graph alone, so that a script's results are the same each
-time it runs.
+First it is interpreted. It is compiled after a number of calls that cost as much as compiling: the
+number follows from the graph alone, so that a script's results are the same each time it runs.
 """
 
 from __future__ import annotations

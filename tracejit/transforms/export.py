@@ -47,18 +47,18 @@ def export(
     threads: int | None = None,
     target: Target = CPU,
 ) -> None:
-    """Writes a shared library with one function for C, which needs nothing of Python or TVM.
+    """Writes a shared library with one function for C, which needs neither Python nor TVM.
 
     The function's ``name`` is that of the file by default: ``int model(const float *x, float
     *result)`` in model.so. ``header`` is written for C and C++, ``python`` as a module that calls
-    the library through ctypes. With ``gradients`` a second function, ``model_value_and_grad``, also
-    returns the gradient of the result, one real number, with respect to every floating argument.
-    It uses ``threads`` threads at most, by default as many as there are here. ``target`` is what
-    the function is compiled for.
+    the library through ctypes. With ``gradients`` a second function, ``model_value_and_grad``,
+    also returns the gradient of the result, one real number, with respect to every floating
+    argument. It uses ``threads`` threads at most, by default as many as there are here. ``target``
+    is the processor to compile for.
 
-    Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for what only Python
-    can compute, `DerivativeError` where there is no gradient, `CompilationError` without a C
-    compiler, and `OSError` for a file that cannot be written.
+    Raises `ArgumentError` for a name that C does not allow, `UnsupportedError` for ops that only
+    Python can compute, `DerivativeError` where there is no gradient, `CompilationError` without a
+    C compiler, and `OSError` for a file that cannot be written.
     """
     paths = [Path(path), *(Path(each) for each in (header, python) if each is not None)]
     for each in paths:

@@ -25,7 +25,7 @@ def gradient_of(
     value: bool = False,
     cotangents: bool = False,
 ) -> Module:
-    """A module with the same parameters that returns the gradient of what ``module`` returns.
+    """A module with the same parameters that returns the gradient of ``module``'s result.
 
     One array for each of the parameters ``argnums`` (None: all floating and complex arrays among
     them), a tuple unless it is one; with ``value`` the module's own results come first.

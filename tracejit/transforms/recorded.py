@@ -1,7 +1,7 @@
 """One run of a function with fresh parameters for its arrays, as the transformations need it.
 
-The parameters are bound to what the arrays are, so that outside jit Python can ask for values;
-afterwards results made of the run's instructions are evaluated, or put into the enclosing trace.
+The parameters are bound to the arrays' values, so that outside jit Python can read them;
+afterwards results of the run are evaluated, or put into the enclosing trace.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Input(NamedTuple):
 
     @property
     def asked_of(self) -> Hashable:
-        """All that what is made of it depends on, but for its elements."""
+        """Cache key of graphs derived from this input: parameter and weak/scalar flags, not
+        values.
+        """
         return self.parameter, self.abstract.is_weak, self.abstract.is_scalar
 
 
@@ -160,8 +162,8 @@ def run(
     The positional arguments ``wanted`` are parameters even where they are Python numbers.
     ``finish`` is applied to the result while the trace is running. ``axes`` has for each leaf the
     dimension that the function is mapped over and does not see, or None. ``differentiated`` says
-    that the arguments ``wanted`` are, so that Python's numbers made of them are refused. ``memory``
-    is of earlier runs, and only for a run outside of every trace.
+    that the arguments ``wanted`` are, so that conversions of them to Python's numbers are refused.
+    ``memory`` is of earlier runs, and only for a run outside of every trace.
     """
     leaves, structure = tree.flatten((args, kwargs))
     owners = [p for p, argument in enumerate(args) for _ in tree.leaves(argument)]

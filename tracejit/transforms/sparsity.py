@@ -86,7 +86,7 @@ def pattern_of(function: Function, x: np.ndarray) -> Any:
 
 
 def _of_root(root: Instruction, given: dict[Instruction, Pattern], columns: int) -> Pattern:
-    """The pattern of a value, given those of instructions that it is made of."""
+    """The pattern of a value, given those of the instructions it depends on."""
     patterns = dict(given)
     for instruction in in_order([root]):
         if instruction not in patterns:
@@ -175,7 +175,7 @@ def _called(instruction: Instruction, known: Sequence[Pattern], columns: int) ->
 
 
 def _branched(instruction: Instruction, known: Sequence[Pattern], columns: int) -> Pattern:
-    """Of all branches."""
+    """The union of the patterns of all branches."""
     found: Pattern = None
     for branch, given in zip(instruction.computations, known[1:], strict=True):
         found = _either(found, _applied(branch, [given], columns))
@@ -251,7 +251,7 @@ _NESTED: dict[Op, Callable[[Instruction, Sequence[Pattern], int], Pattern]] = {
 def _scattered(
     instruction: Instruction, operand: Pattern, updates: Pattern, columns: int
 ) -> Pattern:
-    """What was there, and what the updates bring, where their places are known."""
+    """The pattern before, and that of the updates, where their places are known."""
     array, indices, update = instruction.operands
     if any(i.op is PARAMETER for i in in_order([indices])):
         return None
@@ -290,7 +290,7 @@ def _pointwise(shape: Shape, operands: Sequence[Instruction], known: Sequence[Pa
     for operand, pattern in zip(operands, known, strict=True):
         if pattern is None:
             continue
-        # A scalar, as bounds and predicates may be, stands for every element.
+        # A scalar, as bounds and predicates may be, applies to every element.
         same = operand.array_shape.size == shape.size
         parts.append(pattern if same else _repeated(pattern, shape.size))
     return _union(parts)

@@ -22,11 +22,13 @@ Function = Callable[..., Any]
 Key = tuple[Hashable, ...]
 
 MOST = 64
-"""So many transformations of one function are remembered."""
+"""The most transformations of one function that are remembered."""
 
 
 class _Answer(NamedTuple):
-    """What a function made here is: the jitted function below, and what has been made of it."""
+    """The attributes of a transformed function: the jitted function below, and its
+    transformations.
+    """
 
     function: Function
     jitted: JitFunction[..., Any]

@@ -1,4 +1,4 @@
-"""Reduction kinds: which combiners are monoids, so that they may be reordered."""
+"""Recognises reduction combiners that are monoids, for passes and kernels that reorder them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameter, Constant and Iota have no operands, so that nothing of them is ever batched."""
+"""Parameter, Constant and Iota have no operands, so they are never batched."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def dot_general_rule(
         lhs_contracting, lhs_batch = later(lhs_contracting), later(lhs_batch)
     if rhs.is_batched:
         rhs_contracting, rhs_batch = later(rhs_contracting), later(rhs_batch)
-    # The result has batch dimensions, then what is left of lhs, then of rhs, each in its order.
+    # The result has batch dimensions, then the other ones of lhs, then of rhs, each in its order.
     place = len(lhs_batch)
     if lhs.is_batched and rhs.is_batched:
         lhs_batch, rhs_batch, place = (0, *lhs_batch), (0, *rhs_batch), 0

@@ -1,7 +1,8 @@
 """CustomCall: the function is called for each element of the batch.
 
-The library's own linear algebra takes batches of matrices as they are. An op that is made of
-others, with no derivative of its own, is batched as they are; another by its rule, if it has one.
+The library's own linear algebra takes batches of matrices as they are. An op that is defined by
+other ops, with no derivative of its own, is batched like these; another op by its rule, if it has
+one.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ to_stablehlo(module)       the module as MLIR text
 stablehlo                  the table of how each op is written, a file for each family of ops
 
 Tuples are opened: the function ``main`` takes and returns the arrays that are in them, in order.
-What the dialect lacks is composed of what it has; an op that it cannot express at all raises.
+Missing ops are composed of others; an op that it cannot express at all raises.
 """
 
 from __future__ import annotations

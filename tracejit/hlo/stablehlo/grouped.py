@@ -1,4 +1,4 @@
-"""RaggedDot and ScaledDot, composed of what the dialect has."""
+"""RaggedDot and ScaledDot, composed of the dialect's ops."""
 
 from __future__ import annotations
 

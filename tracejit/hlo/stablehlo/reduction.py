@@ -1,7 +1,7 @@
 """Reduce, Sort and TopK.
 
-TopK of the largest is a composite: XLA knows it by its name, others by the sorting and slicing
-that it stands for. Of the smallest, which has no such name, it is these alone.
+TopK of the largest is a composite: XLA knows it by its name, others by its decomposition into
+sorting and slicing. Of the smallest, which has no such name, it is these alone.
 """
 
 from __future__ import annotations

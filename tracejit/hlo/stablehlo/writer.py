@@ -4,7 +4,7 @@
 def add(writer, instruction, operands):
     return writer.operation(instruction, "stablehlo.add", operands)
 
-Text has no tuples: an instruction stands for the names of the arrays in it, in order.
+Text has no tuples: an instruction becomes the names of its arrays, in order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tracejit.shapes import AnyShape
 from tracejit.traversal import called_computations, in_order, instructions
 
 Names = tuple[str, ...]
-"""The names of the arrays and tokens that a value is made of."""
+"""The names of the arrays and tokens of a value."""
 EmitRule = Callable[["Writer", Instruction, list[Names]], Names]
 
 stablehlo: RuleTable[EmitRule] = RuleTable("stablehlo", "tracejit.hlo.stablehlo")

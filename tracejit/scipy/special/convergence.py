@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracejit.scipy.special.terms import Term, magnitude, where
 
 MOST = 20000.0
-"""So many steps are taken at most."""
+"""The most steps of an iteration."""
 
 
 def precision(x: Term) -> float:
@@ -14,7 +14,7 @@ def precision(x: Term) -> float:
 
 
 def least(x: Term) -> float:
-    """What stands for zero in Lentz's method."""
+    """The replacement of zero in Lentz's method."""
     return 1e-30 if x.is_single else 1e-290
 
 

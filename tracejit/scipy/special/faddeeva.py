@@ -26,7 +26,9 @@ _SERIES = [(-1) ** k / (math.factorial(k) * (2 * k + 1)) * 2 / _ROOT_PI for k in
 
 @functools.cache
 def _coefficients() -> list[float]:
-    """Of the polynomial, the constant one first: Fourier coefficients of (L**2 + t**2) e**-t**2."""
+    """Coefficients of the polynomial, the constant one first: Fourier coefficients of (L**2 +
+    t**2) e**-t**2.
+    """
     count = 4 * _TERMS
     angles = np.arange(1 - count // 2, count // 2) * (2 * math.pi / count)
     t = _WIDTH * np.tan(angles / 2)

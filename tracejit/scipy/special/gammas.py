@@ -1,4 +1,4 @@
-"""The gamma function and what is made of it: logarithms, derivatives, zeta.
+"""The gamma function and functions derived from it: logarithms, derivatives, zeta.
 
 Stirling's series after a shift to arguments of ten and more; the reflection formula below one
 half. Reference: DLMF 5.11, 5.5.3, 25.11.

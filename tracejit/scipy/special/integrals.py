@@ -65,7 +65,7 @@ _SCALED = (
     -6.011706820396549e-18,
     1.8150784726912067e-17,
 )
-# So many of them are enough for 24 bits.
+# The number of terms that is enough for 24 bits.
 _SINGLE = 15
 
 

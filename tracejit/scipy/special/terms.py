@@ -2,8 +2,8 @@
 
 def logit(x): return log(x / (1 - x))
 
-A Term is an instruction with Python's operators; numbers stand for constants of its shape and
-element type.
+A Term is an instruction with Python's operators; numbers become constants of its shape and element
+type.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def known_derivative(
 ) -> Term:
     """``function`` of the arguments as a Call, whose derivative in each of them is given.
 
-    None stands for a derivative that is zero or is not used. The derivatives are ordinary
-    formulas, so that they have derivatives in turn.
+    None is a derivative that is zero or is not used. The derivatives are ordinary formulas, so
+    that they have derivatives in turn.
     """
     parameters = tuple(parameter(n, x.value.shape) for n, x in enumerate(arguments))
     made = function(*map(Term, parameters)).value

@@ -15,7 +15,7 @@ from tracejit.trace.views import Path, Reshape
 from tracejit.transforms.autograph.values import attached
 
 Originals = dict[int, tuple[Tracer, Tracer]]
-"""By the id of a copy: the copy that a branch works with, and the array that it stands for."""
+"""By the id of a copy: the copy that a branch works with, and its original."""
 
 
 def originals(before: Sequence[Any], copies: Sequence[Any]) -> Originals:
@@ -27,9 +27,9 @@ def originals(before: Sequence[Any], copies: Sequence[Any]) -> Originals:
 class Candidate(NamedTuple):
     """That a leaf of a variable and ``other`` are parts of one memory where ``condition`` holds.
 
-    ``mine`` and ``theirs`` are the ways to them from a memory of ``shape``; None stands for the
-    whole of one branch. ``is_written``: in the branch, under this name alone. ``doubted`` says why
-    it may be so or not.
+    ``mine`` and ``theirs`` are the ways to them from a memory of ``shape``; None is the whole of
+    one branch. ``is_written``: in the branch, under this name alone. ``doubted`` says why it may
+    be so or not.
     """
 
     leaf: int

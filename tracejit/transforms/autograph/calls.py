@@ -45,7 +45,8 @@ def call(function: Any) -> Any:
 
 
 def _of_kind(function: Any, value: Any, *kinds: Any) -> Any:
-    """``isinstance`` and ``type`` in a step that stands for many, whose numbers are no Python's.
+    """``isinstance`` and ``type`` in a step that is recorded once for many, whose numbers are not
+    Python's.
 
     Raises `ConcretizationError` for these.
     """

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import CodeType
 
 LEAST_OF_NESTS = 4
-"""Loops with loops inside are recorded once from so many steps on."""
+"""The least steps of a loop with loops inside that is recorded once."""
 
 
 class Counting:
@@ -58,6 +58,6 @@ def current_counting() -> Counting | None:
 
 
 def is_inside_counted() -> bool:
-    """Whether a step is being recorded that stands for many."""
+    """Whether one step is being recorded for many."""
     counting = _counting.get()
     return counting is not None and counting.depth > 0

@@ -32,9 +32,9 @@ Known = dict[tuple[str, CodeType], Converted]
 Rewrite = Callable[[ast.FunctionDef, str | None], ast.FunctionDef]
 converted: Known = {}
 origins: dict[tuple[str, CodeType], CodeType] = {}
-"""All rewritten code, and that of the functions inside, with the user's own that it was made of."""
+"""All rewritten code, and that of the functions inside, with the user's own originals."""
 _before: dict[tuple[str, CodeType], CodeType] = {}
-"""What other code than `converted` was made of."""
+"""The originals of other code than `converted`."""
 
 
 def rewritten(
@@ -47,7 +47,7 @@ def rewritten(
     """
     code = function.__code__
     if known_code is converted:
-        # What was rewritten for another end is, here, what it was before.
+        # Code that was rewritten for another purpose is replaced by its original.
         code = _before.get((code.co_filename, code), code)
     key = (code.co_filename, code)
     if key in origins:
@@ -93,7 +93,7 @@ def _rewritten(code: CodeType, qualname: str, rewrite: Rewrite) -> Converted | N
     owner, _, _ = qualname.rpartition(".")
     owner = owner.rpartition(".")[2]
     new = rewrite(made, None if owner == "<locals>" or not owner else owner)
-    # Under its own name it would be a local of what surrounds it, and not what that name is to it.
+    # Under its own name it would be a local of the surrounding code, and hide that name's value.
     new.name = _MADE
     parameters = [ast.arg(name) for name in (*code.co_freevars, RUNTIME)]
     outer = ast.FunctionDef(
@@ -172,7 +172,7 @@ def _last_line(code: CodeType) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _definitions(text: str, first: int) -> list[ast.FunctionDef | ast.Lambda]:
-    """All functions of a text that begins at a line of its file; none of what is no Python."""
+    """All functions of a text that begins at a line of its file; none if it is not Python."""
     # Lines and columns are those of the file.
     above = "\n" * (first - 2) + "if True:\n" if _indentation(text) else "\n" * (first - 1)
     try:

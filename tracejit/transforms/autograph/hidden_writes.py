@@ -74,7 +74,7 @@ class Watch:
                 change.put(change.before)
 
     def restored(self, run: Run) -> Run:
-        """``run``; what it has changed when it fails half-way is made what it was."""
+        """``run``; its changes are undone if it fails half-way."""
 
         def restoring(get: Get, put: Put, names: tuple[str, ...]) -> None:
             try:
@@ -134,10 +134,10 @@ def with_hidden_writes(
     unbound: tuple[str, ...],
     all_held: bool = False,
 ) -> None:
-    """`with_arrays_lent` of a statement and of what its ``parts`` change beside its variables.
+    """`with_arrays_lent` of a statement and of the changes of its ``parts`` beside its variables.
 
-    Raises `ConcretizationError` for what is no place of a value: the length of a list, the state of
-    an iterator.
+    Raises `ConcretizationError` for changes that are no assignments: the length of a list, the
+    state of an iterator.
     """
     carried: list[Change] = []
     while True:

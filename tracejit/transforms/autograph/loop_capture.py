@@ -50,7 +50,9 @@ REFUSALS = (
 
 
 def require_quiet(function: Any) -> None:
-    """Raises `ConcretizationError` if a step that stands for many must not call ``function``."""
+    """Raises `ConcretizationError` if a step that is recorded once for many must not call
+    ``function``.
+    """
     while isinstance(function, functools.partial):
         function = function.func
     if not is_quiet_call(function):
@@ -91,8 +93,8 @@ def rest_recorded_once(
 ) -> bool:
     """Whether the steps that are left of a ``while`` were recorded as one While.
 
-    Only where the user has asked for it: its numbers are not known to be places of arrays. Not
-    where a derivative is asked for, which such a loop does not have.
+    Only if the user has requested it: its numbers are not known to be valid indices. Not under
+    differentiation, which such a loop does not support.
     """
     counting = current_counting()
     if counting is None or not counting.is_asked or are_differentiated():

@@ -30,7 +30,7 @@ class Rotation:
         self._names, self._before, self._entered = names, before, entered
         self._ends: list[Any] = []
         self.count = len(names)
-        # What parameters stand for the arrays: the copies themselves are written to.
+        # Maps arrays to parameters: the copies themselves are written to.
         self._starts = [one.last if isinstance(one, Tracer) else None for one in entered]
         for one in self._roots():
             mine = shares_of(one)
@@ -43,8 +43,9 @@ class Rotation:
         return [one for one in found if not one.is_scalar and one.owner.alive]
 
     def leave(self, statement: str, ends: Sequence[Any], needed: set[Instruction]) -> None:
-        """Takes the leaves at the end of a step. Raises `ConcretizationError` where copies of what
-        may be one array are written to and read in it."""
+        """Takes the leaves at the end of a step. Raises `ConcretizationError` where copies of
+        arrays that may alias are written to and read in it.
+        """
         self._ends = list(ends)
         aliases = self._aliases()
         for n, before in enumerate(self._before):

@@ -67,7 +67,7 @@ _STEEP = frozenset({ACOS, ACOSH, ASIN, ATANH, CBRT, LOG, LOG1P, POW, RSQRT, SQRT
 """Functions whose derivative is infinite somewhere."""
 COUNTER = "autograph_counter"
 FASTEST = 2**20
-"""By so much may an integer of Python's grow in a step."""
+"""The most that a Python integer may grow in a step."""
 
 
 class _Loop:
@@ -152,7 +152,7 @@ class _Loop:
         return made
 
     def _rotation(self, entered: Sequence[Any]) -> Rotation | None:
-        """What is to be known of the leaves of variables; None where there are no arrays."""
+        """The aliases of the leaves of variables; None if there are no arrays."""
         before = [self.before[number] for number in self.carried]
         pairs = list(zip(tree.leaves(before), tree.leaves(list(entered)), strict=True))
         if not any(isinstance(copy, Tracer) and copy.ndim for _, copy in pairs):
@@ -206,9 +206,10 @@ class _Loop:
             )
 
     def counting_of(self, state: dict[str, Any]) -> AbstractContextManager[None]:
-        """Inside, what is known of the counter and of Python's numbers is, in loops that are known.
+        """A context with the bounds of the counter and of Python's numbers, for loops with known
+        bounds.
 
-        A range that depends on data has numbers that do, of which nothing has to be known.
+        A range that depends on data has numbers without bounds.
         """
         if not is_inside_counted():
             return nullcontext()
@@ -221,7 +222,7 @@ class _Loop:
         return counting(state[COUNTER].instruction, *bounds, self._numbers(state))
 
     def _numbers(self, state: dict[str, Any]) -> list[Instruction]:
-        """The parameters that stand for Python's own numbers."""
+        """The parameters of Python's own numbers."""
         starts = {name: tree.leaves(start) for name, start in self._named() if name in state}
         return [
             leaf.instruction

@@ -1,8 +1,7 @@
 """Which statements and calls do nothing but compute: a loop of these may be recorded once.
 
-Recording a body once in place of a hundred times must not be noticed: what it does beside its
-arrays and variables would happen once, and is looked for here, in the text of the body and in what
-it calls.
+Recording a body once in place of a hundred times must not be noticed: other side effects would
+happen once, and are searched here, in the text of the body and in its callees.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class TracedRange:
         return least_stop and least_stop.plus(Affine(1)), greatest_start
 
     def depends_on_data(self) -> bool:
-        """Whether a limit is made of something besides counters and Python's own numbers."""
+        """Whether a limit depends on anything besides counters and Python's own numbers."""
         limits = [operand(limit).natural for limit in (self.start, self.stop, self.step)]
         return not all(limit.op is CONSTANT or is_counted(limit) for limit in limits)
 

@@ -17,7 +17,7 @@ from typing import Any
 from tracejit.trace.recording import is_users, is_users_module
 
 MOST = 1000
-"""So many values are looked at; where there are more, there may be a loop."""
+"""The most values that are visited; beyond, a loop is assumed."""
 
 _LOOPS = frozenset(
     number
@@ -25,7 +25,7 @@ _LOOPS = frozenset(
     if name == "FOR_ITER" or "JUMP_BACKWARD" in name or name == "JUMP_ABSOLUTE"
 )
 _REWRITTEN = frozenset({"for_", "while_"})
-"""What stands for loops in functions that autograph has rewritten."""
+"""The functions that replace loops in code that autograph has rewritten."""
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 

@@ -41,8 +41,9 @@ from tracejit.transforms.autograph.values import (
 )
 
 UNROLLED = 16
-"""So many steps of a ``while``, and of a known range behind a traced ``break``, are recorded one by
-one."""
+"""The most steps of a ``while``, and of a known range with a traced ``break``, that are recorded
+one by one.
+"""
 
 
 def peek(read: Callable[[], Any], name: str) -> Any:
@@ -136,7 +137,7 @@ def raise_(error: Action, cause: Action | None = None) -> None:
     """``raise error() from cause()`` under control flow that may be recorded.
 
     In a recorded branch it happens when the program runs and comes there. Raises
-    `ConcretizationError` in a step that stands for many.
+    `ConcretizationError` in a step that is recorded once for many.
     """
     made = error()
     if is_in_branch():

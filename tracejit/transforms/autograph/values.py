@@ -26,7 +26,7 @@ from tracejit.transforms.autograph.capture_policy import current_counting
 
 
 class Undefined:
-    """Stands for a variable that has no value on every way; using it raises."""
+    """The value of a variable that is not assigned on every path; using it raises."""
 
     def __init__(self, name: str, reason: str = "") -> None:
         self.name = name
@@ -270,8 +270,8 @@ def _refilled(before: Any, after: Any, kept: Any) -> Any:
 class Final(NamedTuple):
     """A variable at the end of a branch.
 
-    ``value`` is a tree, in which a number stands for the result of the branch in that place.
-    ``kept`` has for each leaf whether it was at most written to, ``held`` the leaves themselves.
+    ``value`` is a tree, in which a number refers to the branch's result with that index. ``kept``
+    has for each leaf whether it was at most written to, ``held`` the leaves themselves.
     """
 
     is_same: bool

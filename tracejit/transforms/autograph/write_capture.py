@@ -2,7 +2,7 @@
 
 A part may write to an array that the statement does not assign: through another name, in a
 function that it calls, in an attribute of an object. While the part is recorded the array itself
-stands for the part's own value of it, so that every name and every view sees the write.
+holds the part's own value of it, so that every name and every view sees the write.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Twins = Mapping[int, int]
 """The number of each leaf that is the same array as an earlier one, and that one's."""
 
 EFFORT = 10_000
-"""So much is looked for an element that two interleaved arrays have in common."""
+"""The limit of the search for a common element of two interleaved arrays."""
 
 
 def twins(leaves: Sequence[Any], written: Collection[int]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What one array argument looks like to a trace, and refusing what is none.
+"""The key of an array argument, as a trace sees it; refuses other arguments.
 
 The key of an argument holds all that a compiled function depends on: element type, dimensions,
 whether it was an array, a NumPy scalar or a Python number, and how a large array lies in memory.

@@ -1,4 +1,4 @@
-"""What a jitted function was compiled for, and what was new each time.
+"""The compilations of a jitted function, and the change that caused each.
 
 print(f.cache_report())
 
@@ -33,12 +33,13 @@ class Tier:
 
 @dataclass(frozen=True)
 class Compilation:
-    """One compilation: what each argument was, how long it took, and what was new.
+    """One compilation: its arguments, its time, and the change that caused it.
 
     ``changes`` are in words, against the earlier compilation that differs least; the first has
     none. ``seconds`` include tracing and, if the code was on disk, only its loading. Calls are
-    answered by "machine code", or, under ``jit(tiered=True)``, by the "interpreter" until the first
-    call that finds the code compiled; ``seconds`` are then what went before the first of them.
+    answered by "machine code", or, under ``jit(tiered=True)``, by the "interpreter" until the
+    first call that finds the code compiled; ``seconds`` are then the time before the first of
+    them.
     """
 
     arguments: Mapping[str, str]

@@ -79,7 +79,7 @@ class CompiledProgram(Counted):
         return hlo.to_text(optimized_module(self.module, self._target))
 
     def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Report:
-        """The kernels, what was fused into each, its bytes and flops, and what limits it; print it.
+        """The kernels, the ops fused into each, its bytes and flops, and its bottleneck; print it.
 
         With ``measure`` every kernel is timed on the arguments that are given besides. Raises
         `ArgumentError` for other shapes or types, `UnsupportedError` for a program that is

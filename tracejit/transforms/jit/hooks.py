@@ -52,7 +52,7 @@ class Tuner(Protocol):
     """Measures ways to write a program's kernels, and remembers what it found on disk."""
 
     def find(self, module: Module, target: Target, seconds: float, /) -> Executable | None:
-        """What was found before, unless so many seconds may find something better."""
+        """The program tuned before, unless ``seconds`` of tuning may find a better one."""
 
     def tune(
         self,
@@ -63,7 +63,7 @@ class Tuner(Protocol):
         arguments: Sequence[object],
         /,
     ) -> Executable:
-        """The program with the quickest kernels found in so many seconds."""
+        """The program with the quickest kernels found within ``seconds``."""
 
 
 class _Installed:
@@ -75,7 +75,7 @@ class _Installed:
 
 
 def use_compiler(compiler: Compiler) -> Compiler | None:
-    """Sets what compiles a module, and returns what did before."""
+    """Sets the compiler of modules, and returns the previous one."""
     before = _Installed.compiler
     _Installed.compiler = staticmethod(compiler)
     return before
@@ -88,7 +88,7 @@ def compile_module(module: Module, target: Target, check: bool) -> Executable:
 
 
 def use_beginner(beginner: Beginner) -> Beginner | None:
-    """Sets what compiles modules elsewhere, and returns what did before."""
+    """Sets the background compiler of modules, and returns the previous one."""
     before = _Installed.beginner
     _Installed.beginner = staticmethod(beginner)
     return before

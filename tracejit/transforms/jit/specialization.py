@@ -58,8 +58,9 @@ class Specialization:
 
     Where the program is ``pending``, ``executable`` answers until it is there. ``improvement``
     makes a better one of it, given arrays to measure both on. The leaves ``mutated`` are written
-    over where that can be; copies of them, which are among the results, where not. ``is_of_twins``:
-    for leaves of which some are one array. The leaves ``written`` must share no memory with others.
+    over where that can be; copies of them, which are among the results, where not.
+    ``is_of_twins``: some leaves are the same array. The leaves ``written`` must share no memory
+    with others.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class Specialization:
         return self._finish(executable(leaves))
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
-        """The leaves as the program takes them, in place of what they were."""
+        """The leaves converted to the program's arguments."""
         for place, bounds in self._staged.bounds.items():
             bounds.require(leaves[place], self._describe(place))
         for place, _, dtype in self._numbers:

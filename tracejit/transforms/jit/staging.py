@@ -153,9 +153,9 @@ def outputs_of(result: Any, title: str) -> tuple[tuple[Output, ...], Structure]:
 
 @contextmanager
 def collecting_garbage_later() -> Iterator[None]:
-    """Inside, Python does not look for cycles: what is made is kept, and it is much.
+    """Pauses the cyclic garbage collector while many long-lived objects are allocated.
 
-    So it is of traces, and of kernels that are being written.
+    Traces and kernels under construction are such.
     """
     collects = gc.isenabled()
     gc.disable()

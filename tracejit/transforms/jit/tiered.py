@@ -48,7 +48,7 @@ class Interim(Interpreted):
     def __call__(self, arguments: Sequence[object]) -> list[np.ndarray]:
         """The results for arrays of any layout and either byte order.
 
-        Raises what the interpreter raises, and what compiling does.
+        Raises the errors of the interpreter and of the compiler.
         """
         try:
             results = super().__call__(arguments)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from tracejit.transforms.autograph.capture_policy import Counting
 
 LONGEST = 1024
-"""Traces of so many instructions are recorded without looking for loops."""
+"""The most instructions of a trace that is recorded without searching for loops."""
 LEAST_OF_NESTS = (4, 2)
 """How many steps a loop around loops must have to be recorded once; the second where the trace is
-long all the same."""
+still long.
+"""
 
 Function = Callable[..., Any]
 
@@ -48,8 +49,8 @@ def _recorded_again(least_of_nests: int, is_asked: bool) -> Iterator[Counting]:
 def as_recorded(function: Function) -> Function:
     """``function``, or the rewritten one where loops are recorded once.
 
-    For what a transformation is given, or a jitted function inside. Raises `ConcretizationError`
-    in a step that stands for many, if the function may do more than compute.
+    For the argument of a transformation, or a jitted function inside. Raises `ConcretizationError`
+    in a step that is recorded once for many, if the function may do more than compute.
     """
     made: Function = (
         load("tracejit.transforms.autograph").called(function) if _again.get() else function
@@ -130,7 +131,7 @@ def staged(
 def _of_short_ones(found: Counting) -> Limit:
     """Ends a trace with loops that is recorded again in any case, for it is not short.
 
-    Half of what is recorded may be left out in the end.
+    Half of the recorded instructions may be left out in the end.
     """
     return Limit(2 * LONGEST, lambda: 0 if found.count else LONGEST)
 

@@ -23,7 +23,7 @@ from tracejit.sources import warn
 from tracejit.transforms.jit.hooks import Executable, compile_module, the_tuner
 
 SEED = 0
-"""What arrays are drawn with that stand in for arguments of which only the shape is known."""
+"""The generator of random arrays for arguments that are only shapes."""
 
 
 class Tune:
@@ -71,7 +71,7 @@ class Tune:
 def stand_ins(module: Module, leaves: Sequence[Any]) -> list[np.ndarray]:
     """The arrays among ``leaves``, and others for those that are shapes.
 
-    Floats lie between 0 and 1; integers are 0 or 1, which is inside of what they may index.
+    Floats lie between 0 and 1; integers are 0 or 1, which are valid indices.
     """
     rng = np.random.default_rng(SEED)
     shapes = [parameter.array_shape for parameter in module.entry.parameters]

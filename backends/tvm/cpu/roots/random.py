@@ -1,4 +1,4 @@
-"""RngBitGenerator, and random state that lives in Python. Rng is legalised into both."""
+"""Lowers RngBitGenerator to a kernel, and its state to a callback where Python holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The inner loop of a product's routine: multiplies a column of register tiles.
+"""The GEMM microkernel, as LLVM text: multiplies a column of register tiles in a precompiled
+product.
 
 A tile's sums stay in registers through a block of steps, and are stored directly. For a tile at
 the edge they go to a panel in memory, and only those inside the result go on from there.

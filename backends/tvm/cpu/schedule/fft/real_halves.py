@@ -1,4 +1,4 @@
-"""Real FFT by a complex FFT of half the length: the step that separates or joins the spectra.
+"""The kernel that converts between a real spectrum and a complex FFT of half the length.
 
 Of h pairs, z[k] and z[h - k] make x[k] and x[h - k]: with s, d the sum and the difference of the
 one and the other's conjugate, x[k] = s / 2 + u d and x[h - k] is the conjugate of s / 2 - u d. The

@@ -1,5 +1,5 @@
-"""`Reduction`: the common part of reduction kernels: merged axes, splitting into
-parts, epilogue.
+"""Base class of reduction kernels, used while they are lowered: merged axes,
+splitting, epilogue.
 """
 
 from __future__ import annotations
