@@ -125,13 +125,12 @@ class _Together:
             return arithmetic.store(memory, [worker, i, j], value)
 
         def take(i: Expr) -> list[Stmt]:
-            given = m - m % lanes
             padding = self._strips * self._vectors * lanes
             before = i if systems.unit else i + 1
             return [
                 loop(before, lambda p: put(lower, i, p, arithmetic.split(systems.matrix(b, i, p)))),
                 loop(m, lambda j: put(x, i, j, arithmetic.split(systems.right(b, i, j)))),
-                loop(padding - m, lambda j: put(x, i, m + j, zero)) if given else [],
+                loop(padding - m, lambda j: put(x, i, m + j, zero)) if padding > m else [],
             ]
 
         def give(i: Expr) -> Stmt:
