@@ -154,6 +154,10 @@ class IntegerDivisionError(TracejitError, ZeroDivisionError):
     """An integer was divided by zero, and was asked to say so."""
 
 
+class IntegerOverflowError(TracejitError, OverflowError):
+    """An integer became greater than 64 bits hold, and was asked to say so."""
+
+
 class QueueTimeoutError(TracejitError, TimeoutError):
     """Nothing was put into a queue in time."""
 

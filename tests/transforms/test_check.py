@@ -14,6 +14,7 @@ from tracejit import lax
 from tracejit.errors import (
     DynamicIndexError,
     IntegerDivisionError,
+    IntegerOverflowError,
     NotFiniteError,
     SingularMatrixError,
 )
@@ -248,3 +249,30 @@ def test_under_vmap() -> None:
     with pytest.raises(DynamicIndexError, match="index 8 is out of bounds"):
         checked(tj.vmap(lambda i: X[i]), np.array([1, 8]))
     np.testing.assert_array_equal(checked(tj.vmap(lambda i: X[i]), np.array([1, 3])), [1, 3])
+
+
+def factorial(n: int) -> int:
+    made = 1
+    while n > 1:
+        made = made * n
+        n = n - 1
+    return made
+
+
+def test_integers_that_leave_64_bits() -> None:
+    compiled = tj.jit(factorial, autograph=True, check=True)
+    assert compiled(20) == factorial(20)
+    with pytest.raises(IntegerOverflowError, match="mul: the integer that it makes leaves 64 bits"):
+        compiled(25)
+    for function, number in (
+        (lambda n: n + 1, 2**63 - 1),
+        (lambda n: n - 2, -(2**63) + 1),
+        (lambda n: -n, -(2**63)),
+        (lambda n: n**3, 2**40),
+    ):
+        with pytest.raises(OverflowError):
+            checked(function, number)
+        assert checked(function, 5) == function(5)
+    wrapping = np.full(2, 2**63 - 1)
+    np.testing.assert_array_equal(checked(lambda x: x + 1, wrapping), wrapping + 1)
+    assert checked(lambda n: n ** np.int64(3), np.int64(-1)) == -1

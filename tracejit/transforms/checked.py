@@ -1,11 +1,13 @@
 """Running a module with its mistakes reported: `jit(f, check=True)`.
 
 Every instruction is looked at, also in loops, branches and calls: indices out of range, integers
-divided by zero, and the first NaN or infinity, each with the user's line.
+divided by zero, single integers that leave 64 bits (Python's would go on, NumPy warns), and the
+first NaN or infinity, each with the user's line.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from tracejit.backends.numpy.interpreter import evaluate_instruction, stepping
 from tracejit.errors import (
     DynamicIndexError,
     IntegerDivisionError,
+    IntegerOverflowError,
     NotFiniteError,
     SingularMatrixError,
 )
@@ -23,19 +26,21 @@ from tracejit.ops.comparison import COMPARE
 from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.ops.element_types import BITCAST_CONVERT_TYPE
-from tracejit.ops.elementwise import DIV, REM, SELECT
+from tracejit.ops.elementwise import ADD, DIV, MUL, POW, REM, SELECT, SUB
+from tracejit.ops.elementwise_unary import NEG
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import BROADCAST_IN_DIM, DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
+from tracejit.shapes import ElementType
 from tracejit.transforms.interpreted import Interpreted
 
 
 class Checked(Interpreted):
     """An executable that raises where an operation is most likely a mistake.
 
-    `DynamicIndexError` for an index that XLA would clamp or drop, `IntegerDivisionError`, and
-    `NotFiniteError` for NaN from numbers, and infinity from finite ones; where a matrix was
-    factorized, `SingularMatrixError`.
+    `DynamicIndexError` for an index that XLA would clamp or drop, `IntegerDivisionError`,
+    `IntegerOverflowError`, and `NotFiniteError` for NaN from numbers, and infinity from finite
+    ones; where a matrix was factorized, `SingularMatrixError`.
     """
 
     def _evaluate(self, arrays: Sequence[np.ndarray]) -> Any:
@@ -113,6 +118,35 @@ def _look_at_divisor(instruction: Instruction, operands: Sequence[Any], steps: _
         raise IntegerDivisionError(
             f"{instruction.op.function}: divides an integer by zero", instruction.source
         )
+
+
+def _look_at_overflow(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
+    shape = instruction.array_shape
+    if shape.rank or shape.element_type is not ElementType.S64:
+        return
+    exact = _EXACT[instruction.op](*(int(operand) for operand in operands))
+    if not -(2**63) <= exact < 2**63:
+        raise IntegerOverflowError(
+            f"{instruction.op.function}: the integer that it makes leaves 64 bits, and would wrap "
+            f"around; compute with floats, or outside the traced function",
+            instruction.source,
+        )
+
+
+def _power(base: int, exponent: int) -> int:
+    """An integer power; of one that is far beyond 64 bits, some number beyond them."""
+    if exponent < 0 or abs(base) < 2:
+        return 0
+    return base ** min(exponent, 64)
+
+
+_EXACT: dict[Op, Callable[..., int]] = {
+    ADD: operator.add,
+    SUB: operator.sub,
+    MUL: operator.mul,
+    NEG: operator.neg,
+    POW: _power,
+}
 
 
 def _look_at_guard(instruction: Instruction, operands: Sequence[Any], steps: _Steps) -> None:
@@ -198,6 +232,7 @@ _DELIBERATE = (CONSTANT, BITCAST_CONVERT_TYPE)
 _LOOKS: dict[Op, Callable[[Instruction, Sequence[Any], _Steps], None]] = {
     DIV: _look_at_divisor,
     REM: _look_at_divisor,
+    **dict.fromkeys(_EXACT, _look_at_overflow),
     SELECT: _look_at_guard,
     DYNAMIC_SLICE: _look_at_starts,
     DYNAMIC_UPDATE_SLICE: _look_at_starts,
