@@ -124,3 +124,19 @@ def test_tuning_shows_candidates_and_the_time_there_is(terminal: Terminal) -> No
         wait_for(terminal, "\rtuning step: 0 s of 10")
         advance(12, 40)
         wait_for(terminal, "\rtuning step: 12 of 40 candidates, 0 s of 10")
+
+
+def test_tracing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TRACEJIT_PROGRESS", "1")
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
+    started = threading.Event()
+
+    def count() -> int:
+        started.set()
+        return 1234
+
+    with progress.reported("step", tracing=count):
+        assert started.wait(60)
+    assert "tracing step: 1,234 operations, 0 s" in stream.getvalue()

@@ -67,3 +67,22 @@ def test_pickled_by_what_it_wraps() -> None:
     assert g is not f
     assert g.__wrapped__ is np.linalg.norm
     assert repr(g).startswith("<jit of norm(x")
+
+
+TABLE = np.arange(3.0)
+
+
+def test_report_names_what_is_frozen() -> None:
+    options, scale = {"power": 2}, 2.0
+
+    def helper(x: Any) -> Any:
+        return x * TABLE
+
+    def function(x: Any) -> Any:
+        return helper(x) ** options["power"] * scale
+
+    f = tj.jit(function)
+    assert f.cache_report().frozen == ()
+    f(np.ones(3))
+    assert set(f.cache_report().frozen) == {"options a dict", "TABLE f64[3]"}
+    assert "later changes are not seen: " in str(f.cache_report())

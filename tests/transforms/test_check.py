@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -264,12 +265,13 @@ def test_integers_that_leave_64_bits() -> None:
     assert compiled(20) == factorial(20)
     with pytest.raises(IntegerOverflowError, match="mul: the integer that it makes leaves 64 bits"):
         compiled(25)
-    for function, number in (
+    leaving: list[tuple[Callable[[Any], Any], int]] = [
         (lambda n: n + 1, 2**63 - 1),
         (lambda n: n - 2, -(2**63) + 1),
         (lambda n: -n, -(2**63)),
         (lambda n: n**3, 2**40),
-    ):
+    ]
+    for function, number in leaving:
         with pytest.raises(OverflowError):
             checked(function, number)
         assert checked(function, 5) == function(5)

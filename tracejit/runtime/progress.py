@@ -1,9 +1,11 @@
-"""A line on the screen while a long compilation runs, for those who sit before it.
+"""A line on the screen while a long trace or compilation runs, for those who sit before it.
 
     with reported("train_step") as progress:
         compile_for(module, target, progress)
     with reported("train_step", tuning=10) as progress:
         programs.tune(…, progress)
+    with reported("train_step", tracing=count):
+        ...                                    ``count()`` operations are recorded so far
 
 The line appears after a second and is gone at the end. It is written to stderr, and only where that
 is a terminal or a notebook's; ``TRACEJIT_PROGRESS`` = 1 or 0 decides otherwise.
@@ -30,13 +32,15 @@ _NO = ("0", "off", "false", "no")
 
 
 @contextmanager
-def reported(name: str, tuning: float | None = None) -> Iterator[Progress]:
-    """Inside, a compilation of ``name`` runs, and tells how far it is; or its tuning."""
+def reported(
+    name: str, tuning: float | None = None, tracing: Callable[[], int] | None = None
+) -> Iterator[Progress]:
+    """Inside, ``name`` is compiled, tuned or traced, and a line tells how far that is."""
     stream = sys.stderr
     if not is_wanted(stream):
         yield _silent
         return
-    line = _Line(name, stream, tuning)
+    line = _Line(name, stream, tuning, tracing)
     thread = threading.Thread(target=line.run, name="tracejit-progress", daemon=True)
     thread.start()
     try:
@@ -76,11 +80,18 @@ def _silent(done: int, total: int) -> None:
 class _Line:
     """Writes the line again and again over itself, then blanks, from a thread of its own."""
 
-    def __init__(self, name: str, stream: TextIO, tuning: float | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        stream: TextIO,
+        tuning: float | None,
+        tracing: Callable[[], int] | None = None,
+    ) -> None:
         self.finished = threading.Event()
         self._name = name
         self._stream = stream
         self._tuning = tuning
+        self._tracing = tracing
         self._start = time.monotonic()
         self._state = (0, 0)
         self._width = 0
@@ -102,6 +113,8 @@ class _Line:
     def _text(self) -> str:
         done, total = self._state
         seconds = f"{time.monotonic() - self._start:.0f} s"
+        if self._tracing is not None:
+            return f"tracing {self._name}: {self._tracing():,} operations, {seconds}"
         if self._tuning is not None:
             candidates = f"{done} of {total} candidates, " if total else ""
             return f"tuning {self._name}: {candidates}{seconds} of {self._tuning:g}"

@@ -195,6 +195,29 @@ def snapshot(function: Any, but: Collection[CellType] = (), only_moving: bool = 
     return made
 
 
+def frozen_values(function: Any) -> dict[str, Any]:
+    """The arrays and containers that a function of the user's names, by name, as they are now.
+
+    They are variables of functions around it, globals, defaults, and those of functions it calls.
+    """
+    found: dict[str, Any] = {}
+    waiting, seen = deque([function]), {id(function)}
+    while waiting and len(seen) < MOST:
+        one = waiting.popleft()
+        one = one.__func__ if isinstance(one, MethodType) else one
+        if type(one) is not FunctionType or not is_users(one.__code__):
+            continue
+        for name, value in _of_function(one, Snapshot()):
+            if type(value) is CellType:
+                value = _held(value).get("", MISSING)
+            if isinstance(value, np.ndarray | list | dict | set | deque):
+                found.setdefault(name, value)
+            elif id(value) not in seen:
+                seen.add(id(value))
+                waiting.append(value)
+    return found
+
+
 def _of_function(function: FunctionType, made: Snapshot) -> Iterator[tuple[str, Any]]:
     yield from zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     code, defaults = function.__code__, function.__defaults__ or ()

@@ -137,7 +137,7 @@ def _power(base: int, exponent: int) -> int:
     """An integer power; of one that is far beyond 64 bits, some number beyond them."""
     if exponent < 0 or abs(base) < 2:
         return 0
-    return base ** min(exponent, 64)
+    return int(base ** min(exponent, 64))
 
 
 _EXACT: dict[Op, Callable[..., int]] = {

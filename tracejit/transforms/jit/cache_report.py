@@ -5,15 +5,20 @@ print(f.cache_report())
     f: compiled 2 times, 2 versions kept
     1. 0.031 s: x f64[3]; depth = 2
     2. 0.020 s: x was f64[3], is f64[4]
+    frozen while tracing, later changes are not seen: table f64[100], options a dict
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from tracejit.loading import supplied
+from tracejit.shapes import shape_of
+from tracejit.trace.convert import in_words
 
 REMEMBERED = 256
 SHOWN = 3
@@ -57,13 +62,15 @@ class Compilation:
 class CacheReport:
     """How often a function was compiled, and for what; ``kept`` versions can be called at once.
 
-    ``compilations`` are the last ones, at most `REMEMBERED`.
+    ``compilations`` are the last ones, at most `REMEMBERED`. ``frozen`` are the arrays and
+    containers that the function sees beside its arguments: they are what they were while tracing.
     """
 
     title: str
     count: int
     compilations: tuple[Compilation, ...]
     kept: int
+    frozen: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         head = (
@@ -72,6 +79,9 @@ class CacheReport:
         )
         first = self.count - len(self.compilations) + 1
         rows = [f"{number}. {one}" for number, one in enumerate(self.compilations, first)]
+        if self.frozen:
+            listed = ", ".join(self.frozen)
+            rows.append(f"frozen while tracing, later changes are not seen: {listed}")
         return "\n".join([head, *rows])
 
     __repr__ = __str__
@@ -91,6 +101,13 @@ class CacheReport:
         kinds = [_brief(one.arguments) for one in self.compilations[-SHOWN:]]
         earlier = f", {self.count - len(kinds)} earlier" if self.count > len(kinds) else ""
         return f"compiled {times} in {seconds:.3f} s for {', '.join(kinds)}{earlier}"
+
+
+def frozen_in_words(name: str, value: Any) -> str:
+    """A value that a function sees beside its arguments: table f64[3], options a dict."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return f"{name} {shape_of(value)}"
+    return f"{name} {in_words(type(value))}"
 
 
 def compilation(

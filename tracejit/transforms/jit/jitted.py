@@ -17,11 +17,14 @@ import numpy as np
 
 from tracejit.backends.target import Target
 from tracejit.errors import ArgumentError
+from tracejit.graph import mark
 from tracejit.loading import load, supplied
 from tracejit.passes.input_layouts import in_memory_order
 from tracejit.runtime.locks import ProcessLock
+from tracejit.runtime.progress import reported
 from tracejit.shapes import Shape
 from tracejit.trace.context import Limit, current_trace
+from tracejit.trace.object_state import frozen_values
 from tracejit.trace.public import adopted
 from tracejit.trace.recording import recording
 from tracejit.trace.table import Traced, find_traced
@@ -44,6 +47,7 @@ from tracejit.transforms.jit.cache_report import (
     Compilation,
     Tier,
     compilation,
+    frozen_in_words,
 )
 from tracejit.transforms.jit.fast_path import Shortcut
 from tracejit.transforms.jit.hooks import (
@@ -202,7 +206,9 @@ class JitFunction(Generic[P, R]):
         records = tuple(
             replace(record, answered_by=tier.answered_by) for record, tier in self._compilations
         )
-        return CacheReport(self._title, self._count, records, len(self._versions))
+        seen = frozen_values(self._function) if self._count else {}
+        frozen = tuple(frozen_in_words(name, value) for name, value in seen.items())
+        return CacheReport(self._title, self._count, records, len(self._versions), frozen)
 
     def wait_until_compiled(self, timeout: float | None = None) -> None:
         """Returns when machine code answers every kind of call made so far (``tiered=True``).
@@ -351,7 +357,9 @@ class JitFunction(Generic[P, R]):
                 limit,
             )
 
-        staged = trace_limit.staged(self._function, self._rewritten, record)
+        start = mark()
+        with reported(self._title, tracing=lambda: mark() - start):
+            staged = trace_limit.staged(self._function, self._rewritten, record)
         module = staged.module
         if self._memory_budget is not None:
             within_budget = load("tracejit.passes.rematerialize").within_budget
