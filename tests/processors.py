@@ -54,7 +54,7 @@ def is_lesser(processor: str) -> bool:
 def _target(target: Target) -> Any:
     """The compiler's description, which needs TVM."""
     with importing_tvm():
-        return load("tracejit.backends.tvm.cpu.target").cpu_target(target)
+        return load("tracejit.backends.tvm.cpu.processor").processor_of(target)
 
 
 def _level(target: Any) -> tuple[int, bool, int]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.objects.build import Progress, build
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.passes.manager import Session
 from tracejit.backends.tvm.pipeline import optimized
+from tracejit.backends.tvm.target import target as targets
+from tracejit.backends.tvm.target.target import Progress
 from tracejit.graph import Module
 
 
@@ -21,19 +23,27 @@ def compile_for(
     The latter if no linker is installed. Raises `CompilationError` for an op without a rule,
     `AttributeValueError` for an unknown processor.
     """
-    processor = cpu_target(target)
-    program = lower(module.entry, processor.machine, aliases_of(module))
-    return build(program, processor, progress)
+    return compile_on(module, cpu_target(processor_of(target)), progress)
+
+
+def compile_on(
+    module: Module, target: targets.Target, progress: Progress | None = None
+) -> bytes | InProcess:
+    """The same for any target, by the same passes, plan of kernels and buffers.
+
+    Raises `CompilationError` for an op that the target lacks.
+    """
+    return target.build(lower(module.entry, target, aliases_of(module)), progress)
 
 
 def optimized_module(module: Module, target: Target = CPU) -> Module:
     """The module after all graph passes; it may contain the compiler's internal ops."""
-    graph = optimized(module.entry, cpu_target(target).machine)
+    graph = optimized(module.entry, processor_of(target).machine)
     return Module(module.name, graph.computation(module.entry.name))
 
 
 def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
     """The optional passes that change a graph of the module, each with that graph."""
     session = Session()
-    optimized(module.entry, cpu_target(target).machine, session)
+    optimized(module.entry, processor_of(target).machine, session)
     return session.changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracejit.backends.target import CPU, Target
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Module
@@ -13,7 +14,7 @@ def planned_bytes(module: Module, target: Target = CPU) -> int:
 
     Raises `CompilationError` for an op without a rule.
     """
-    program = lower(module.entry, cpu_target(target).machine)
+    program = lower(module.entry, cpu_target(processor_of(target)))
     specs = (*program.inputs, *program.outputs)
     constants = sum(constant.nbytes for constant in program.constants)
     return program.workspace_bytes + constants + sum(spec.nbytes for spec in specs)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES
 from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.passes.canonicalize.constant_folding import fold_constants
 from tracejit.backends.tvm.passes.canonicalize.dead_results import eliminate_dead_results
@@ -46,7 +45,7 @@ from tracejit.backends.tvm.passes.manager import (
     Options,
     Pass,
     Session,
-    on_machine,
+    on_limits,
     on_roots,
     run_passes,
 )
@@ -59,12 +58,12 @@ from tracejit.ops.control import OPTIMIZATION_BARRIER
 from tracejit.traversal import transform
 
 
-def optimized(computation: Computation, machine: Machine, session: Session | None = None) -> Graph:
+def optimized(computation: Computation, limits: Limits, session: Session | None = None) -> Graph:
     """The graph of a computation after all passes, with a parameter for each of its arrays.
 
     Raises `UnsupportedError` for an op between devices.
     """
-    context = Context(machine, computation.name, lists=LISTS, session=session or Session())
+    context = Context(limits, computation.name, lists=LISTS, session=session or Session())
     graph = Graph.of(computation)
     context.session.dump(graph, context.name, "input")
     made = _fragment(run_passes(MODULE, graph, context), context)
@@ -108,7 +107,7 @@ def _is_nested(graph: Graph, context: Context) -> bool:
 
 
 def _has_wide_vectors(graph: Graph, context: Context) -> bool:
-    return context.machine.vector_bytes == VECTOR_BYTES
+    return context.limits.vector_bytes >= context.limits.wide_sorts
 
 
 MODULE = (
@@ -194,12 +193,12 @@ FRAGMENT = (
     ),
     Pass(
         "tile-and-fuse",
-        on_machine(tile_and_fuse),
+        on_limits(tile_and_fuse),
         "before legalize, which expands the composites between two products",
     ),
     Pass(
         "legalize",
-        on_roots(legalize),
+        on_limits(legalize),
         "before kernels are planned: composite ops have none; Scan becomes While",
         optional=False,
     ),
@@ -243,7 +242,7 @@ FRAGMENT = (
     ),
     Pass(
         "sort-to-topk",
-        on_roots(convert_sorts_to_topk),
+        on_limits(convert_sorts_to_topk),
         "after dead-sort-operands, so that a top-k carries only operands that are used",
     ),
     Pass(
@@ -292,9 +291,9 @@ LISTS = {"module": MODULE, "loops": LOOPS, "reroll": REROLL, "fragment": FRAGMEN
 
 
 def applied(
-    name: str, roots: Sequence[Instruction], machine: Machine | None = None
+    name: str, roots: Sequence[Instruction], limits: Limits | None = None
 ) -> list[Instruction]:
     """The roots after the first pass of that name alone, whatever the environment selects."""
     (found, *_) = [each for passes in LISTS.values() for each in passes if each.name == name]
-    context = Context(machine or Machine(), lists=LISTS, session=Session(Options()))
+    context = Context(limits or Limits(), lists=LISTS, session=Session(Options()))
     return found.run(Graph((), roots), context).roots

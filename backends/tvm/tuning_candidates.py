@@ -15,14 +15,16 @@ from tracejit.backends.artifact import InProcess
 from tracejit.backends.target import CPU, Target
 from tracejit.backends.tunable import Find, Library, Measured, Taken, Tunable, Variant
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.objects.build import Progress, build, build_kernels
+from tracejit.backends.tvm.cpu.objects.build import build, build_kernels
 from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import REFUSALS, contents
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.ir.tir import nbytes
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.program.program import Kernel, Program
 from tracejit.backends.tvm.program.thunks import Scratch
+from tracejit.backends.tvm.target.target import Progress
 from tracejit.backends.tvm.tune.knobs import RecordedKnobs
 from tracejit.backends.tvm.tune.policy import Measurements, TunedKernel
 from tracejit.graph import Instruction, Module
@@ -36,7 +38,7 @@ class ProgramCandidates:
 
     def __init__(self, module: Module, target: Target = CPU) -> None:
         self._module = module
-        self._target = cpu_target(target)
+        self._target = processor_of(target)
         program, self._written = self._lowered(lambda text: None)
         kernels = [kernel.name for kernel in fold_identical_kernels(program).kernels]
         self.kernels = [
@@ -48,7 +50,7 @@ class ProgramCandidates:
     def _lowered(self, find: Find) -> tuple[Program, dict[str, TunedKernel]]:
         decisions = Measurements(find)
         aliases = aliases_of(self._module)
-        program = lower(self._module.entry, self._target.machine, aliases, decisions)
+        program = lower(self._module.entry, cpu_target(self._target), aliases, decisions)
         return program, decisions.written
 
     def library(self, kernel: str, ways: Sequence[Taken], folder: Path) -> Library:

@@ -31,11 +31,11 @@ if __name__ == "__main__":
     os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-artifacts-")
 
 from tests.artifacts.corpus import modules
+from tests.lowered import lower
 from tracejit.backends.artifact import InProcess, unpack
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.objects.build import build
-from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.processor import Processor, processor_of
 from tracejit.backends.tvm.program.program import Branch, Call, Loop, Node, Program
 from tracejit.errors import TracejitError
 from tracejit.graph import Module
@@ -67,7 +67,7 @@ def main() -> None:
     if options.show:
         for name, make in modules(options.whole):
             if options.only in name:
-                print(f"== {name}\n{text_of(_program(make(), cpu_target(), WIDTHS[0]))}")
+                print(f"== {name}\n{text_of(_program(make(), processor_of(), WIDTHS[0]))}")
         return
     every = 1 if options.whole else options.artifacts
     start = time.process_time()
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def _records(whole: bool, only: str, every: int) -> dict[str, Record]:
-    target = cpu_target()
+    target = processor_of()
     records = {}
     for name, make in modules(whole):
         if only not in name:
@@ -119,19 +119,19 @@ def differences(before: dict[str, Record], now: dict[str, Record], only: str = "
     return lines
 
 
-def _program(module: Module, target: CpuTarget, width: int) -> Program:
+def _program(module: Module, target: Processor, width: int) -> Program:
     machine = replace(target.machine, vector_bytes=width)
     return lower(module.entry, machine, aliases_of(module))
 
 
-def _hash(module: Module, target: CpuTarget, width: int) -> str:
+def _hash(module: Module, target: Processor, width: int) -> str:
     try:
         return _short(text_of(_program(module, target, width)).encode())
     except TracejitError as error:
         return f"{type(error).__name__}: {error.message}"
 
 
-def _artifact(module: Module, target: CpuTarget) -> str:
+def _artifact(module: Module, target: Processor) -> str:
     """The hash of the library and of the constants: names of kernels are in the explanation."""
     try:
         made = build(_program(module, target, target.vector_bytes), target)

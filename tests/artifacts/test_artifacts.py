@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tests.artifacts.__main__ import differences, text_of
 from tests.artifacts.corpus import modules
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tests.lowered import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.program.program import Call
 from tracejit.hlo import parse
 

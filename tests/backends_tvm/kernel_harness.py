@@ -24,10 +24,10 @@ from tvm.ir import GlobalVar, PrimType
 
 from tracejit.backends.target import Target
 from tracejit.backends.tvm.codegen.work import Work
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import link
 from tracejit.backends.tvm.cpu.objects.linker import find_linker
-from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.processor import Processor, processor_of
 from tracejit.backends.tvm.ir.narrow_types import decode, encode
 from tracejit.backends.tvm.ir.tir import (
     Buffer,
@@ -43,21 +43,21 @@ from tracejit.backends.tvm.ir.tir import (
 )
 from tracejit.shapes import ElementType
 
-HOST = cpu_target()
+HOST = processor_of()
 MACHINE = HOST.machine
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PROT_NONE = 0
 
 
-def _levels() -> dict[str, tuple[CpuTarget, Machine]]:
+def _levels() -> dict[str, tuple[Processor, Machine]]:
     """Processors that this one can run the code of, and what kernels are scheduled for on each."""
     narrow = replace(HOST.machine, vector_bytes=16)
     found = {"16 bytes, 32 registers": (HOST, replace(narrow, architecture="aarch64"))}
     if HOST.architecture != "x86_64":
         return found
     for name, processor in (("SSE2", "x86-64"), ("AVX2", "x86-64-v3"), ("AVX-512", "x86-64-v4")):
-        target = cpu_target(Target(f"cpu:{processor}"))
+        target = processor_of(Target(f"cpu:{processor}"))
         if not target.lacking:
             found[name] = target, target.machine
     if "AVX2" in found:
@@ -77,7 +77,7 @@ class Compiled:
         self,
         parameters: Sequence[Buffer],
         work: Work,
-        target: CpuTarget = HOST,
+        target: Processor = HOST,
     ) -> None:
         self.module = _compile([*parameters, *work.scratch], work.statement, target)
         with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +108,7 @@ class Compiled:
         return lambda: int(function(*pointers))
 
 
-def _compile(parameters: Sequence[Buffer], statement: Stmt, target: CpuTarget) -> Any:
+def _compile(parameters: Sequence[Buffer], statement: Stmt, target: Processor) -> Any:
     """``int32 kernel(void*, …)`` as machine code."""
     pointers = [tirx.Var(b.name, tirx.buffer_data_pointer_type(b)) for b in parameters]
     declared = [DeclBuffer(b, data=p) for b, p in zip(parameters, pointers, strict=True)]

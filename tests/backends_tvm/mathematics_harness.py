@@ -20,7 +20,7 @@ from tracejit.backends.tvm.cpu.objects.tir_pipeline import (
     kernel_function,
     packed_function,
 )
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.narrow_types import decode, encode
@@ -49,7 +49,7 @@ def evaluate(
     *arrays: np.ndarray,
     returns: Any = None,
     lanes: int = 8,
-    target: CpuTarget = HOST,
+    target: Processor = HOST,
 ) -> np.ndarray:
     """``formula`` of the elements of flat arrays of one size, in a loop of ``lanes`` at a time.
 
@@ -73,7 +73,7 @@ def module_of(
     returns: np.dtype,
     size: int,
     lanes: int,
-    target: CpuTarget,
+    target: Processor,
 ) -> Any:
     """The kernel of `evaluate` as a TVM module, its function ``kernel`` on pointers."""
     inputs = [_buffer("x", dtype, size) for dtype in dtypes]
@@ -135,7 +135,7 @@ def worst_error(
     function: Callable[..., Expr],
     reference: Callable[..., Any],
     *arrays: np.ndarray,
-    target: CpuTarget = HOST,
+    target: Processor = HOST,
 ) -> Worst:
     """The worst error of ``function`` against an mpmath ``reference``; NaN must meet NaN.
 

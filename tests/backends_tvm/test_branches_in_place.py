@@ -19,8 +19,8 @@ from tracejit import lax
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.ir.machine import Machine
-    from tracejit.backends.tvm.lower.lowering import lower
+    from tests.lowered import lower
+    from tracejit.backends.tvm.cpu.machine import Machine
 
 ROWS, COLUMNS, ARRAYS = 6, 30, 3
 SIZE = 5000

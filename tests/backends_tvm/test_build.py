@@ -40,7 +40,7 @@ with importing_tvm():
         STACK_LIMIT,
         contents,
     )
-    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.cpu.processor import processor_of
     from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
         SERIAL,
@@ -235,7 +235,7 @@ def test_functions_of_the_mathematics_library_are_found() -> None:
 @pytest.mark.parametrize("by_instruction", [False, True])
 def test_halves_are_converted_with_and_without_an_instruction(by_instruction: bool) -> None:
     """Where there is one, modules have no functions for it; kernels of both kinds are right."""
-    host = cpu_target()
+    host = processor_of()
     target = host if by_instruction else replace(host, features=host.features - {"f16c", "neon"})
     size = 9
     source, made = buffer("x", (size,), "float16"), buffer("y", (size,), "float16")
@@ -421,7 +421,7 @@ def test_what_tvm_refuses_names_the_kernel() -> None:
 
 def test_many_kernels_in_chunks() -> None:
     """More kernels than one chunk for each thread holds; progress counts every module."""
-    threads = cpu_target().threads
+    threads = processor_of().threads
     length = 12 * threads
     seen: list[tuple[int, int]] = []
     data = built(chain(length, 4, 64), progress=lambda done, of: seen.append((done, of)))
@@ -472,7 +472,7 @@ def test_a_linker_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(system, "LINKS_HERE", False)
     with pytest.warns(RuntimeWarning, match="out of order"):
-        made = building.build(addition(), cpu_target())
+        made = building.build(addition(), processor_of())
     assert isinstance(made, InProcess)
     x = random(10)
     np.testing.assert_array_equal(loaded(made)([x, x])[0], x + x)
@@ -496,7 +496,7 @@ def test_without_a_linker_programs_run_in_this_process(monkeypatch: pytest.Monke
     in_process.warn_of_missing_linker.cache_clear()
     program = chain(3, 5000, 20000)
     with pytest.warns(RuntimeWarning, match="Install a C compiler"):
-        made = building.build(program, cpu_target())
+        made = building.build(program, processor_of())
     assert isinstance(made, InProcess)
     run = loaded(made)
     x = random(5000)
@@ -504,7 +504,7 @@ def test_without_a_linker_programs_run_in_this_process(monkeypatch: pytest.Monke
     assert run.run([x.astype(np.float64)]) is None
     kernel = elementwise("add", lambda x, y: x + y, 5000, parallel=True)
     array = spec("float32", 5000)
-    other = building.build(of_one_kernel(kernel, [array] * 2, array), cpu_target())  # no warning
+    other = building.build(of_one_kernel(kernel, [array] * 2, array), processor_of())  # no warning
     np.testing.assert_array_equal(loaded(other)([x, x])[0], x + x)
 
 

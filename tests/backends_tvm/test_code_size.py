@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.lowered import lower
 from tracejit import lax
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects.partition import cost_to_compile
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.traversal import instructions
 
 

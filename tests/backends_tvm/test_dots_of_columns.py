@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.legalize.composites import legalize
 from tracejit.ops.contraction import DOT_GENERAL
 from tracejit.traversal import in_order
@@ -27,7 +28,7 @@ def has_dot(subscripts: str, *given: np.ndarray) -> bool:
     found = tj.jit(function)(*given)
     np.testing.assert_array_equal(found, np.einsum(subscripts, *given))
     root = tj.jit(function).lower(*given).module.entry.root
-    return any(i.op is DOT_GENERAL for i in in_order(legalize([root])))
+    return any(i.op is DOT_GENERAL for i in in_order(legalize([root], Limits())))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u2", "i4", "i8", "c8"])

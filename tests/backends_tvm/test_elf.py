@@ -21,7 +21,7 @@ with importing_tvm():
 
     from tracejit.backends.tvm.cpu.objects import linker
     from tracejit.backends.tvm.cpu.objects.elf import shared_library
-    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.cpu.processor import processor_of
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
@@ -35,12 +35,12 @@ Assemble = Callable[[str], bytes]
 def assemble(tmp_path: Path) -> Assemble:
     """From LLVM's text to an object file."""
     load = tvm.get_global_func("ffi.Module.load_from_file.ll")
-    target = str(cpu_target().tvm_quick).replace('"', "\\22")
+    target = str(processor_of().tvm_quick).replace('"', "\\22")
 
     def assembled(text: str) -> bytes:
         source, file = tmp_path / "source.ll", tmp_path / "made.o"
         flags = f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 2, !"tvm_target", !"{target}"}}\n'
-        triple = f'target triple = "{cpu_target().triple}"\n'
+        triple = f'target triple = "{processor_of().triple}"\n'
         source.write_text(triple + text + flags)
         load(str(source), "ll").write_to_file(str(file), "o")
         return file.read_bytes()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tracejit.backends.tvm.codegen.rules import indexed, pointwise, rooted
+from tracejit.backends.tvm.codegen.rules import indexed, pointwise
+from tracejit.backends.tvm.cpu.host_calls import HostLibraries
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.passes.legalize import collectives
 from tracejit.backends.tvm.passes.legalize.composites import expansions
 from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
@@ -29,6 +31,7 @@ def test_op_can_be_compiled(name: str) -> None:
     op = OPS[name]
     tables = (simpler_names, pointwise, indexed, rooted, expansions)
     found = [table.concern for table in tables if table.get(op) is not None]
+    found += ["library"] if HostLibraries().call(op) else []
     if op is CUSTOM_CALL:
         # Without tokens it is called back, its kernel is put in, or what it is made of.
         assert found == ["plain", "emit rooted", "legalise"]
@@ -43,7 +46,7 @@ def test_op_can_be_compiled(name: str) -> None:
         assert found == ["emit rooted", "legalise"]
     elif op is FFT:
         # Rows of a power of two become an op of the compiler's own, the rest is called back.
-        assert found == ["emit rooted", "legalise"]
+        assert found == ["legalise", "library"]
     elif op in (DIV, POW):
         # log2, log10 and exp2 are made of them, and become ops of the compiler's own.
         assert found == ["emit pointwise", "legalise"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
 from tracejit.backends.tvm.passes.canonicalize.sort_to_topk import convert_sorts_to_topk
 from tracejit.ops.constants import elements_of
@@ -27,7 +28,7 @@ def selections(function: Callable[[Any], Any], x: np.ndarray) -> list[int]:
     """How many each selection keeps."""
     root = tj.jit(function).lower(x).module.entry.root
     roots = root.operands if root.op.opcode == "tuple" else [root]
-    found = in_order(convert_sorts_to_topk(roots))
+    found = in_order(convert_sorts_to_topk(roots, Machine()))
     return [i.attributes["kept"] for i in found if i.op is FIRST_SORTED]
 
 

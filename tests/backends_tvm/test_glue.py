@@ -17,13 +17,14 @@ from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
     from tests.backends_tvm.kernel_harness import HOST
+    from tests.lowered import lower
     from tracejit.backends.tvm.analysis.kernel_stats import is_soon_built
     from tracejit.backends.tvm.cpu.kernels.sharing import share
     from tracejit.backends.tvm.cpu.llvm.kinds import FLOAT32
     from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
     from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.cpu.objects.entry import program_texts
-    from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.ir.tir import (
         PARALLEL,
         UNROLLED,
@@ -36,7 +37,6 @@ with importing_tvm():
         seq,
         tirx,
     )
-    from tracejit.backends.tvm.lower.lowering import lower
     from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
 
 SIZE = 16

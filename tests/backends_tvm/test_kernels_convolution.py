@@ -29,7 +29,7 @@ from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import (
     Role,
     direct_plan,
 )
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import const, tirx
 
 

@@ -22,7 +22,7 @@ from tests.backends_tvm.kernel_harness import (
 )
 from tracejit.backends.tvm.cpu.kernels import tiling
 from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import const, tirx
 
 DTYPES = [

@@ -14,14 +14,14 @@ from tvm_ffi import structural_walk
 
 import tracejit as tj
 from tests.backends_tvm.compiled import computation
+from tests.lowered import lower
 from tracejit import ops
 from tracejit.backends.target import CPU
 from tracejit.backends.tvm.buffers.donation import aliases_of
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects.build import build
-from tracejit.backends.tvm.cpu.target import cpu_target
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.ir.tir import For
-from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.errors import CompilationError
 from tracejit.graph import Module
 from tracejit.shapes import ElementType, Shape
@@ -123,7 +123,7 @@ def test_an_overflow_would_be_seen() -> None:
 def test_code_is_built(name: str, threads: int) -> None:
     """TVM wrote out loops whose extents it had multiplied as 32-bit numbers."""
     module = tj.jit(FUNCTIONS[name]).lower(given()).module
-    target = replace(cpu_target(CPU), threads=threads)
+    target = replace(processor_of(CPU), threads=threads)
     build(lower(module.entry, target.machine, aliases_of(module)), target, None)
 
 

@@ -15,9 +15,9 @@ import tracejit.numpy as tnp
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
+    from tests.lowered import lower
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
-    from tracejit.backends.tvm.ir.machine import Machine
-    from tracejit.backends.tvm.lower.lowering import lower
 
 # All steps differ in a number, so that none can be rolled into a loop or share a kernel.
 

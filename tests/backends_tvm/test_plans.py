@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from tests.lowered import lower
 from tracejit import ops
 from tracejit.api import executable
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.analysis.cost_model import SIZE_LIMIT, longest_chain
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.ops.constants import parameter
 from tracejit.shapes import ElementType, Shape

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tracejit
+from tests.lowered import lower
 from tracejit.backends.tvm.cpu.llvm import runtime_routines
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects import build as building
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.program.program import Program
 from tracejit.graph import Module
 

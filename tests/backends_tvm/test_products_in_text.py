@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tracejit
+from tests.lowered import lower
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 
 Function = Callable[[Any, Any], Any]
 

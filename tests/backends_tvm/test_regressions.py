@@ -11,12 +11,12 @@ import pytest
 from tests.backends_tvm.compiled import check, compiled, computation
 from tests.fuzz.arguments import arguments
 from tests.fuzz.comparing import leaves
+from tests.lowered import lower
 from tracejit import ops
 from tracejit.attributes import ConvDimensionNumbers
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape, TupleShape
 

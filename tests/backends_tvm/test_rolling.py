@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.lowered import lower
 from tracejit.backends.numpy.interpreter import evaluate
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
 from tracejit.backends.tvm.pipeline import applied
 from tracejit.graph import Computation, Instruction

@@ -19,7 +19,7 @@ from tracejit.runtime import importing_tvm
 from tracejit.traversal import in_order
 
 with importing_tvm():
-    from tracejit.backends.tvm.ir.machine import Machine
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.passes.canonicalize.canonicalize import canonicalize
     from tracejit.backends.tvm.passes.tile.tile_and_fuse import tile_and_fuse
 

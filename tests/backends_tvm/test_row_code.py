@@ -14,8 +14,8 @@ from tracejit.runtime import importing_tvm
 with importing_tvm():
     from tests.backends_tvm.compiled import computation
     from tests.backends_tvm.kernel_harness import HOST
+    from tests.lowered import lower
     from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import translate_kernels
-    from tracejit.backends.tvm.lower.lowering import lower
 
 from tracejit import ops
 from tracejit.ops.computations import scalar_computation

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import check, computation
+from tests.lowered import lower
 from tracejit import ops
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
 

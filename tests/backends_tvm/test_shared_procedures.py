@@ -9,6 +9,7 @@ import pytest
 
 from tests.backends_tvm.compiled import computation
 from tests.backends_tvm.test_sorting import compiled_for
+from tests.lowered import lower
 from tracejit import ops
 from tracejit.backends.tvm.cpu.llvm.procedures import (
     Procedure,
@@ -18,16 +19,15 @@ from tracejit.backends.tvm.cpu.llvm.procedures import (
 )
 from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit
 from tracejit.backends.tvm.cpu.llvm.shared_procedures import shared_units, without_shared
-from tracejit.backends.tvm.cpu.target import cpu_target
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.machine import Machine
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
 
 S32 = ElementType.S32
 
 compresses = pytest.mark.skipif(
-    cpu_target().vector_bytes != 64, reason="this processor compresses no vectors"
+    processor_of().vector_bytes != 64, reason="this processor compresses no vectors"
 )
 
 
@@ -69,10 +69,10 @@ def test_groups_are_modules_of_their_own() -> None:
     assert len(groups) == 2
     assert None not in groups
     assert without_shared(kernels) == (kernels, {})
-    units = shared_units(shared, cpu_target())
+    units = shared_units(shared, processor_of())
     assert len(units) == 2
     alone = {n: text for n, text in shared.items() if group_of(text) == min(map(str, groups))}
-    assert len(shared_units(alone, cpu_target())) == 1
+    assert len(shared_units(alone, processor_of())) == 1
 
 
 def test_texts_of_procedures() -> None:

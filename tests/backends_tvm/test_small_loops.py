@@ -20,10 +20,10 @@ with importing_tvm():
     from tvm.tirx import While
     from tvm_ffi import structural_walk
 
+    from tests.lowered import lower
     from tracejit.backends.tvm.cpu import loop_kernel
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
-    from tracejit.backends.tvm.ir.machine import Machine
-    from tracejit.backends.tvm.lower.lowering import lower
     from tracejit.backends.tvm.program.program import Branch, Loop, Node, Program
 
 TURNS = 5

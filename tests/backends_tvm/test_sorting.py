@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.backends_tvm.compiled import check, computation
 from tests.fuzz.comparing import leaves
+from tests.lowered import lower
 from tests.runtime.programs import loaded
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
 from tracejit.backends.tvm.analysis.sort_keys import order_of
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects.build import build
-from tracejit.backends.tvm.cpu.target import cpu_target
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.graph import Computation, Instruction
 from tracejit.runtime import Executable
 from tracejit.shapes import ElementType, Shape
@@ -55,7 +55,7 @@ def sort_bitwise(build: Callable[..., Instruction], array: np.ndarray, kind: Ele
 
 def compiled_for(entry: Computation, threads: int) -> Executable:
     """The machine code for a processor like this one with so many threads."""
-    target = cpu_target()
+    target = processor_of()
     return loaded(build(lower(entry, Machine(target.vector_bytes, threads)), target))
 
 
@@ -198,7 +198,7 @@ def test_values_alone(kind: ElementType, dimensions: tuple[int, ...]) -> None:
     entry = computation(build_sorts, Shape(kind, dimensions))
     called = lower(entry, Machine(32, 2))
     assert all("sort_values" in str(k.body) for k in called.kernels if "sort" in k.name)
-    actual = loaded(build(called, cpu_target()))([array])
+    actual = loaded(build(called, processor_of()))([array])
     expected = leaves(evaluate(entry, [array]))
     assert [a.tobytes() for a in actual] == [np.asarray(e).tobytes() for e in expected]
 
@@ -223,8 +223,8 @@ def test_places_are_counted(kind: ElementType, vector_bytes: int, length: int) -
     entry = computation(build_sorts, keys, keys)
     arrays = [values(kind, 3, length), values(kind, 3, length)[::-1].copy()]
     # A processor without what the host has is what the host can do as well.
-    program = lower(entry, Machine(min(vector_bytes, cpu_target().vector_bytes), 2))
-    sort = loaded(build(program, cpu_target()))
+    program = lower(entry, Machine(min(vector_bytes, processor_of().vector_bytes), 2))
+    sort = loaded(build(program, processor_of()))
     for made, expected in zip(sort(arrays), leaves(evaluate(entry, arrays)), strict=True):
         assert made.tobytes() == np.asarray(expected).tobytes()
 

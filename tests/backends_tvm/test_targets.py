@@ -13,8 +13,8 @@ import pytest
 import tracejit as tj
 from tracejit.api import place_of
 from tracejit.backends.target import CPU, Target
-from tracejit.backends.tvm.cpu import target as cpu
-from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
+from tracejit.backends.tvm.cpu import processor as cpu
+from tracejit.backends.tvm.cpu.processor import Processor, processor_of
 from tracejit.commandline.main import main
 from tracejit.errors import AttributeValueError, UnsupportedError
 from tracejit.runtime.cache import DiskCache
@@ -26,8 +26,8 @@ def function(x: Any) -> Any:
     return np.sort(x) + np.tanh(x)
 
 
-def processor(name: str) -> CpuTarget:
-    return cpu_target(Target(f"cpu:{name}"))
+def processor(name: str) -> Processor:
+    return processor_of(Target(f"cpu:{name}"))
 
 
 def foreign() -> str:
@@ -77,15 +77,15 @@ def test_formats_of_programs() -> None:
 
 def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRACEJIT_CPU", raising=False)
-    native = cpu_target()
+    native = processor_of()
     assert native == processor("native")
     assert not native.lacking
     monkeypatch.setenv("TRACEJIT_CPU", "x86-64-v2")
-    assert cpu_target() == processor("x86-64-v2")
+    assert processor_of() == processor("x86-64-v2")
     assert processor("native") == native
     monkeypatch.setenv("TRACEJIT_CPU", "x86 64")
     with pytest.raises(AttributeValueError, match="TRACEJIT_CPU must be a processor's name"):
-        cpu_target()
+        processor_of()
 
 
 @pytest.mark.parametrize("name", ["tpu", "cpu,fast-math", "cpu:", "cpu:haswell,fast-math", "CPU"])

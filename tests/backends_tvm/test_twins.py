@@ -14,10 +14,10 @@ from tracejit.runtime import importing_tvm
 from tracejit.shapes import ElementType, Shape
 
 with importing_tvm():
+    from tests.lowered import lower
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
-    from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.ir.tir import const
-    from tracejit.backends.tvm.lower.lowering import lower
     from tracejit.backends.tvm.program.program import Argument, Branch, Call, Kernel, Loop, Program
 
 ARRAY = spec("float32", 8)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tests.evaluation import given as parameter
+from tests.lowered import lower
 from tracejit import lax, ops
 from tracejit.backends.tvm.analysis.in_place_safety import reads_elsewhere
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 
 ROWS, COLUMNS, ARRAYS = 7, 40, 2
 MACHINE = Machine(64, 2)

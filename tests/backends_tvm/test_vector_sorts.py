@@ -10,12 +10,12 @@ import pytest
 from tests.backends_tvm.compiled import computation
 from tests.backends_tvm.test_sorting import compiled_for, values
 from tests.fuzz.comparing import leaves
+from tests.lowered import lower
 from tracejit import ops
 from tracejit.backends.numpy import evaluate
+from tracejit.backends.tvm.cpu.machine import Machine
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.cpu.schedule.sort.network import Exchange, network
-from tracejit.backends.tvm.cpu.target import cpu_target
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.graph import Computation, Instruction
 from tracejit.shapes import ElementType, Shape
 
@@ -27,7 +27,8 @@ LENGTHS = [2, 3, 17, 64, 100, 129, 256, 257, 1000]
 SHARED = 40_003
 
 compresses = pytest.mark.skipif(
-    cpu_target().vector_bytes != 64, reason="this processor has no vectors of 64 bytes to compress"
+    processor_of().vector_bytes != 64,
+    reason="this processor has no vectors of 64 bytes to compress",
 )
 
 

@@ -25,7 +25,7 @@ with importing_tvm():
     from tracejit.backends.tvm.buffers import assignment, in_place
     from tracejit.backends.tvm.cpu.objects.build import build
     from tracejit.backends.tvm.cpu.schedule.rows.column_kernel import Columns
-    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.cpu.processor import processor_of
     from tracejit.backends.tvm.fusion import row_fusion
     from tracejit.backends.tvm.fusion.planner import _Fusion
     from tracejit.backends.tvm.ir.contracts import Contract, declare, span
@@ -207,7 +207,7 @@ def test_integers_that_wrap_are_any_number() -> None:
 def test_building_refuses_what_is_certainly_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(verification.VARIABLE, "1")
     with pytest.raises(CompilationError, match=r"bounds: kernel, .*m0_\d+ has an index above"):
-        build(program_of(copied(101), 100, 100), cpu_target(CPU))
+        build(program_of(copied(101), 100, 100), processor_of(CPU))
 
 
 def test_every_program_is_verified_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:

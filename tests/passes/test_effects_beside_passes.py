@@ -21,10 +21,10 @@ from tracejit.traversal import inline_with_effects, unreached
 from tracejit.verifier import verify
 
 with importing_tvm():
+    from tests.lowered import lower
     from tracejit.backends.tvm import pipeline
     from tracejit.backends.tvm.ir.graph import Graph
     from tracejit.backends.tvm.ir.tuples import flattened
-    from tracejit.backends.tvm.lower.lowering import lower
     from tracejit.backends.tvm.passes.manager import Context, Options, Pass, Session, run_passes
 
 PAIR = Shape(ElementType.F32, (2,))

@@ -20,8 +20,8 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm import pipeline
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.ir.graph import Graph
-    from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.passes.manager import Options, Session
 
 FOLDER = Path(__file__).parent

@@ -19,8 +19,8 @@ from tracejit.traversal import in_order
 
 with importing_tvm():
     from tracejit.backends.tvm import pipeline
+    from tracejit.backends.tvm.cpu.machine import Machine
     from tracejit.backends.tvm.ir.graph import Graph
-    from tracejit.backends.tvm.ir.machine import Machine
     from tracejit.backends.tvm.passes.manager import Context, Options, Pass, Session, run_passes
 
 TEXT = """HloModule loop

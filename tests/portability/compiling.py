@@ -22,14 +22,14 @@ if __name__ == "__main__":
 import numpy as np
 
 import tracejit as tj
+from tests.lowered import lower
 from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.objects import tir_pipeline
 from tracejit.backends.tvm.cpu.objects.build import build
-from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.processor import Processor, processor_of
 from tracejit.graph import Module
 
 STARTED, FAILED, DONE = "AT", "FAILED", "DONE"
@@ -47,7 +47,7 @@ _FEATURES = {
 _ARCHITECTURES = {"x86": "x86_64", "aarch64": "aarch64", "riscv": "riscv64"}
 
 
-def foreign_intrinsics(text: str, target: CpuTarget) -> set[str]:
+def foreign_intrinsics(text: str, target: Processor) -> set[str]:
     """The intrinsics of instruction sets in LLVM's text that a processor lacks."""
     return {
         f"llvm.{family}.{name}"
@@ -57,7 +57,7 @@ def foreign_intrinsics(text: str, target: CpuTarget) -> set[str]:
     }
 
 
-def texts_of(module: Module, target: CpuTarget) -> Iterator[str]:
+def texts_of(module: Module, target: Processor) -> Iterator[str]:
     """LLVM's text of everything that is compiled for a module, which is made of it on the way."""
     made: list[str] = []
     build_module, load_text = tir_pipeline._BUILD, tir_pipeline._LOAD_TEXT
@@ -147,7 +147,7 @@ def _linalg(x: Any) -> Any:
 
 def main(processor: str, offset: int, step: int) -> None:
     """Compiles one program in ``step`` for a processor."""
-    target = cpu_target(Target(f"cpu:{processor}"))
+    target = processor_of(Target(f"cpu:{processor}"))
     tempfile.tempdir = tempfile.mkdtemp(prefix="tracejit-compiling-")
     for name, make in chosen(programs(), offset, step):
         print(STARTED, name, flush=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 if __name__ == "__main__":
     os.environ["TRACEJIT_CACHE"] = "0"
 
+from tests.lowered import lower
 from tests.samples.cases import all_samples, joint_module
 from tests.samples.values import element_types
 from tracejit.backends.target import Target
@@ -24,20 +25,19 @@ from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.objects.build import _program_objects
 from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
-from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.processor import Processor, processor_of
 from tracejit.graph import Module
 
 READER = ["llvm-readobj", "--file-headers", "--sections", "--relocations", "--symbols"]
 
 
-def target_of(triple: str) -> CpuTarget:
+def target_of(triple: str) -> Processor:
     """A processor of the system that LLVM calls ``triple``."""
     processor = "apple-m1" if triple.startswith("arm64") else "x86-64-v3"
-    return replace(cpu_target(Target(f"cpu:{processor}")), triple=triple)
+    return replace(processor_of(Target(f"cpu:{processor}")), triple=triple)
 
 
-def read(module: Module, target: CpuTarget) -> list[str]:
+def read(module: Module, target: Processor) -> list[str]:
     """What LLVM reads of each object file of a module. Raises where it cannot."""
     program = fold_identical_kernels(lower(module.entry, target.machine, aliases_of(module)))
     held = {kernel.name: contents(kernel.body) for kernel in program.kernels}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.portability.compiling import DONE, FAILED, STARTED, foreign_intrinsics
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.cpu.processor import processor_of
 
 PROCESSORS = (
     "x86-64",
@@ -65,5 +65,5 @@ def test_intrinsics_that_a_processor_lacks_are_found(
     processor: str, name: str, suits: bool
 ) -> None:
     text = f"declare <4 x i32> @llvm.{name}(<4 x i32>)"
-    found = foreign_intrinsics(text, cpu_target(Target(f"cpu:{processor}")))
+    found = foreign_intrinsics(text, processor_of(Target(f"cpu:{processor}")))
     assert bool(found) != suits

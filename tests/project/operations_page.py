@@ -15,8 +15,9 @@ from tests.samples.base import Sample
 from tests.samples.cases import families
 from tracejit.autodiff.reverse import differentiate
 from tracejit.backends.numpy import interpret
-from tracejit.backends.tvm.codegen.host_calls import is_library_call
-from tracejit.backends.tvm.codegen.rules import indexed, pointwise, rooted
+from tracejit.backends.tvm.codegen.rules import indexed, pointwise
+from tracejit.backends.tvm.cpu.host_calls import HostLibraries
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.passes.legalize import collectives
 from tracejit.backends.tvm.passes.legalize.composites import expansions
 from tracejit.backends.tvm.passes.legalize.tokens_and_async import CALLS, simpler_names
@@ -136,7 +137,7 @@ def element_types(op: Op) -> str:
 def compiled(op: Op) -> str:
     if op in {PARAMETER, CONSTANT, TUPLE, GET_TUPLE_ELEMENT, *CALLS}:
         return "structure"
-    if is_library_call(op):
+    if HostLibraries().call(op) is not None:
         return "call"
     if rooted.get(op) is not None:
         return "kernel"

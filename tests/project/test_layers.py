@@ -70,24 +70,12 @@ STAGES = (
     "fusion",
     "passes",
     "buffers",
+    "target",
     "cpu",
     "pipeline",
     "lower",
     "export",
 )
-
-# Where portable folders still ask the CPU's by name, until a Target answers.
-SEAMS = {
-    ("codegen.emitter", "cpu.mathematics"),
-    ("codegen.rules.elementwise", "cpu.mathematics"),
-    ("codegen.rules.elementwise", "cpu.mathematics.complex"),
-    ("codegen.rules.elementwise_unary", "cpu.mathematics"),
-    ("codegen.rules.elementwise_unary", "cpu.mathematics.complex"),
-    ("fusion.planner", "cpu.schedule.scan.cumulative"),
-    ("passes.canonicalize.sort_to_topk", "cpu.schedule.sort.select"),
-    ("passes.legalize.composites", "cpu.kernels.gemm.contraction"),
-    ("passes.legalize.fft", "cpu.schedule.fft.real_halves"),
-}
 
 # What the product may import from outside the standard library, and below which package only.
 THIRD_PARTY = {
@@ -230,8 +218,7 @@ def test_no_arrow_runs_back_inside_the_compiler(imports: list[Import]) -> None:
         and i.target.startswith(own)
         and stage(i.importer) < stage(i.target)
     }
-    assert back - SEAMS == set()
-    assert SEAMS - back == set(), "these are gone: take them from SEAMS"
+    assert back == set()
 
 
 def test_every_folder_of_the_compiler_is_a_stage() -> None:

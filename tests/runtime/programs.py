@@ -13,7 +13,7 @@ from tracejit.runtime import DiskCache, Executable, importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm.cpu.objects.build import build
-    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.cpu.processor import processor_of
     from tracejit.backends.tvm.ir.tir import PARALLEL, SERIAL, Expr, buffer, loop, store
     from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
 
@@ -79,7 +79,7 @@ def addition(size: int = 10) -> Program:
 
 
 def built(program: Program, **options: Any) -> bytes:
-    data = build(program, cpu_target(), **options)
+    data = build(program, processor_of(), **options)
     assert isinstance(data, bytes)
     return data
 

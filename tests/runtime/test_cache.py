@@ -30,7 +30,7 @@ from tracejit.runtime import cache as caching
 with importing_tvm():
     from tracejit.backends.tvm.cpu.objects import in_process
     from tracejit.backends.tvm.cpu.objects.build import build
-    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.cpu.processor import processor_of
 
 X = np.ones(10, np.float32)
 F32 = spec("float32", 10)
@@ -255,7 +255,7 @@ def test_a_temporary_folder_that_is_full(
     in_process.warn_of_missing_room.cache_clear()
     monkeypatch.setattr(scratch, "ROOM_BYTES", 1 << 60)
     with pytest.warns(RuntimeWarning, match="TMPDIR"):
-        made = build(addition(), cpu_target())
+        made = build(addition(), processor_of())
     assert isinstance(made, InProcess)
     assert works(cache.add("a", made))
     with monkeypatch.context() as patch:

@@ -16,7 +16,7 @@ from tracejit.runtime import Executable, callback, importing_tvm, view
 
 with importing_tvm():
     from tracejit.backends.tvm.cpu.objects import build as building
-    from tracejit.backends.tvm.cpu.target import cpu_target
+    from tracejit.backends.tvm.cpu.processor import processor_of
     from tracejit.backends.tvm.ir.tir import Evaluate, buffer, const, seq, tirx
     from tracejit.backends.tvm.program.program import Argument, Call, Kernel, Program
 
@@ -69,7 +69,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[int], Executable]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(building, "can_link", lambda: False)
             patch.setattr(building, "warn_of_missing_linker", lambda: None)
-            return loaded(building.build(program, cpu_target()))
+            return loaded(building.build(program, processor_of()))
 
     return made
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.backends_tvm.compiled import computation
+from tests.lowered import lower
 from tests.runtime.programs import loaded
 from tracejit import ops
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.objects.build import build
-from tracejit.backends.tvm.cpu.target import cpu_target
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.runtime import sorting
 from tracejit.shapes import Shape, element_type_of
 
@@ -41,7 +41,7 @@ def sorter(x: np.ndarray, axis: int = -1) -> Callable[[np.ndarray], np.ndarray]:
     entry = computation(
         lambda operand: ops.sort(operand, order, axis % x.ndim, True), Shape(kind, x.shape)
     )
-    executable = loaded(build(lower(entry, Machine(32, 2)), cpu_target()))
+    executable = loaded(build(lower(entry, Machine(32, 2)), processor_of()))
 
     def sort(x: np.ndarray) -> np.ndarray:
         (made,) = executable([x])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.backends.tvm.ir.machine import Machine
-from tracejit.backends.tvm.lower.lowering import lower
+from tests.lowered import lower
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.errors import ArgumentError, DerivativeError
 
 

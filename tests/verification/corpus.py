@@ -21,9 +21,9 @@ from tracejit.runtime import importing_tvm
 
 with importing_tvm():
     from tracejit.backends.tvm.buffers.donation import aliases_of
-    from tracejit.backends.tvm.cpu.target import cpu_target
-    from tracejit.backends.tvm.ir.machine import Machine
-    from tracejit.backends.tvm.lower.lowering import lower
+    from tracejit.backends.tvm.cpu.processor import processor_of
+    from tracejit.backends.tvm.cpu.machine import Machine
+    from tests.lowered import lower
     from tracejit.backends.tvm.program.program import Program
 
 TESTS = Path(__file__).parents[1]
@@ -53,7 +53,7 @@ def lowered(
     modules: Iterator[tuple[str, Module]], machine: Machine | None = None
 ) -> Iterator[tuple[str, Program]]:
     """The programs of those that can be compiled, by default for the processor at hand."""
-    machine = machine or cpu_target(CPU).machine
+    machine = machine or processor_of(CPU).machine
     for name, module in modules:
         try:
             yield name, lower(module.entry, machine, aliases_of(module))

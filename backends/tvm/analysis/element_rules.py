@@ -19,9 +19,6 @@ Value = Any  # an Expr, a Complex, or a tuple of them for a tuple-shaped instruc
 RULES = "tracejit.backends.tvm.codegen.rules"
 """The modules of rules by op family; legalised ops have none."""
 
-ROOTS = "tracejit.backends.tvm.cpu.roots"
-"""The modules of ops with schedules of their own."""
-
 pointwise: RuleTable[Callable[..., Value]] = RuleTable("emit pointwise", RULES)
 """``rule(instruction, *values) -> value``: the operands are needed at the result's own index."""
 

@@ -164,6 +164,14 @@ def powers(numerators: np.ndarray, count: int, size: int, inverse: bool) -> np.n
     return made[:, :count]
 
 
+@functools.lru_cache(maxsize=32)
+def halves_factors(points: int, inverse: bool) -> np.ndarray:
+    """What `ir.internal_ops.FOURIER_HALVES` multiplies numbers 1 to points // 2 by: parts, f64."""
+    turns = powers(np.ones(1, np.int64), points // 2 + 1, 2 * points, inverse)[0, 1:]
+    made = turns * (0.5j if inverse else -0.5j)
+    return np.stack([made.real, made.imag], -1).ravel()
+
+
 def doubled(factors: np.ndarray) -> np.ndarray:
     """Factors in the kernel's format: (re, re), (-im, im) for each, flattened."""
     made = np.empty((*factors.shape, 4))

@@ -16,7 +16,6 @@ from tracejit.backends.tvm.analysis.element_rules import (
     own_indices,
     pointwise,
 )
-from tracejit.backends.tvm.cpu.mathematics import offset
 from tracejit.backends.tvm.ir.affine import (
     Index,
     LoopVariable,
@@ -27,6 +26,7 @@ from tracejit.backends.tvm.ir.affine import (
 )
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import is_narrow, memory_dtype, register_dtype
+from tracejit.backends.tvm.ir.mathematics import offset
 from tracejit.backends.tvm.ir.narrow_types import decode, encode, only_widened, rounded
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,

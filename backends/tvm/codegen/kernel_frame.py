@@ -1,28 +1,21 @@
-"""`Frame`: a kernel under construction: its buffers, its machine and its knobs."""
+"""`Frame`: a kernel under construction: its buffers, its limits and its knobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.codegen.work import Work
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Stmt, buffer, nbytes, seq
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.graph import Instruction
 from tracejit.shapes import ElementType, Shape
 
-# The least elements times cost for a second thread, which takes up to 7 us to wake: 10,000 sines,
-# at 5 us, are too few.
-PARALLEL_WORK = 1 << 17
-# Pieces of work per thread: the last ones balance the load.
-PIECES = 4
-# No vector has more lanes.
-MOST_LANES = 64
-
-# The most bytes of a kernel's local buffer on the stack.
-STACKED = 8 << 10
+Pointwise = Callable[["Frame", Sequence[int], Sequence[Store], int], Stmt]
+"""How a target makes stores for each element; see `target.schedules.Schedules`."""
 
 
 class Inputs(Mapping[Instruction, Buffer]):
@@ -95,14 +88,14 @@ class Frame:
     inputs to the results whose memory they share, by number: no element may be computed twice.
     ``siblings`` are the sibling Reduces of the kernel's anchor. ``schedule`` is the name of the
     chosen schedule, and ``choices`` decides between alternatives. ``direct`` is a call of a
-    routine that does the same.
+    routine that does the same. ``pointwise`` is how the target writes elementwise nests.
     """
 
     def __init__(
         self,
         has_memory: Callable[[Instruction], bool],
         outputs: list[Shape],
-        machine: Machine,
+        limits: Limits,
         uses: Mapping[Instruction, int],
         index_dtype: str,
         cost: int,
@@ -110,6 +103,7 @@ class Frame:
         shared: Mapping[Instruction, int] | None = None,
         choices: Knobs = MODEL,
         siblings: Sequence[Instruction] = (),
+        pointwise: Pointwise | None = None,
     ) -> None:
         self.choices = choices
         self.siblings = siblings
@@ -119,13 +113,19 @@ class Frame:
         self.shared = dict(shared or {})
         for instruction, number in self.shared.items():
             self.inputs.share(instruction, self.outputs[number])
-        self.machine = machine
+        self.limits = limits
+        self._pointwise = pointwise
         self.uses = uses
         self.index_dtype = index_dtype
         self.cost = cost
         self.scratch: list[Buffer] = []
         self.schedule = ""
         self.direct: RoutineCall | None = None
+
+    def pointwise(self, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
+        """A nest over ``dimensions`` that makes all ``stores``, as the target writes it."""
+        assert self._pointwise is not None
+        return self._pointwise(self, dimensions, stores, cost)
 
     @property
     def apart(self) -> bool:
@@ -140,7 +140,7 @@ class Frame:
         """
         stacked = []
         for each in buffers:
-            if nbytes(each) > STACKED:
+            if nbytes(each) > self.limits.stack_bytes:
                 self.scratch.append(each)
             else:
                 stacked.append(AllocBuffer(each))
@@ -160,34 +160,37 @@ class Frame:
     def lanes(self, element_type: ElementType, extent: int) -> int:
         """The number of elements of a loop of ``extent`` in one vector; a power of two."""
         width = max(element_type.dtype.itemsize, 2)
-        lanes = min(max(2 * self.machine.vector_bytes // width, 4), 32)
+        lanes = min(max(2 * self.limits.vector_bytes // width, 4), 32)
         while lanes > extent:
             lanes //= 2
-        return self.choices.of("vectors", _widths(max(lanes, 1), extent))
+        return self.choices.of(
+            "vectors", _widths(max(lanes, 1), min(extent, self.limits.most_lanes))
+        )
 
     def pieces(self, work: int) -> int:
         """The number of pieces of a loop that threads share; 1 if they do not.
 
         ``work`` is the number of elements times the cost of each.
         """
-        threads = self.machine.threads
-        is_shared = work >= PARALLEL_WORK
+        threads, pieces = self.limits.threads, self.limits.pieces
+        is_shared = work >= self.limits.parallel_work
         if threads == 1:
-            return PIECES if is_shared else 1
-        shared = [(f"{n} pieces for each", n * threads) for n in (PIECES, 1)]
+            return pieces if is_shared else 1
+        shared = [(f"{n} pieces for each", n * threads) for n in (pieces, 1)]
         alone = [("1", 1)]
         return self.choices.of("threads", shared + alone if is_shared else alone + shared)
 
     def is_shared(self, work: int) -> bool:
         """Whether threads share a loop with this amount of work."""
-        if self.machine.threads == 1:
-            return work >= PARALLEL_WORK
-        return self.choices.of("threads", either(work >= PARALLEL_WORK, "all", "1"))
+        pays = work >= self.limits.parallel_work
+        if self.limits.threads == 1:
+            return pays
+        return self.choices.of("threads", either(pays, "all", "1"))
 
 
-def _widths(lanes: int, extent: int) -> Iterator[tuple[str, int]]:
+def _widths(lanes: int, most: int) -> Iterator[tuple[str, int]]:
     yield "as wide as two registers", lanes
-    if 2 * lanes <= min(extent, MOST_LANES):
+    if 2 * lanes <= most:
         yield "twice as wide", 2 * lanes
     if lanes > 1:
         yield "half as wide", lanes // 2

@@ -1,14 +1,12 @@
-"""The rule table of ops with schedules of their own (anchors), and the types of such rules."""
+"""The types of the rules of ops with schedules of their own; each target has a table of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.tvm.analysis.element_rules import ROOTS, RULES
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.ir.tir import Buffer, Stmt
 from tracejit.graph import Instruction
-from tracejit.rules import RuleTable
 
 Results = Sequence[tuple[Instruction, Buffer]]
 """A kernel's results and their buffers: the anchor itself, or the ends of its epilogue.
@@ -16,7 +14,5 @@ Results = Sequence[tuple[Instruction, Buffer]]
 For a tuple-shaped anchor there is a GetTupleElement for each element.
 """
 
-rooted: RuleTable[Callable[[Frame, Instruction, Results], Stmt]] = RuleTable(
-    "emit rooted", RULES, ROOTS
-)
+RootRule = Callable[[Frame, Instruction, Results], Stmt]
 """``rule(frame, instruction, results) -> statement``: the kernel's whole body."""

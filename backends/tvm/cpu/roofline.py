@@ -13,7 +13,7 @@ from tracejit.backends.abi import ArraySpec
 from tracejit.backends.artifact import InProcess
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers
 from tracejit.backends.tvm.cpu.objects.build import build
-from tracejit.backends.tvm.cpu.target import CpuTarget, cpu_target
+from tracejit.backends.tvm.cpu.processor import Processor, processor_of
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     VECTORIZED,
@@ -41,7 +41,7 @@ def arithmetic(dtype: str, turns: int) -> bytes | InProcess:
     It takes one array of 2 numbers, x and y, and computes z = z * x + y ``turns`` times for each
     number of its result.
     """
-    target = cpu_target()
+    target = processor_of()
     lanes = target.vector_bytes // np.dtype(dtype).itemsize
     width = CHAINS * lanes
     given, made = (buffer(name, (n,), dtype) for name, n in (("given", 2), ("made", width)))
@@ -65,7 +65,7 @@ def reading(nbytes: int, times: int, threads: int) -> bytes | InProcess:
 
     It takes the array and returns the sums, which depend on all of it.
     """
-    target = cpu_target()
+    target = processor_of()
     lanes = target.vector_bytes // 4
     width = SUMS * lanes
     blocks = max(nbytes // 4 // (threads * width), 1)
@@ -109,7 +109,7 @@ def _of_one_kernel(
     buffers: tuple[Expr, Expr],
     body: Stmt,
     specs: Sequence[ArraySpec],
-    target: CpuTarget,
+    target: Processor,
 ) -> bytes | InProcess:
     kernel = Kernel(name, buffers, body)
     calls = [Call(name, [Argument.input(0), Argument.output(0)])]

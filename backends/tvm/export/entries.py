@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from tracejit.backends.abi import ArraySpec
 from tracejit.backends.tvm.cpu.objects.identical_code_folding import fold_identical_kernels
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import contents
+from tracejit.backends.tvm.cpu.processor import Processor
+from tracejit.backends.tvm.cpu.target import cpu_target
 from tracejit.backends.tvm.export.c_types import C_KEYWORDS, C_NAMES
-from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.program.program import Branch, Call, Kernel, Loop, Node, Program
 from tracejit.errors import ArgumentError, UnsupportedError
@@ -40,7 +41,7 @@ class Entry:
 
 
 def entry_of(
-    name: str, module: Module, arguments: Sequence[str], results: Sequence[str], machine: Machine
+    name: str, module: Module, arguments: Sequence[str], results: Sequence[str], target: Processor
 ) -> Entry:
     """A module as a function ``name``; ``arguments`` and ``results`` describe its arrays.
 
@@ -57,7 +58,8 @@ def entry_of(
             raise UnsupportedError(
                 f"export: {name} takes or returns {shape}, which is no array of C"
             )
-    program = fold_identical_kernels(lower(entry, machine))
+    without_python = cpu_target(target, replace(target.machine, python=False))
+    program = fold_identical_kernels(lower(entry, without_python))
     program.check()
     for kernel in program.kernels:
         called = contents(kernel.body).callbacks

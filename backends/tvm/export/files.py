@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracejit.backends.target import Target
-from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.export.entries import entry_of
 from tracejit.backends.tvm.export.header import header
 from tracejit.backends.tvm.export.library import library
@@ -31,10 +31,9 @@ def files(
 
     Raises what `entry_of` and `library` raise.
     """
-    processor = replace(cpu_target(target), threads=threads)
-    there = replace(processor.machine, python=False)
+    processor = replace(processor_of(target), threads=threads)
     entries = [
-        entry_of(title, module, arguments, results, there)
+        entry_of(title, module, arguments, results, processor)
         for title, module, arguments, results in functions
     ]
     return (

@@ -13,7 +13,7 @@ from tracejit import system
 from tracejit.backends.scratch import roomy_folders
 from tracejit.backends.tvm.cpu.objects.build import write_kernels
 from tracejit.backends.tvm.cpu.objects.linker import chosen_compiler
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.export.entries import Entry
 from tracejit.backends.tvm.export.source import constants_of, source
 from tracejit.errors import CompilationError
@@ -45,7 +45,7 @@ _FEATURES = (
 )
 
 
-def find_compiler(target: CpuTarget) -> list[str]:
+def find_compiler(target: Processor) -> list[str]:
     """The C compiler: ``CC``, if the user has set it, else cc, gcc or clang.
 
     For another architecture than this machine's it is a cross compiler, such as
@@ -72,7 +72,7 @@ def find_compiler(target: CpuTarget) -> list[str]:
     return [found]
 
 
-def library(entries: Sequence[Entry], name: str, target: CpuTarget) -> bytes:
+def library(entries: Sequence[Entry], name: str, target: Processor) -> bytes:
     """The shared library with all ``entries``, ``name``_message and ``name``_set_threads.
 
     Raises `CompilationError` if there is no C compiler, if it fails, or if there is no disk space.

@@ -1,6 +1,6 @@
 """The fusion planner: decides which instructions are materialised, and forms kernels.
 
-    plan = fuse(outputs)       kernels in order; each has results, and an anchor unless pointwise
+    plan = fuse(outputs, effects, limits)    kernels in order; pointwise ones have no anchor
 
 A kernel's results share one iteration space. An instruction without memory is recomputed inside
 every kernel that needs it, which pays if it is cheap or needed in one kernel only.
@@ -30,8 +30,6 @@ from tracejit.backends.tvm.analysis.duplication import growth
 from tracejit.backends.tvm.analysis.element_rules import indexed, pointwise
 from tracejit.backends.tvm.analysis.in_place_safety import reads_elsewhere
 from tracejit.backends.tvm.analysis.sort_keys import counts_places
-from tracejit.backends.tvm.codegen.host_calls import is_library_call
-from tracejit.backends.tvm.cpu.schedule.scan.cumulative import CUT_FROM
 from tracejit.backends.tvm.fusion.code_size import too_large
 from tracejit.backends.tvm.fusion.horizontal import (
     MOST_BESIDE,
@@ -57,6 +55,7 @@ from tracejit.backends.tvm.ir.internal_ops import (
     FOURIER_HALVES,
     INDEX_VECTOR,
 )
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.graph import Instruction
 from tracejit.ops.constants import CONSTANT, GET_TUPLE_ELEMENT, TUPLE
@@ -65,6 +64,7 @@ from tracejit.ops.control import CONDITIONAL, OPTIMIZATION_BARRIER, WHILE
 from tracejit.ops.convolution import CONV_GENERAL_DILATED
 from tracejit.ops.custom import CUSTOM_CALL
 from tracejit.ops.element_types import CONVERT_ELEMENT_TYPE
+from tracejit.ops.grouped import RAGGED_DOT
 from tracejit.ops.indexing import GATHER, SCATTER
 from tracejit.ops.layout import (
     BROADCAST_IN_DIM,
@@ -74,7 +74,9 @@ from tracejit.ops.layout import (
     RESHAPE,
 )
 from tracejit.ops.linalg import CHOLESKY, TRIANGULAR_SOLVE
+from tracejit.ops.random import RNG_GET_AND_UPDATE_STATE
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
+from tracejit.ops.spectra import FFT
 from tracejit.ops.windows import REDUCE_WINDOW, SELECT_AND_SCATTER, running_axis
 from tracejit.shapes import Shape, TupleShape
 from tracejit.traversal import in_order, users_of
@@ -87,8 +89,11 @@ _BY_MEMORY = (
     CUSTOM_CALL,
     CHOLESKY,
     TRIANGULAR_SOLVE,
+    FFT,
     FOURIER,
     FOURIER_HALVES,
+    RAGGED_DOT,
+    RNG_GET_AND_UPDATE_STATE,
 )
 # The largest fraction of an array for an update that depends on other elements of it to be
 # materialised first.
@@ -105,7 +110,9 @@ EPILOGUE_ANCHORS = frozenset(
 MOST_JOINED = 4
 
 
-def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) -> FusionPlan:
+def fuse(
+    outputs: Sequence[Instruction], effects: Sequence[Instruction], limits: Limits
+) -> FusionPlan:
     """The plan for everything that ``outputs`` and ``effects``, instructions with side effects,
     need.
 
@@ -114,7 +121,7 @@ def fuse(outputs: Sequence[Instruction], effects: Sequence[Instruction] = ()) ->
     """
     stored: set[Instruction] = set()
     while True:
-        fusion = _Fusion(outputs, effects, stored)
+        fusion = _Fusion(outputs, effects, stored, limits)
         kernels = fusion.kernels()
         large = {base_buffer(i) for k in kernels for i in too_large(k, fusion.memory)}
         if large <= fusion.memory:
@@ -130,7 +137,9 @@ class _Fusion:
         outputs: Sequence[Instruction],
         effects: Sequence[Instruction],
         stored: set[Instruction],
+        limits: Limits,
     ) -> None:
+        self.limits = limits
         self.outputs = [base_buffer(output) for output in outputs]
         self.order = in_order([*self.outputs, *effects])
         self.users = users_of(self.order)
@@ -224,7 +233,7 @@ class _Fusion:
         cost = self.cost[operand]
         if user.op in (SORT, FIRST_SORTED) and counts_places(user, operand):
             return False
-        if user.op in _BY_MEMORY or is_library_call(user.op):
+        if user.op in _BY_MEMORY:
             return True
         if user.op is OPTIMIZATION_BARRIER:
             return cost > 0
@@ -258,7 +267,7 @@ class _Fusion:
             return not self._fit_together(user)
         if user.op is SCATTER and _is_scattered(user, operand):
             return cost > SHARED_COST
-        if user.op is REDUCE_WINDOW and _computes_on_its_way(user, cost):
+        if user.op is REDUCE_WINDOW and _computes_on_its_way(user, cost, self.limits):
             return cost == 0 and not _is_view(operand)
         is_product = user.op in (DOT_GENERAL, BOUNDED_DOT)
         if is_product and cost <= EPILOGUE_COST and _reads_once(user, operand):
@@ -385,7 +394,8 @@ class _Fusion:
             return True
         if instruction.op is REDUCE_WINDOW:
             before = self.cost[instruction.operands[0]]
-            return _computes_on_its_way(instruction, before + sum(map(cost_of, seen)))
+            cost = before + sum(map(cost_of, seen))
+            return _computes_on_its_way(instruction, cost, self.limits)
         if instruction.op in (CONCATENATE, PAD):
             few = len(instruction.operands) <= MOST_JOINED
             return few and sum(map(cost_of, seen)) <= EPILOGUE_COST
@@ -452,7 +462,7 @@ def _running(window: Instruction) -> int | None:
     return running_axis(window.attributes["window"], sizes) if is_single else None
 
 
-def _computes_on_its_way(window: Instruction, cost: int) -> bool:
+def _computes_on_its_way(window: Instruction, cost: int, limits: Limits) -> bool:
     """Whether a cumulative ReduceWindow computes an operand of this cost during the scan.
 
     Each element is computed once. Vectors of columns lose nothing by it, scalars of a row little
@@ -472,7 +482,7 @@ def _computes_on_its_way(window: Instruction, cost: int) -> bool:
             # A conversion of integers adds no latency, but a store and a load do.
             return True
     arrays = {o for o in operand.operands if o.op is not BROADCAST_IN_DIM}
-    return cost <= ROWS_COST and sizes[axis] < CUT_FROM and len(arrays) <= 1
+    return cost <= ROWS_COST and sizes[axis] < limits.cut_cumulative and len(arrays) <= 1
 
 
 def _is_scattered(scatter: Instruction, operand: Instruction) -> bool:

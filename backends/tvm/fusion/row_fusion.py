@@ -16,6 +16,7 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.loop_nest import Space, merge, settle
 from tracejit.backends.tvm.fusion.kernel import Fusion, inputs_of, packed_scalars, tuple_of
 from tracejit.backends.tvm.ir.affine import Affine, Index, split_row_major
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.graph import Instruction
 from tracejit.ops.computations import monoid
 from tracejit.ops.reduction import REDUCE
@@ -25,11 +26,7 @@ from tracejit.shapes import Shape
 LEAST_ROWS = 4
 SMALL_WORK = 1 << 13
 MOST_PHASES = 12
-# The most bytes of local arrays for a row; larger ones go to memory.
-LOCAL_BYTES = 128 << 10
-# The limits of strided rows, which are computed side by side: longer ones do not stay in cache for
-# whole lines; fewer do not pay.
-LONGEST_COLUMN = 1 << 11
+# Strided rows are computed side by side; fewer do not pay.
 LEAST_COLUMNS = 16
 # Rows that begin with a pointwise kernel have a length that is a multiple of the first number, at
 # most the second.
@@ -97,7 +94,7 @@ class RowSpace:
         return [Affine() if size == 1 else next(wide) for size in dimensions]
 
 
-def rows_of(kernel: Fusion) -> RowSpace | None:
+def rows_of(kernel: Fusion, limits: Limits) -> RowSpace | None:
     """The row space of a kernel with a Reduce as its anchor; None for any other."""
     anchor = kernel.anchor
     if anchor is None or anchor.op is not REDUCE:
@@ -115,7 +112,7 @@ def rows_of(kernel: Fusion) -> RowSpace | None:
     least = LEAST_ROWS
     if rows.are_columns:
         columns = next(n for n in reversed(rows.row_sizes) if n > 1)
-        if columns < LEAST_COLUMNS or rows.length > LONGEST_COLUMN:
+        if columns < LEAST_COLUMNS or rows.length > limits.longest_column:
             return None
         least *= LEAST_COLUMNS
     return rows if math.prod(rows.row_sizes) >= least or size <= SMALL_WORK else None
@@ -137,14 +134,19 @@ class RowKernel(Fusion):
 
 
 def fuse_rows(
-    kernels: Iterable[Fusion], memory: set[Instruction], needed: Iterable[Instruction]
+    kernels: Iterable[Fusion],
+    memory: set[Instruction],
+    needed: Iterable[Instruction],
+    limits: Limits,
 ) -> list[Fusion]:
     """``kernels`` with those over the same rows fused.
 
     ``needed`` are the results that must be materialised.
     """
+    if not limits.row_bytes:
+        return list(kernels)
     wanted = set(needed)
-    found = _Groups(memory, wanted)
+    found = _Groups(memory, wanted, limits)
     for kernel in kernels:
         found.take(kernel)
     groups = [kernel for group in found.kernels for kernel in _worthwhile(group)]
@@ -155,7 +157,8 @@ def fuse_rows(
     for number, group in enumerate(groups):
         if isinstance(group, RowKernel):
             kept = [r for r in group.results if r in wanted or readers.get(r, set()) - {number}]
-            local = set(_local(group.rows, (r for r in group.results if r not in kept)))
+            others = [r for r in group.results if r not in kept]
+            local = set(_local(group.rows, others, limits.row_bytes))
             group.results = [r for r in group.results if r not in local]
     return groups
 
@@ -168,9 +171,8 @@ def _worthwhile(group: Fusion) -> Sequence[Fusion]:
     return [group] if len(shared) > 1 else group.phases
 
 
-def _local(rows: RowSpace, results: Iterable[Instruction]) -> Iterator[Instruction]:
+def _local(rows: RowSpace, results: Iterable[Instruction], room: int) -> Iterator[Instruction]:
     """The results that only their own kernel reads, as many as fit in local arrays."""
-    room = LOCAL_BYTES
     for result in results:
         shape = result.array_shape
         size = rows.length * shape.dtype.itemsize if rows.is_whole(shape.dimensions) else 0
@@ -182,10 +184,11 @@ def _local(rows: RowSpace, results: Iterable[Instruction]) -> Iterator[Instructi
 class _Groups:
     """The kernels so far, indexed by the instructions they compute and read."""
 
-    def __init__(self, memory: set[Instruction], needed: set[Instruction]) -> None:
+    def __init__(self, memory: set[Instruction], needed: set[Instruction], limits: Limits) -> None:
         self.kernels: list[Fusion] = []
         self._memory = memory
         self._needed = needed
+        self._limits = limits
         self._makers: dict[Instruction, int] = {}
         """The position of the kernel that computes an instruction."""
         self._readers: defaultdict[tuple[Instruction, RowSpace], set[int]] = defaultdict(set)
@@ -195,7 +198,7 @@ class _Groups:
 
     def take(self, kernel: Fusion) -> None:
         """Adds a kernel, as a phase of an earlier one if possible."""
-        wanted, rows = inputs_of(kernel, self._memory), rows_of(kernel)
+        wanted, rows = inputs_of(kernel, self._memory), rows_of(kernel, self._limits)
         position = self._host(kernel, wanted, rows)
         if position is None:
             position = len(self.kernels)
@@ -203,7 +206,7 @@ class _Groups:
         else:
             host = self.kernels[position]
             if not isinstance(host, RowKernel):
-                rows = rows_of(host) or rows
+                rows = rows_of(host, self._limits) or rows
                 assert rows is not None
                 wanted |= inputs_of(host, self._memory)
                 host = RowKernel(list(host.results), phases=[host], rows=rows)
@@ -229,7 +232,7 @@ class _Groups:
         makers = {self._makers[i] for i in asked if i in self._makers}
         for position in sorted(makers | alike, reverse=True):
             other = self.kernels[position]
-            rows = other.rows if isinstance(other, RowKernel) else rows_of(other)
+            rows = other.rows if isinstance(other, RowKernel) else rows_of(other, self._limits)
             made = set(other.results)
             reads = made & wanted
             if rows is not None and (own is None or own == rows):

@@ -10,11 +10,9 @@ from tracejit.backends.tvm.analysis.induction import trip_count
 from tracejit.backends.tvm.analysis.kernel_stats import copy_stats as moved
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.cpu.loop_kernel import in_registers
-from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
+from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.ir.graph import Graph, flattened_graph
 from tracejit.backends.tvm.ir.internal_ops import UNDEFINED
-from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.reshapes import base_buffer, stored_as
 from tracejit.backends.tvm.ir.tuples import arrays_of
 from tracejit.backends.tvm.lower.kernels import KernelSteps
@@ -26,6 +24,7 @@ from tracejit.backends.tvm.program.control_flow import (
     WhileStep,
 )
 from tracejit.backends.tvm.program.thunks import Fragment, KernelStep, Owner, Scratch, Step
+from tracejit.backends.tvm.target.target import Target
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.constants import parameter
 from tracejit.ops.element_types import convert_element_type
@@ -56,12 +55,12 @@ class ControlSteps:
         self,
         kernels: KernelSteps,
         places: BufferAssignment,
-        machine: Machine,
+        target: Target,
         lower_nested: Lowering,
     ) -> None:
         self._kernels = kernels
         self._places = places
-        self._machine = machine
+        self._target = target
         self._lower_nested = lower_nested
 
     def loop(
@@ -104,7 +103,7 @@ class ControlSteps:
             ping_pong=self._ping_pong(f"{name}_turn") if in_turn else None,
             steps=trip_count(instruction),
         )
-        whole = in_registers(loop, name, self._places)
+        whole = self._target.schedules.whole_loop(loop, name, self._places)
         return [loop] if whole is None else whole
 
     def conditional(
@@ -197,8 +196,9 @@ class ControlSteps:
         predicate, selector = Scratch(1), Scratch(4)
         given = parameter(0, Shape(ElementType.PRED))
         number = Shape(ElementType.S32)
-        frame = Frame(lambda i: i is given, [number], self._machine, {}, "int32", 1)
-        body = pointwise(frame, (), [Store(_branch_number(given), frame.outputs[0])], 1)
+        frame = Frame(lambda i: i is given, [number], self._target.limits, {}, "int32", 1)
+        store = Store(_branch_number(given), frame.outputs[0])
+        body = self._target.schedules.pointwise(frame, (), [store], 1)
         parameters = [(predicate, frame.inputs[given]), (selector, frame.outputs[0])]
         return PingPong(predicate, selector, KernelStep(name, body, parameters, 0, moved(number)))
 

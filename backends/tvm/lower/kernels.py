@@ -12,20 +12,19 @@ from tracejit.attributes import WindowDimension
 from tracejit.backends.tvm.analysis.cost_model import cost_of
 from tracejit.backends.tvm.analysis.kernel_stats import copy_stats, is_soon_built, kernel_stats
 from tracejit.backends.tvm.buffers.assignment import BufferAssignment
-from tracejit.backends.tvm.codegen import rules
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
-from tracejit.backends.tvm.cpu.schedule.rows.row_kernel import row_kernel
+from tracejit.backends.tvm.codegen.root_rules import RootRule
+from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.fusion.kernel import Fusion, FusionPlan, packed_scalars, read_by
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel
 from tracejit.backends.tvm.ir.affine import Affine, Index
 from tracejit.backends.tvm.ir.dtypes import words
-from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Buffer, nbytes
 from tracejit.backends.tvm.lower.kernel_key import text_of
 from tracejit.backends.tvm.lower.structural_hash import form_of
 from tracejit.backends.tvm.program.control_flow import leaf_shapes
 from tracejit.backends.tvm.program.thunks import KernelStep, Owner, Scratch
+from tracejit.backends.tvm.target.target import Target
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either
 from tracejit.backends.tvm.tune.policy import MODELLED, TuningPolicy
 from tracejit.errors import CompilationError
@@ -50,13 +49,14 @@ class KernelSteps:
         self,
         plan: FusionPlan,
         places: BufferAssignment,
-        machine: Machine,
+        target: Target,
         decisions: TuningPolicy,
         may_become_one: bool = False,
     ) -> None:
         self._plan = plan
         self._places = places
-        self._machine = machine
+        self._target = target
+        self._schedules = target.schedules
         self._decisions = decisions
         self._is_written_anew = may_become_one or decisions is not MODELLED
         self._known: dict[Any, tuple[KernelStep, Sequence[Instruction]]] = {}
@@ -90,7 +90,7 @@ class KernelSteps:
         frame = self._frame(inside, [source], {})
         memory = frame.outputs[0]
         store = Store(source, memory, compute=not self.has_memory(source))
-        body = pointwise(frame, source.array_shape.dimensions, [store], frame.cost)
+        body = self._schedules.pointwise(frame, source.array_shape.dimensions, [store], frame.cost)
         facts = copy_stats(source.array_shape)
         if store.compute:
             facts = kernel_stats(inside, [source], "elementwise")
@@ -101,9 +101,9 @@ class KernelSteps:
         """A kernel that copies one array's memory to another's."""
         stand_in = parameter(0, shape)
         dtype = _index_dtype([stand_in])
-        frame = Frame(lambda i: i is stand_in, [shape], self._machine, {}, dtype, 1)
+        frame = Frame(lambda i: i is stand_in, [shape], self._target.limits, {}, dtype, 1)
         store = Store(stand_in, frame.outputs[0], compute=False)
-        body = pointwise(frame, shape.dimensions, [store], 1)
+        body = self._schedules.pointwise(frame, shape.dimensions, [store], 1)
         parameters = [(source, frame.inputs[stand_in]), (target, frame.outputs[0])]
         return KernelStep(name, body, parameters, 0, copy_stats(shape))
 
@@ -124,7 +124,7 @@ class KernelSteps:
         return Frame(
             self.has_memory,
             shapes,
-            self._machine,
+            self._target.limits,
             self._plan.uses,
             dtype,
             cost,
@@ -132,6 +132,7 @@ class KernelSteps:
             shared,
             choices,
             siblings,
+            self._schedules.pointwise,
         )
 
     def _text(
@@ -162,18 +163,12 @@ class KernelSteps:
         frame = self._frame(ordered, results, shared, choices, fused.siblings)
         pairs = list(zip(results, frame.outputs, strict=True))
         if isinstance(fused, RowKernel):
-            body = row_kernel(frame, fused, pairs)
+            body = self._schedules.rows(frame, fused, pairs)
         elif fused.anchor is None:
             stores = [store for pair in pairs for store in _stores(*pair)]
-            body = pointwise(frame, fused.dimensions, stores, frame.cost)
+            body = self._schedules.pointwise(frame, fused.dimensions, stores, frame.cost)
         else:
-            rule = rules.rooted.get(fused.anchor.op)
-            if rule is None:
-                raise CompilationError(
-                    f"{fused.anchor.op.function}: cannot be compiled for the CPU",
-                    fused.anchor.source,
-                )
-            body = rule(frame, fused.anchor, pairs)
+            body = self._rule(fused.anchor)(frame, fused.anchor, pairs)
         inputs = [pair for pair in frame.inputs.items() if pair[0] not in frame.shared]
         parameters = [*inputs, *pairs, *_scratch(frame)]
         in_place = {r for r in results if self._places.is_update(r)}
@@ -183,6 +178,15 @@ class KernelSteps:
             "passes of LLVM", either(False, "all", "few")
         )
         return KernelStep(name, body, parameters, len(inputs), facts, is_thorough, frame.direct)
+
+    def _rule(self, anchor: Instruction) -> RootRule:
+        """What writes the kernel of an anchor: a schedule, or else a library's call."""
+        rule = self._schedules.anchored(anchor.op) or self._target.libraries.call(anchor.op)
+        if rule is None:
+            raise CompilationError(
+                f"{anchor.op.function}: cannot be compiled for {self._target.name}", anchor.source
+            )
+        return rule
 
 
 def _renamed(

@@ -16,7 +16,6 @@ from tracejit.backends.tvm.fusion.kernel import Fusion
 from tracejit.backends.tvm.fusion.planner import fuse
 from tracejit.backends.tvm.fusion.row_fusion import RowKernel, fuse_rows
 from tracejit.backends.tvm.ir.graph import Graph
-from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.reshapes import base_buffer
 from tracejit.backends.tvm.ir.tuples import Leaves
 from tracejit.backends.tvm.lower.control import ControlSteps
@@ -24,6 +23,7 @@ from tracejit.backends.tvm.lower.kernels import KernelSteps
 from tracejit.backends.tvm.pipeline import optimized
 from tracejit.backends.tvm.program.program import Program
 from tracejit.backends.tvm.program.thunks import Fragment, Step
+from tracejit.backends.tvm.target.target import Target
 from tracejit.backends.tvm.tune.policy import MODELLED, TuningPolicy
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.control import CONDITIONAL, WHILE
@@ -32,7 +32,7 @@ from tracejit.shapes import Shape
 
 def lower(
     computation: Computation,
-    machine: Machine,
+    target: Target,
     aliases: Mapping[int, int] | None = None,
     decisions: TuningPolicy = MODELLED,
 ) -> Program:
@@ -44,8 +44,8 @@ def lower(
     Raises `CompilationError` for an op that has no rule, naming the user's line.
     """
     constants: dict[Instruction, int] = {}
-    graph = optimized(computation, machine)
-    fragment = lower_fragment(graph, machine, decisions, constants, "", donated=aliases)
+    graph = optimized(computation, target.limits)
+    fragment = lower_fragment(graph, target, decisions, constants, "", donated=aliases)
     return Program(
         kernels=fragment.all_kernels,
         calls=fragment.calls,
@@ -59,7 +59,7 @@ def lower(
 
 def lower_fragment(
     graph: Graph,
-    machine: Machine,
+    target: Target,
     decisions: TuningPolicy,
     constants: dict[Instruction, int],
     prefix: str,
@@ -74,16 +74,18 @@ def lower_fragment(
     """
     parameters, outputs = graph.parameters, graph.outputs
     shared = usable(parameters, outputs, donated or {})
-    plan = fuse([output for output in outputs if output.array_shape.size], graph.effects)
-    groups = fuse_rows(plan.kernels, plan.memory, [base_buffer(output) for output in outputs])
+    limits = target.limits
+    plan = fuse([output for output in outputs if output.array_shape.size], graph.effects, limits)
+    needed = [base_buffer(output) for output in outputs]
+    groups = fuse_rows(plan.kernels, plan.memory, needed, limits)
     kernels = order_updates_last(groups, plan.memory)
     leaves = Leaves(plan.memory)
     places = BufferAssignment(
         parameters, outputs, kernels, leaves, plan.memory, constants, replaced or {}, shared
     )
-    writer = KernelSteps(plan, places, machine, decisions, may_become_one=bool(prefix))
-    nested = partial(lower_fragment, machine=machine, decisions=decisions, constants=constants)
-    control = ControlSteps(writer, places, machine, nested)
+    writer = KernelSteps(plan, places, target, decisions, may_become_one=bool(prefix))
+    nested = partial(lower_fragment, target=target, decisions=decisions, constants=constants)
+    control = ControlSteps(writer, places, target, nested)
     return _Lowering(kernels, leaves, places, writer, control, prefix).fragment()
 
 

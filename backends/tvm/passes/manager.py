@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tracejit.backends.tvm.ir.graph import Graph
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.errors import ArgumentError, VerificationError
 from tracejit.graph import Instruction, Module
 from tracejit.hlo import to_text
@@ -52,12 +52,12 @@ def on_roots(rewrite: Callable[[Roots], Roots]) -> Callable[[Graph, Context], Gr
     return run
 
 
-def on_machine(rewrite: Callable[[Roots, Machine], Roots]) -> Callable[[Graph, Context], Graph]:
-    """A pass's ``run`` from a function of roots and the machine."""
+def on_limits(rewrite: Callable[[Roots, Limits], Roots]) -> Callable[[Graph, Context], Graph]:
+    """A pass's ``run`` from a function of roots and the limits."""
 
     @functools.wraps(rewrite)
     def run(graph: Graph, context: Context) -> Graph:
-        return graph.with_roots(rewrite(graph.roots, context.machine))
+        return graph.with_roots(rewrite(graph.roots, context.limits))
 
     return run
 
@@ -121,13 +121,13 @@ class Session:
 
 @dataclass(frozen=True)
 class Context:
-    """The context of a pass: the machine, and the position of the graph in the program.
+    """The context of a pass: the limits of the target, and where the graph is in the program.
 
     ``is_nested``: the graph is a loop's body or condition, or a branch. ``lists`` are the lists of
     passes by name, for passes that run others on subgraphs.
     """
 
-    machine: Machine
+    limits: Limits
     name: str = "main"
     is_nested: bool = False
     lists: Mapping[str, Sequence[Pass]] = field(default_factory=dict)

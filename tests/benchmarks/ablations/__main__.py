@@ -37,12 +37,12 @@ import tracejit as tj
 from tests.artifacts.__main__ import text_of
 from tests.benchmarks.ablations.programs import Program, programs
 from tests.benchmarks.ablations.ways import WAYS
+from tests.lowered import lower
 from tests.options import checkout, seconds
 from tracejit.backends.target import Target
 from tracejit.backends.tvm import pipeline
 from tracejit.backends.tvm.buffers.donation import aliases_of
-from tracejit.backends.tvm.cpu.target import cpu_target
-from tracejit.backends.tvm.lower.lowering import lower
+from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.passes.manager import Options, Session
 from tracejit.backends.tvm.pipeline import optimized
 from tracejit.errors import TracejitError
@@ -161,14 +161,14 @@ def without(name: str) -> Iterator[None]:
 
 def _changes(program: Program, target: str) -> set[str]:
     """The passes that change something."""
-    processor, session = cpu_target(Target(target).resolved()), Session(Options())
+    processor, session = processor_of(Target(target).resolved()), Session(Options())
     optimized(program.module.entry, processor.machine, session)
     return {name for name, _ in session.changes}
 
 
 def _text(program: Program, target: str) -> str:
     """The program's text."""
-    processor = cpu_target(Target(target).resolved())
+    processor = processor_of(Target(target).resolved())
     made = lower(program.module.entry, processor.machine, aliases_of(program.module))
     return _renumbered(text_of(made))
 

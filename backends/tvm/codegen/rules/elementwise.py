@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.analysis.element_rules import Value, pointwise
-from tracejit.backends.tvm.cpu import mathematics
-from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
+from tracejit.backends.tvm.ir import complex_mathematics, mathematics
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import Expr, const, reinterpret, tirx

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.analysis.element_rules import Value, pointwise
 from tracejit.backends.tvm.codegen.rules.elementwise import element_type_of, unsigned
-from tracejit.backends.tvm.cpu import mathematics
-from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
+from tracejit.backends.tvm.ir import complex_mathematics, mathematics
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.internal_ops import ERF_INV, EXP2, LOG2, LOG10

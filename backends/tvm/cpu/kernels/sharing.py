@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import PARALLEL, Buffer, Expr, Stmt, const, i32, loop, tirx
 
 

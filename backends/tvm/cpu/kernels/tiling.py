@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tracejit.backends.tvm.cpu.kernels.access import Access
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Arithmetic
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, counts, either, ranked
 
 _PARALLEL_CYCLES = 1 << 15

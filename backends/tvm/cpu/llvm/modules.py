@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import DECLARED, TranslatedKernels
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.program.program import Kernel
 
@@ -23,7 +23,7 @@ _LEAST = 20_000
 def kernel_texts(
     kernels: Sequence[Kernel],
     written: TranslatedKernels,
-    target: CpuTarget,
+    target: Processor,
     most: int,
     callers: Sequence[str] = (),
     declared: Sequence[str] = (),
@@ -58,7 +58,7 @@ def kernel_texts(
     return modules
 
 
-def module_of(texts: Sequence[str], target: CpuTarget, is_hot: bool) -> str:
+def module_of(texts: Sequence[str], target: Processor, is_hot: bool) -> str:
     """A module of functions, optimised for speed if ``is_hot``."""
     described: Any = target.tvm_quick if is_hot else target.tvm_unoptimised
     description = str(described).replace('"', "\\22")

@@ -17,7 +17,7 @@ from pathlib import Path
 from tracejit.backends.tvm.cpu.llvm.modules import module_of
 from tracejit.backends.tvm.cpu.objects.entry import checking
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_text
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.routine_call import Routine
 
 _LOCK = threading.Lock()
@@ -29,7 +29,7 @@ class LlvmUnit:
     """LLVM text and the target to compile it for, at full optimisation if ``is_hot``."""
 
     text: str
-    target: CpuTarget
+    target: Processor
     is_hot: bool
 
     def cached(self) -> bytes | None:
@@ -49,7 +49,7 @@ class LlvmUnit:
         return data
 
 
-def routine_units(routines: Iterable[Routine], target: CpuTarget) -> list[LlvmUnit]:
+def routine_units(routines: Iterable[Routine], target: Processor) -> list[LlvmUnit]:
     """The units of these routines, and of the check of arguments that every program calls."""
     made = [LlvmUnit(checking(), target, True)]
     for routine in routines:

@@ -18,7 +18,7 @@ from tvm_ffi import structural_map
 
 from tracejit.backends.tvm.cpu.llvm.procedures import declaration, group_of, procedures_of
 from tracejit.backends.tvm.cpu.llvm.runtime_routines import LlvmUnit
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import IMPORT, importing
 from tracejit.backends.tvm.program.program import Kernel
 
@@ -45,7 +45,7 @@ def without_shared(kernels: Sequence[Kernel]) -> tuple[list[Kernel], dict[str, s
     return (made if shared else list(kernels)), shared
 
 
-def shared_units(procedures: Mapping[str, str], target: CpuTarget) -> list[LlvmUnit]:
+def shared_units(procedures: Mapping[str, str], target: Processor) -> list[LlvmUnit]:
     """Compilation units of the shared procedures, one for each group; groups may call others."""
     groups: dict[str | None, dict[str, str]] = {}
     for name in sorted(procedures):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tracejit.backends.tvm.cpu.mathematics import (
     bits,
+    complex,
     error_function,
     exponential,
     generators,
@@ -95,6 +96,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "clz",
+    "complex",
     "cos",
     "cosh",
     "div",

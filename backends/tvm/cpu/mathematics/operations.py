@@ -1,8 +1,8 @@
-"""Operations: formulas over LLVM values that TIR expressions can call.
+"""Operations: the CPU's intrinsics, formulas over LLVM values that TIR expressions can call.
 
-Each function of vector mathematics is one TVM op that applies to its arguments lane by lane, so
-that TVM's passes see a small expression and vectorise it. `link` then replaces the calls by calls
-of LLVM functions on whole vectors and imports the text of those; LLVM inlines them.
+Each function of vector mathematics is one intrinsic (see `ir.intrinsics`), so that TVM's passes see
+a small expression and vectorise it. `link` then replaces the calls by calls of LLVM functions on
+whole vectors and imports the text of those; LLVM inlines them.
 
 A formula written out as a TIR expression would not do: values used more than once need a let, and
 passes and code generation expand lets, which doubles the work with each.
@@ -17,26 +17,23 @@ from typing import Any, TypeVar
 
 import tvm
 from tvm import DataType, tirx
-from tvm.ir import Call, Op, register_op_attr
-from tvm.ir import _ffi_api as _ir
+from tvm.ir import Call
 from tvm_ffi import structural_map
 
 from tracejit.backends.tvm.cpu.llvm.builder import Function, Value, module_text
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS, MOVED, Kind
 from tracejit.backends.tvm.cpu.mathematics.complex_arithmetic import Pair
 from tracejit.backends.tvm.ir.complex import Complex
+from tracejit.backends.tvm.ir.intrinsics import REGISTERS, Intrinsic, declare, intrinsic_of
 from tracejit.backends.tvm.ir.tir import Expr, importing
 
 Formula = Callable[..., Value]
 _Function = TypeVar("_Function", bound=Callable[..., Expr])
 
-_PREFIX = "tirx.tracejit."
-_PURE = 1  # tvm::tirx::CallEffectKind::kPure
-
 
 @dataclass(frozen=True)
 class Operation:
-    """A function that is applied lane by lane: its formula, and the TVM op that calls it.
+    """A function that is applied lane by lane: its formula, and the intrinsic that calls it.
 
     ``fast`` is the formula under the target option ``fast-math``.
     """
@@ -46,10 +43,15 @@ class Operation:
     arity: int
     returns: str | None
     fast: Formula | None = None
+    dtypes: tuple[str, ...] = REGISTERS
+
+    @property
+    def intrinsic(self) -> Intrinsic:
+        return declare(self.name, self.arity, self.returns, self.dtypes)
 
     @property
     def op(self) -> Any:
-        return Op.get(_PREFIX + self.name)
+        return self.intrinsic.op
 
 
 @functools.cache
@@ -67,12 +69,7 @@ def register(made: Operation) -> Operation:
     """Register an operation with TVM and `link`. Raises ValueError for a name that is taken."""
     if made.name in _OPERATIONS:
         raise ValueError(f"operation {made.name} is registered twice")
-    _ir.RegisterOp(_PREFIX + made.name, made.formula.__doc__ or "")
-    _OPERATIONS[made.name] = made
-    made.op.set_num_inputs(made.arity)
-    register_op_attr(_PREFIX + made.name, "TScriptPrinterName", made.name)
-    register_op_attr(_PREFIX + made.name, "TVectorizable", True)
-    register_op_attr(_PREFIX + made.name, "TCallEffectKind", _PURE)
+    _OPERATIONS[made.intrinsic.name] = made
     return made
 
 
@@ -90,12 +87,11 @@ def operation(
     The formula receives ``arity`` values of one kind and returns one of the same kind, or of TVM
     element type ``returns``. The function raises ValueError for a dtype not among ``kinds``.
     """
-    made = register(Operation(name, formula, arity, returns, fast))
+    kept = REGISTERS if kinds is KINDS else tuple(kinds)
+    made = register(Operation(name, formula, arity, returns, fast, kept)).intrinsic
 
     def apply(*arguments: Expr, dtype: str) -> Expr:
-        if dtype not in kinds:
-            raise ValueError(f"{name}: no register holds {dtype}; one of {', '.join(kinds)} does")
-        return Call(made.op, list(arguments), ret_ty=returns or dtype)
+        return made(*arguments, dtype=dtype)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = formula.__doc__
@@ -179,19 +175,27 @@ def _documented(function: _Function, model: Callable[..., Expr]) -> _Function:
     return function
 
 
+def formulas() -> frozenset[str]:
+    """The names of the intrinsics that have a formula."""
+    return frozenset(_OPERATIONS)
+
+
 def is_operation(call: Any) -> bool:
     """Whether a TVM call calls an operation of this module."""
-    return isinstance(call.op, Op) and str(call.op.name).startswith(_PREFIX)
+    return intrinsic_of(call) is not None
 
 
 def is_division(call: Any) -> bool:
     """Whether an operation is an integer quotient or remainder."""
-    return call.op.name in (f"{_PREFIX}div", f"{_PREFIX}rem")
+    found = intrinsic_of(call)
+    return found is not None and found.name in ("div", "rem")
 
 
 def formula_of(call: Any) -> Formula:
     """The formula of the operation that is called."""
-    return _OPERATIONS[call.op.name.removeprefix(_PREFIX)].formula
+    found = intrinsic_of(call)
+    assert found is not None
+    return _OPERATIONS[found.name].formula
 
 
 def link(module: Any, fast: bool = False) -> Any:
@@ -203,9 +207,10 @@ def link(module: Any, fast: bool = False) -> Any:
     texts: dict[str, str] = {}
 
     def replace(call: Any) -> Any:
-        if not is_operation(call):
+        found = intrinsic_of(call)
+        if found is None:
             return call
-        made = _OPERATIONS[call.op.name.removeprefix(_PREFIX)]
+        made = _OPERATIONS[found.name]
         element = DataType(str(call.args[0].ty))
         kind, lanes = MOVED[str(element.with_lanes(1))], element.lanes
         name = f"tracejit_{made.name}_{kind.name}x{lanes}"

@@ -1,6 +1,6 @@
 """Compile a program to one shared library: chunks of kernels on threads, then a linker.
 
-build(program, cpu_target())    # an artifact's bytes, to keep and to load in any process
+build(program, processor_of())    # an artifact's bytes, to keep and to load in any process
 """
 
 from __future__ import annotations
@@ -42,20 +42,18 @@ from tracejit.backends.tvm.cpu.objects.tir_pipeline import (
     kernel_function,
     packed_function,
 )
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.program.program import Kernel, Program
+from tracejit.backends.tvm.target.target import Progress
 from tracejit.backends.tvm.verification.program import verify_if_wanted
 from tracejit.errors import CompilationError
-
-Progress = Callable[[int, int], None]
-"""Called with the number of modules compiled so far, and of all."""
 
 # The factor on compile time of LLVM's slowest passes.
 _SLOW_PASSES = 1.5
 
 
 def build(
-    program: Program, target: CpuTarget, progress: Progress | None = None
+    program: Program, target: Processor, progress: Progress | None = None
 ) -> bytes | InProcess:
     """The artifact of a program; without a linker, or disk space, code for this process alone.
 
@@ -82,13 +80,17 @@ def build(
         (warn_of_missing_room if room is None else warn_of_missing_linker)()
     jobs = _kernel_jobs(program.kernels, held, target, packed_function)
     modules = _on_threads(jobs, target.threads, progress)
-    return InProcess(entry_of(program, modules, target), artifact)
+    functions = {
+        kernel.name: next(m for m in modules if m.implements_function(kernel.name))[kernel.name]
+        for kernel in program.kernels
+    }
+    return InProcess(entry_of(program, functions, target), artifact)
 
 
 def _program_objects(
     program: Program,
     held: Mapping[str, Contents],
-    target: CpuTarget,
+    target: Processor,
     folder: Path,
     progress: Progress | None,
 ) -> list[Path]:
@@ -99,7 +101,7 @@ def _program_objects(
     return _objects(sources, jobs, texts, target, folder, progress)
 
 
-def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) -> Artifact:
+def describe(program: Program, held: Mapping[str, Contents], target: Processor) -> Artifact:
     """The metadata that the runtime needs besides a program's code; ``held`` describes its
     kernels.
     """
@@ -117,7 +119,7 @@ def describe(program: Program, held: Mapping[str, Contents], target: CpuTarget) 
     )
 
 
-def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Path]:
+def write_kernels(program: Program, target: Processor, folder: Path) -> list[Path]:
     """Object files in ``folder`` with a C function for every kernel of a checked program.
 
     All optimisations are on.
@@ -130,7 +132,7 @@ def write_kernels(program: Program, target: CpuTarget, folder: Path) -> list[Pat
     return files
 
 
-def build_kernels(kernels: Sequence[Kernel], target: CpuTarget, library: Path) -> list[Kernel]:
+def build_kernels(kernels: Sequence[Kernel], target: Processor, library: Path) -> list[Kernel]:
     """A shared library of these kernels, each a C function; returns the kernels it contains.
 
     Their code is the same as from `build`. Kernels that TVM rejects are left out. Raises
@@ -175,7 +177,7 @@ class _Sources:
 
 
 def _sources(
-    kernels: Sequence[Kernel], held: Mapping[str, Contents], target: CpuTarget
+    kernels: Sequence[Kernel], held: Mapping[str, Contents], target: Processor
 ) -> _Sources:
     own = [kernel for kernel in kernels if kernel.direct is None]
     quick = [k.name for k in own if _is_written(k, held[k.name], target)]
@@ -193,7 +195,7 @@ def _objects(
     sources: _Sources,
     jobs: Sequence[Callable[[], Any]],
     texts: Sequence[str],
-    target: CpuTarget,
+    target: Processor,
     folder: Path,
     progress: Progress | None,
 ) -> list[Path]:
@@ -221,7 +223,7 @@ def _objects(
 def _kernel_jobs(
     kernels: Sequence[Kernel],
     held: Mapping[str, Contents],
-    target: CpuTarget,
+    target: Processor,
     make: MakeFunction,
     thorough: bool = False,
 ) -> list[Callable[[], Any]]:
@@ -259,7 +261,7 @@ def _is_quick(kernel: Kernel, inside: Contents, thorough: bool = False) -> bool:
     return inside.guards_narrow_stores or (is_soon_built(kernel.stats) and not wanted)
 
 
-def _is_written(kernel: Kernel, inside: Contents, target: CpuTarget) -> bool:
+def _is_written(kernel: Kernel, inside: Contents, target: Processor) -> bool:
     """Whether a kernel with computations may be translated to LLVM text, without LLVM's IR passes.
 
     Fast-math needs those passes. Only TVM provides functions between f16 and f32, where the

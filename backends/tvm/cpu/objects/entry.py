@@ -26,7 +26,7 @@ from tracejit.backends.tvm.cpu.llvm.builder import module_text
 from tracejit.backends.tvm.cpu.llvm.modules import kernel_texts
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
 from tracejit.backends.tvm.cpu.llvm.tir_to_llvm import TranslatedKernels
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
     Evaluate,
     Expr,
@@ -57,7 +57,7 @@ _ANY = "{ i64, ptr }"  # TVMFFIAny: a type index and a value
 
 
 def program_texts(
-    program: Program, target: CpuTarget, written: TranslatedKernels, most: int
+    program: Program, target: Processor, written: TranslatedKernels, most: int
 ) -> list[str]:
     """LLVM modules of a program's kernels; the first contains ``int32 tracejit_main(ptr tuple)``.
 

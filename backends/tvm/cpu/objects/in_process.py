@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tvm_ffi
@@ -13,7 +13,7 @@ from tracejit.backends.abi import ENTRY
 from tracejit.backends.scratch import ROOM_BYTES
 from tracejit.backends.tvm.cpu.objects.entry import entry_statement
 from tracejit.backends.tvm.cpu.objects.tir_pipeline import compile_entry_in_process
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import var
 from tracejit.backends.tvm.program.program import Program
 from tracejit.sources import warn
@@ -39,12 +39,10 @@ def warn_of_missing_room() -> None:
     )
 
 
-def entry_of(program: Program, modules: Sequence[Any], target: CpuTarget) -> Callable[[int], int]:
-    """The entry of a program whose kernels are functions of TVM modules."""
-    functions = {
-        kernel.name: next(m for m in modules if m.implements_function(kernel.name))[kernel.name]
-        for kernel in program.kernels
-    }
+def entry_of(
+    program: Program, functions: Mapping[str, Any], target: Processor
+) -> Callable[[int], int]:
+    """The entry, as machine code, of a program whose kernels are functions of TVM."""
     handles = {name: function.__chandle__() for name, function in functions.items()}
     call = ctypes.cast(tvm_ffi.LIB.TVMFFIFunctionCall, ctypes.c_void_p).value or 0
     address = var("address")

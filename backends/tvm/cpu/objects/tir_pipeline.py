@@ -22,7 +22,7 @@ from tracejit.backends.tvm.cpu.mathematics import link
 from tracejit.backends.tvm.cpu.objects.deinterleave_vectors import strided
 from tracejit.backends.tvm.cpu.objects.lifetimes import lifetimes
 from tracejit.backends.tvm.cpu.objects.wrap_integers import wrapping
-from tracejit.backends.tvm.cpu.target import CpuTarget
+from tracejit.backends.tvm.cpu.processor import Processor
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     BufferStore,
@@ -243,7 +243,7 @@ def pointers_and_body(kernel: Kernel) -> tuple[list[Expr], Stmt]:
 
 
 def compile_kernels(
-    functions: Sequence[tirx.PrimFunc], target: CpuTarget, held: Contents, quick: bool = False
+    functions: Sequence[tirx.PrimFunc], target: Processor, held: Contents, quick: bool = False
 ) -> Any:
     """Machine code of some kernels, as a TVM module.
 
@@ -286,7 +286,7 @@ def compile_text(text: str, file: Path) -> Any:
     return _LOAD_TEXT(str(file), "ll")
 
 
-def compile_entry_in_process(body: Stmt, address: Expr, target: CpuTarget) -> Any:
+def compile_entry_in_process(body: Stmt, address: Expr, target: Processor) -> Any:
     """A TVM module with a function `abi.ENTRY` of one ``address``, for this process alone."""
     t = tirx.transform
     passes = [

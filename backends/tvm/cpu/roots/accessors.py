@@ -13,11 +13,11 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.cpu.kernels.gemm.contraction import LONGEST_GROUP
-from tracejit.backends.tvm.cpu.schedule.pointwise import identity
+from tracejit.backends.tvm.codegen.stores import identity
 from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, register_dtype
+from tracejit.backends.tvm.ir.limits import LONGEST_GROUP
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, real, seq, tirx
 from tracejit.errors import CompilationError
 from tracejit.graph import Instruction

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.cpu.kernels.gemm.bounded_product import bounded
 from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
+from tracejit.backends.tvm.cpu.machine import machine_of
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.roots.accessors import Accessors, DimensionGroup, placed
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.internal_ops import BOUNDED_DOT
@@ -57,7 +59,7 @@ def dot_general(frame: Frame, instruction: Instruction, results: Results) -> Stm
         lambda b, q, j: access.operand(1, (batch, b), (inner, q), (columns, j)),
         lambda b, i, j, value: access.store(value, (batch, b), (rows, i), (columns, j)),
         accumulate_dtype=access.accumulate_dtype,
-        machine=frame.machine,
+        machine=machine_of(frame),
         batch=batch.extent,
         index_dtype=frame.index_dtype,
         choices=frame.choices,
@@ -88,6 +90,6 @@ def bounded_dot(frame: Frame, instruction: Instruction, results: Results) -> Stm
         frame.index_dtype,
     )
     is_shared = frame.is_shared(lhs.array_shape.size + rhs.array_shape.size)
-    work = bounded(problem, bounds[0], bounds[1], frame.machine, is_shared)
+    work = bounded(problem, bounds[0], bounds[1], machine_of(frame), is_shared)
     frame.schedule = work.schedule
     return seq(*scalars.allocations, *scalars.statements, work.statement)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tracejit.attributes import ConvDimensionNumbers, Window, WindowDimension
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.cpu.kernels.conv.convolution import ConvolutionShape, convolution
+from tracejit.backends.tvm.cpu.machine import machine_of
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.roots.accessors import Accessors, DimensionGroup, placed
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.graph import Instruction
@@ -70,7 +72,7 @@ def conv_general_dilated(frame: Frame, instruction: Instruction, results: Result
         lambda *where: access.operand(1, *zip(rhs_groups, where, strict=True)),
         lambda *where: access.store(where[-1], *zip(out_groups, where[:-1], strict=True)),
         accumulate_dtype=access.accumulate_dtype,
-        machine=frame.machine,
+        machine=machine_of(frame),
         index_dtype=frame.index_dtype,
         choices=frame.choices,
     )

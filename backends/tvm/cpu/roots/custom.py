@@ -10,9 +10,10 @@ from tvm.ir import TensorLoad
 from tvm_ffi import structural_map
 
 from tracejit.backends.abi import COLLECTIVE
-from tracejit.backends.tvm.codegen.host_calls import library_call
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.cpu.host_calls import library_call
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.roots.linalg import det, eigh, qr, solve, svd
 from tracejit.backends.tvm.ir.dtypes import memory_dtype, words
 from tracejit.backends.tvm.ir.tir import (

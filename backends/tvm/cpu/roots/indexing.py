@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.scatter.scatter import scattering
 from tracejit.backends.tvm.cpu.schedule.scatter.updates import Scattering
 from tracejit.backends.tvm.ir.tir import Stmt

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tracejit.backends.tvm.codegen.host_calls import library_call
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.cpu.host_calls import library_call
 from tracejit.backends.tvm.cpu.kernels.arithmetic import Value
 from tracejit.backends.tvm.cpu.kernels.linalg.blocked_cholesky import BLOCK
 from tracejit.backends.tvm.cpu.kernels.linalg.blocked_systems import (
@@ -33,6 +33,8 @@ from tracejit.backends.tvm.cpu.kernels.linalg.triangular import (
     cholesky_factors,
     triangular_systems,
 )
+from tracejit.backends.tvm.cpu.machine import machine_of
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.dtypes import memory_dtype
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, const, seq, store, tirx
@@ -112,7 +114,7 @@ def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     made = Matrices(results[0][1], shape, dtype)
     lower = instruction.attributes["lower"]
     is_whole = given.pair is not None or made.rows <= LARGEST
-    if given.pair is not None and made.rows > LARGEST_COMPLEX_FACTOR and frame.machine.python:
+    if given.pair is not None and made.rows > LARGEST_COMPLEX_FACTOR and machine_of(frame).python:
         return library_call(frame, instruction, results)
     by = cholesky_factors if is_whole else cholesky_factors_by_blocks
     # The lower factor is the adjoint of the upper one.
@@ -127,7 +129,7 @@ def cholesky(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
             ),
             pair=given.pair,
         ),
-        frame.machine,
+        machine_of(frame),
     )
     return frame.written(work)
 
@@ -175,7 +177,7 @@ def triangular_solve(frame: Frame, instruction: Instruction, results: Results) -
             ),
             pair=matrix.pair,
         ),
-        frame.machine,
+        machine_of(frame),
     )
     return frame.written(work)
 
@@ -200,10 +202,10 @@ def solve(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         pair=matrix.pair,
     )
     if systems.size <= LARGEST_GENERAL:
-        return frame.written(general_systems(systems, frame.machine))
+        return frame.written(general_systems(systems, machine_of(frame)))
     if matrix.pair is not None:
         systems = _in_real_numbers(systems, matrix, right, made)
-    return frame.written(general_systems_by_blocks(systems, frame.machine))
+    return frame.written(general_systems_by_blocks(systems, machine_of(frame)))
 
 
 def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -231,7 +233,7 @@ def det(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
         product=Product.of(dtype, give),
     )
     by = general_systems if systems.size <= LARGEST_GENERAL else general_systems_by_blocks
-    return frame.written(by(systems, frame.machine)._replace(schedule="determinants"))
+    return frame.written(by(systems, machine_of(frame))._replace(schedule="determinants"))
 
 
 def _in_real_numbers(systems: General, left: Matrices, right: Matrices, made: Matrices) -> General:
@@ -284,7 +286,7 @@ def qr(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     if len(results) == 2:
         made_q = Matrices(results[0][1], results[0][0].array_shape, dtype)
         factors = replace(factors, store_q=made_q.store, q_columns=made_q.columns)
-    return frame.written(orthogonal_factors(factors, frame.machine))
+    return frame.written(orthogonal_factors(factors, machine_of(frame)))
 
 
 def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -293,7 +295,7 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     shape, dtype = a.array_shape, frame.index_dtype
     real = shape.element_type in _REAL
     size = shape.dimensions[-1]
-    largest = LARGEST_EIGENVALUES if frame.machine.python else LARGEST_ANYWAY
+    largest = LARGEST_EIGENVALUES if machine_of(frame).python else LARGEST_ANYWAY
     if not (real and shape.size and a in frame.inputs and size <= largest):
         return library_call(frame, instruction, results)
     given = Matrices(frame.inputs[a], shape, dtype)
@@ -308,7 +310,7 @@ def eigh(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     )
     if vectors:
         problem = replace(problem, store_vector=Matrices(vectors[0][1], shape, dtype).store)
-    return frame.written(symmetric_eigenvalues(problem, frame.machine))
+    return frame.written(symmetric_eigenvalues(problem, machine_of(frame)))
 
 
 def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
@@ -320,7 +322,7 @@ def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     real = shape.element_type in _REAL
     rows, columns = shape.dimensions[-2:]
     is_small = min(rows, columns) <= LARGEST_EIGENVALUES and rows * columns <= MOST_SINGULAR_VALUES
-    if not frame.machine.python:
+    if not machine_of(frame).python:
         is_small = max(rows, columns) <= LARGEST_ANYWAY
     if not (real and shape.size and a in frame.inputs and is_small):
         return library_call(frame, instruction, results)
@@ -342,7 +344,7 @@ def svd(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
             store_left=u.store,
             store_right=lambda b, i, j, value: vh.store(b, j, i, value),
         )
-    return frame.written(singular_values(problem, frame.machine))
+    return frame.written(singular_values(problem, machine_of(frame)))
 
 
 def _values_into(memory: Buffer, size: int, dtype: str) -> Callable[[Expr, Expr, Expr], Stmt]:

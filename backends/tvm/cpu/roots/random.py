@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.element_rules import pointwise
 from tracejit.backends.tvm.codegen.emitter import Emitter
-from tracejit.backends.tvm.codegen.host_calls import library_call
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
 from tracejit.backends.tvm.cpu import mathematics
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.rng_bits import CounterLayout, Generate, generating
 from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.dtypes import memory_dtype
-from tracejit.backends.tvm.ir.internal_ops import THREEFRY
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, const, reinterpret, seq, store, tirx
 from tracejit.graph import Instruction
 from tracejit.ops.random import (
     RNG_BIT_GENERATOR,
-    RNG_GET_AND_UPDATE_STATE,
     THREE_FRY,
     Halves,
     counters,
 )
 from tracejit.shapes import ElementType, Shape, TupleShape
-
-rooted.attach(RNG_GET_AND_UPDATE_STATE)(library_call)
-
-
-@pointwise.attach(THREEFRY)
-def threefry(instruction: Instruction, *words: Expr) -> Expr:
-    return mathematics.threefry(*words, dtype="uint32")
 
 
 @rooted.attach(RNG_BIT_GENERATOR)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.analysis.argminmax import counted, in_order
 from tracejit.backends.tvm.analysis.sort_keys import counts_places
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
 from tracejit.backends.tvm.cpu.schedule.reduce.reduction import reduction

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 
 from tracejit.backends.tvm.analysis.fft_plan import transform_of
-from tracejit.backends.tvm.codegen.host_calls import library_call
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results, rooted
+from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.fft.fft import fourier
 from tracejit.backends.tvm.cpu.schedule.fft.real_halves import Halves, fourier_halves
 from tracejit.backends.tvm.ir.internal_ops import FOURIER, FOURIER_HALVES
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.graph import Instruction
-from tracejit.ops.spectra import FFT
-
-rooted.attach(FFT)(library_call)
 
 
 @rooted.attach(FOURIER)

@@ -14,11 +14,13 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses, Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space, merge, nest, settle
+from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.cpu.kernels.tile import pieces
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
 from tracejit.backends.tvm.cpu.schedule.transpose.register_blocks import transpose_kernel
 from tracejit.backends.tvm.cpu.schedule.transpose.tiled import StridedLoads, in_tiles, strided_loads
-from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, linear, row_major_strides
+from tracejit.backends.tvm.ir.affine import Affine, LoopVariable
 from tracejit.backends.tvm.ir.tir import VECTORIZED, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.backends.tvm.tune.knobs import either
 from tracejit.graph import Instruction
@@ -37,52 +39,6 @@ LONG = 64
 
 # Bytes along the last axis from which most lines are written at once, in any loop order.
 WRITTEN_WHOLE = 256
-
-Address = Callable[[Sequence[Index]], Affine]
-"""Maps an element's indices to its offset in the output."""
-
-
-def identity(dimensions: Sequence[int]) -> Address:
-    """The row-major offset in an array of ``dimensions``."""
-    return lambda indices: linear(indices, dimensions)[0]
-
-
-def strided(dimensions: Sequence[int], factors: Sequence[int], offsets: Sequence[int]) -> Address:
-    """``index * factor + offset`` in each dimension of an array of ``dimensions``."""
-    strides = row_major_strides(dimensions)
-
-    def address(indices: Sequence[Index]) -> Affine:
-        total = Affine()
-        for index, factor, offset, stride in zip(indices, factors, offsets, strides, strict=True):
-            assert isinstance(index, Affine)
-            total = total + (index * factor + offset) * stride
-        return total
-
-    return address
-
-
-class Store:
-    """One result of a nest: the value, its buffer, and the address function."""
-
-    def __init__(
-        self,
-        value: Instruction,
-        target: Buffer,
-        address: Address | None = None,
-        offset: Callable[[Emitter], Expr] | None = None,
-        *,
-        compute: bool = True,
-    ) -> None:
-        self.value = value
-        self.target = target
-        self.address = address or identity(value.array_shape.dimensions)
-        self.offset = offset
-        self.compute = compute
-
-    def ask(self, scope: Accesses | Emitter, indices: Sequence[Index]) -> object:
-        """The element: computed if the kernel defines it, loaded if it is in memory already."""
-        ask = scope.result if self.compute else scope.value
-        return ask(self.value, indices)
 
 
 def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int) -> Stmt:
@@ -170,7 +126,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         source = _copied(stores[0], visible, axes, space, frame.index_dtype)
         if source is not None:
             made = stores[0].target, stores[0].address(space.indices)
-            workers = frame.machine.threads if parallel > 1 else 1
+            workers = machine_of(frame).threads if parallel > 1 else 1
             copy = transpose_kernel(frame, tile, axes, (source, addresses[0]), made, workers)
             if copy is not None:
                 return copy

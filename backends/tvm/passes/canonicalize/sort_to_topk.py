@@ -1,6 +1,6 @@
 """Turns a Sort with only its first few elements used into a selection (FirstSorted).
 
-convert_sorts_to_topk(roots)        sort(x)[:10] -> first_sorted(x, 10)
+convert_sorts_to_topk(roots, limits)        sort(x)[:10] -> first_sorted(x, 10)
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.analysis.sort_keys import order_of
-from tracejit.backends.tvm.cpu.schedule.sort.select import are_few
 from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
@@ -19,7 +19,7 @@ from tracejit.shapes import ElementType
 from tracejit.traversal import in_order, transform
 
 
-def convert_sorts_to_topk(roots: Sequence[Instruction]) -> list[Instruction]:
+def convert_sorts_to_topk(roots: Sequence[Instruction], limits: Limits) -> list[Instruction]:
     """Equal ``roots`` in which sorts stop at the last element that is used, if that pays."""
     order = in_order(roots)
     sorts = [i for i in order if i.op is SORT]
@@ -37,7 +37,8 @@ def convert_sorts_to_topk(roots: Sequence[Instruction]) -> list[Instruction]:
                 used[sort] = max(used[sort], instruction.attributes["slice"][_axis(sort)].limit)
             else:
                 whole.add(sort)
-    kept = {sort: count for sort, count in used.items() if sort not in whole and _pays(sort, count)}
+    pays = {sort: count for sort, count in used.items() if _pays(sort, count, limits)}
+    kept = {sort: count for sort, count in pays.items() if sort not in whole}
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
         if instruction in kept:
@@ -71,11 +72,11 @@ def _sort_of(slice_: Instruction, elements: dict[Instruction, Instruction]) -> I
     return elements.get(operand, operand)
 
 
-def _pays(sort: Instruction, count: int) -> bool:
+def _pays(sort: Instruction, count: int, limits: Limits) -> bool:
     length = sort.operands[0].array_shape.dimensions[_axis(sort)]
     order = order_of(sort.attributes["to_apply"])
     if order is None:
         return False
     # Booleans are sorted by a linear pass, whatever the number kept.
     is_flag = order.element_type is ElementType.PRED
-    return 0 < count < length if is_flag else are_few(count, length)
+    return 0 < count < length if is_flag else limits.selects(count, length)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracejit.attributes import PaddingDimension, Window
-from tracejit.backends.tvm.cpu.kernels.gemm.contraction import LONGEST_GROUP
 from tracejit.backends.tvm.ir.internal_ops import as_known, logarithm_to_base, power_of_two
+from tracejit.backends.tvm.ir.limits import LONGEST_GROUP, Limits
 from tracejit.backends.tvm.passes.legalize import fft
 from tracejit.backends.tvm.passes.legalize.cofactors import COFACTORS, cofactors
 from tracejit.backends.tvm.passes.legalize.pseudo_inverse import PSEUDO_INVERSE, pseudo_inverse
@@ -42,11 +42,11 @@ from tracejit.shapes import ElementType, TupleShape
 from tracejit.targets import expansion_for, kernel_for
 from tracejit.traversal import inline, rebuild, transform
 
-expansions: RuleTable[Callable[[Instruction], Instruction | None]] = RuleTable("legalise")
-"""``rule(instruction) -> instruction or None``: the same value from simpler ops."""
+expansions: RuleTable[Callable[[Instruction, Limits], Instruction | None]] = RuleTable("legalise")
+"""``rule(instruction, limits) -> instruction or None``: the same value from simpler ops."""
 
 
-def legalize(roots: Sequence[Instruction]) -> list[Instruction]:
+def legalize(roots: Sequence[Instruction], limits: Limits) -> list[Instruction]:
     """Equal ``roots`` without composite ops."""
 
     def visit(instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction | None:
@@ -55,7 +55,7 @@ def legalize(roots: Sequence[Instruction]) -> list[Instruction]:
             return None
         changed = any(a is not b for a, b in zip(operands, instruction.operands, strict=True))
         new = rebuild(instruction, operands) if changed else instruction
-        return rule(new) or new
+        return rule(new, limits) or new
 
     return transform(roots, visit)
 
@@ -95,7 +95,7 @@ class _Features:
 
 
 @expansions.attach(BATCH_NORM_TRAINING)
-def _batch_norm_training(instruction: Instruction) -> Instruction:
+def _batch_norm_training(instruction: Instruction, limits: Limits) -> Instruction:
     over = _Features(instruction)
     operand, scale, offset = over.operands
     mean = over.mean(operand)
@@ -108,7 +108,7 @@ def _batch_norm_training(instruction: Instruction) -> Instruction:
 
 
 @expansions.attach(BATCH_NORM_INFERENCE)
-def _batch_norm_inference(instruction: Instruction) -> Instruction:
+def _batch_norm_inference(instruction: Instruction, limits: Limits) -> Instruction:
     over = _Features(instruction)
     operand, scale, offset, mean, variance = over.operands
     factor = mul(scale, over.inverse_deviation(variance))
@@ -117,7 +117,7 @@ def _batch_norm_inference(instruction: Instruction) -> Instruction:
 
 
 @expansions.attach(BATCH_NORM_GRAD)
-def _batch_norm_grad(instruction: Instruction) -> Instruction:
+def _batch_norm_grad(instruction: Instruction, limits: Limits) -> Instruction:
     over = _Features(instruction)
     operand, scale, mean, variance, grad_output = over.operands
     inverse = over.inverse_deviation(variance)
@@ -136,13 +136,13 @@ def _batch_norm_grad(instruction: Instruction) -> Instruction:
 
 
 @expansions.attach(MAP)
-def _map(instruction: Instruction) -> Instruction:
+def _map(instruction: Instruction, limits: Limits) -> Instruction:
     known = as_known(instruction)
     return known or lift(instruction.attributes["to_apply"], instruction.operands)
 
 
 @expansions.attach(RNG)
-def _rng(instruction: Instruction) -> Instruction:
+def _rng(instruction: Instruction, limits: Limits) -> Instruction:
     a, b = instruction.operands
     distribution = instruction.attributes["distribution"]
     return expanded_rng(a, b, distribution, instruction.array_shape)
@@ -155,7 +155,7 @@ _LINEAR_ALGEBRA: dict[str, Callable[[Instruction], Instruction | None]] = {
 
 
 @expansions.attach(CUSTOM_CALL)
-def _custom_call(instruction: Instruction) -> Instruction | None:
+def _custom_call(instruction: Instruction, limits: Limits) -> Instruction | None:
     """Inlines a custom call's expansion, legalised; expands cofactors and pseudo-inverses."""
     target = instruction.attributes["custom_call_target"]
     if target in _LINEAR_ALGEBRA:
@@ -163,13 +163,13 @@ def _custom_call(instruction: Instruction) -> Instruction | None:
     expansion = None if kernel_for(instruction) is not None else expansion_for(instruction)
     if expansion is None:
         return None
-    root, *effects = legalize([expansion.root, *expansion.effects])
+    root, *effects = legalize([expansion.root, *expansion.effects], limits)
     simple = Computation(expansion.name, expansion.parameters, root, tuple(effects))
     return inline(simple, instruction.operands)
 
 
 @expansions.attach(DOT_GENERAL)
-def _dot_of_columns(instruction: Instruction) -> Instruction | None:
+def _dot_of_columns(instruction: Instruction, limits: Limits) -> Instruction | None:
     """Dots whose contracted dimension is strided in memory, as vectorised sums of products.
 
     Not for vectors so long that kernels could not index them with 32 bits.
@@ -191,17 +191,17 @@ def _dot_of_columns(instruction: Instruction) -> Instruction | None:
 
 
 @expansions.attach(SCALED_DOT)
-def _scaled_dot(instruction: Instruction) -> Instruction:
+def _scaled_dot(instruction: Instruction, limits: Limits) -> Instruction:
     return scaled_as_dot(instruction, instruction.operands)
 
 
 @expansions.attach(SCAN)
-def _scan(instruction: Instruction) -> Instruction:
+def _scan(instruction: Instruction, limits: Limits) -> Instruction:
     return scan_as_while(instruction)
 
 
 @expansions.attach(WHILE, CONDITIONAL)
-def _taken_apart(instruction: Instruction) -> Instruction:
+def _taken_apart(instruction: Instruction, limits: Limits) -> Instruction:
     """The operands as Tuple instructions, so that each array in them is an instruction."""
     return rebuild(instruction, [_apart(operand) for operand in instruction.operands])
 
@@ -230,7 +230,7 @@ def _padding(window: Window) -> list[PaddingDimension]:
 
 
 @expansions.attach(REDUCE_WINDOW)
-def _reduce_window(instruction: Instruction) -> Instruction | None:
+def _reduce_window(instruction: Instruction, limits: Limits) -> Instruction | None:
     window: Window = instruction.attributes["window"]
     plain = _without_padding(window)
     count = len(instruction.operands) // 2
@@ -250,5 +250,13 @@ def _reduce_window(instruction: Instruction) -> Instruction | None:
 
 
 expansions.attach(FFT)(fft.expanded)
-expansions.attach(DIV)(logarithm_to_base)
-expansions.attach(POW)(power_of_two)
+
+
+@expansions.attach(DIV)
+def _div(instruction: Instruction, limits: Limits) -> Instruction | None:
+    return logarithm_to_base(instruction)
+
+
+@expansions.attach(POW)
+def _pow(instruction: Instruction, limits: Limits) -> Instruction | None:
+    return power_of_two(instruction)

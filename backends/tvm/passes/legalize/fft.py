@@ -10,9 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tracejit.backends.tvm.analysis.fft_plan import Column, Transform, columns, split, tables
-from tracejit.backends.tvm.cpu.schedule.fft.real_halves import halves_factors
+from tracejit.backends.tvm.analysis.fft_plan import (
+    Column,
+    Transform,
+    columns,
+    halves_factors,
+    split,
+    tables,
+)
 from tracejit.backends.tvm.ir.internal_ops import FOURIER, FOURIER_HALVES
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.legalize.bluestein import (
     SHORT,
     by_chirps,
@@ -22,6 +29,7 @@ from tracejit.backends.tvm.passes.legalize.bluestein import (
     longer_length,
     of_real_by_parts,
 )
+from tracejit.backends.tvm.passes.legalize.fft_by_products import by_products
 from tracejit.graph import Instruction
 from tracejit.ops.base import make
 from tracejit.ops.constants import constant
@@ -44,12 +52,14 @@ _MANY = 8
 _COMPLEX = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
 
 
-def expanded(instruction: Instruction) -> Instruction | None:
-    """The transform by kernels; None if it is left to a library."""
+def expanded(instruction: Instruction, limits: Limits) -> Instruction | None:
+    """The transform by kernels, or by matrix products; None if it is left to a library."""
     (operand,) = instruction.operands
     kind, lengths = instruction.attributes["fft_type"], instruction.attributes["fft_length"]
     if not instruction.array_shape.size:
         return None
+    if not limits.fourier_kernels:
+        return by_products(instruction)
     *others, last = lengths
     points = last // 2 if kind in ("RFFT", "IRFFT") and _is_paired(last) else last
     if not (_is_able(points) and all(map(_is_able, others))):

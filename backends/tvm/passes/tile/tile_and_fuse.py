@@ -1,6 +1,6 @@
 """Tile-and-fuse: computes chains of products, as in attention, one block of rows at a time.
 
-    roots = tile_and_fuse(roots, machine)
+    roots = tile_and_fuse(roots, limits)
 
     softmax(q @ k.T) @ v        for block: softmax(q[block] @ k.T) @ v
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tracejit.backends.tvm.analysis.cost_model import SHARED_COST, cost_of
 from tracejit.backends.tvm.analysis.element_rules import pointwise
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.ir.limits import Limits
 from tracejit.backends.tvm.passes.tile.tile_loop import made_in_blocks, starts_along
 from tracejit.graph import Instruction
 from tracejit.ops import elementwise
@@ -46,10 +46,10 @@ Nodes = Mapping[Block, Sequence[Block] | None]
 """The operands of blocks, in order; None for arrays in memory."""
 
 
-def tile_and_fuse(roots: Sequence[Instruction], machine: Machine) -> list[Instruction]:
+def tile_and_fuse(roots: Sequence[Instruction], limits: Limits) -> list[Instruction]:
     """Equal ``roots`` in which no large array between two products is stored whole."""
     order = in_order(roots)
-    room = machine.l2 * machine.threads
+    room = limits.tile_bytes
     found = {blocks.last: blocks for blocks in _found(order, set(roots), room)}
     new: dict[Instruction, Instruction] = {}
 

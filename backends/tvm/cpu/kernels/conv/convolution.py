@@ -13,7 +13,7 @@ from tracejit.backends.tvm.cpu.kernels.conv.direct import DirectConvolution
 from tracejit.backends.tvm.cpu.kernels.conv.direct_plan import direct_plan
 from tracejit.backends.tvm.cpu.kernels.conv.phases import Phases, phases
 from tracejit.backends.tvm.cpu.kernels.gemm.gemm import gemm
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, i32, loop
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs
 

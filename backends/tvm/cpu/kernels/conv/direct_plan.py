@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tracejit.backends.tvm.cpu.kernels.conv.correlation import Correlation
 from tracejit.backends.tvm.cpu.kernels.conv.planes import in_planes
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div, no_empty_share
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, either, ranked
 
 _MOST_ROWS = 16

@@ -12,9 +12,6 @@ from tracejit.backends.tvm.ir.tir import Expr, Stmt
 Load = Callable[[Expr, Expr, Expr], Value]
 Store = Callable[[Expr, Expr, Expr, Value], Stmt]
 
-# Rows, columns and products are counted in 32 bits, up to whole tiles and shares of threads.
-LONGEST_GROUP = (1 << 31) - (1 << 20)
-
 
 @dataclass(frozen=True)
 class Contraction:

@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cpu.kernels.tiling import (
     tiled_plan,
     worth_sharing,
 )
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop
 from tracejit.backends.tvm.tune.knobs import MODEL, Knobs, ranked
 

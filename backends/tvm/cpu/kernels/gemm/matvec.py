@@ -11,7 +11,7 @@ from tracejit.backends.tvm.cpu.kernels.gemm.contraction import Contraction
 from tracejit.backends.tvm.cpu.kernels.sharing import Partials, on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import Tile, pieces, vector_loop
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
 
 _ROWS_AT_ONCE = 8

@@ -17,7 +17,7 @@ from tracejit.backends.tvm.cpu.kernels.gemm.product_routine import product_parts
 from tracejit.backends.tvm.cpu.kernels.gemm.product_vocabulary import FIELDS, Variant
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tiling import TiledPlan, ceil_div, tile_sizes
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.routine_call import RoutineCall
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,

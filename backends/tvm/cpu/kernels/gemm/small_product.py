@@ -10,7 +10,7 @@ from tracejit.backends.tvm.cpu.kernels.gemm.product import Plain, is_for_routine
 from tracejit.backends.tvm.cpu.kernels.gemm.product_text import LlvmProduct
 from tracejit.backends.tvm.cpu.kernels.tiling import TileSize, ceil_div
 from tracejit.backends.tvm.cpu.llvm.builder import Value
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.backends.tvm.tune.knobs import Knobs, ranked
 

@@ -15,8 +15,8 @@ from tracejit.backends.tvm.cpu.kernels.gemm.packing import pack
 from tracejit.backends.tvm.cpu.kernels.sharing import Partials, on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import Tile
 from tracejit.backends.tvm.cpu.kernels.tiling import TiledPlan, ceil_div
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.cpu.mathematics import opaque
-from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, IfThenElse, Stmt, i32, loop, seq, tirx
 
 _PACKED_STEPS = 256

@@ -12,7 +12,7 @@ from tracejit.backends.tvm.cpu.kernels.gemm.product_text import LlvmProduct
 from tracejit.backends.tvm.cpu.kernels.tile import pieces
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
 from tracejit.backends.tvm.cpu.llvm.builder import Value
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Stmt
 
 _ROWS_AT_ONCE = 8

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tracejit.backends.tvm.cpu.kernels.linalg.two_diagonals import Reduction
 from tracejit.backends.tvm.cpu.kernels.tile import vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,

@@ -13,7 +13,7 @@ from tvm import DataType
 
 from tracejit.backends.tvm.cpu.kernels.tile import vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,

@@ -15,7 +15,7 @@ from tracejit.backends.tvm.cpu.kernels.access import reading, writing
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import as_written, not_repeated, vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,

@@ -15,7 +15,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.elimination import General
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Factors, Systems
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import as_written, vector
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,

@@ -23,7 +23,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record, 
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Store
 from tracejit.backends.tvm.cpu.kernels.linalg.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     Expr,
     Stmt,

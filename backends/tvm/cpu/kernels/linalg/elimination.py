@@ -17,7 +17,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.triangular import (
 )
 from tracejit.backends.tvm.cpu.kernels.tile import vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Expr,

@@ -12,7 +12,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.parallel_spectrum import SQUARE
 from tracejit.backends.tvm.cpu.kernels.linalg.reflect_and_rotate import Record
 from tracejit.backends.tvm.cpu.kernels.linalg.two_diagonals import Reduction
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Buffer,

@@ -8,7 +8,7 @@ from tracejit.backends.tvm.codegen.work import Work
 from tracejit.backends.tvm.cpu.kernels.linalg.batched_rotations import LaneMatrices, group
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, workers_for
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, buffer, const, loop, seq, store, tirx
 
 

@@ -20,7 +20,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, Store
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import not_repeated, pieces, vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,

@@ -20,7 +20,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.power_of_two_scaling import Powers
 from tracejit.backends.tvm.cpu.kernels.linalg.tridiagonal import Tridiagonal
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import not_repeated
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, buffer, const, loop, seq, store, tirx
 
 _PARALLEL = 10_000

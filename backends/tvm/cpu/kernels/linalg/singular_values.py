@@ -15,7 +15,7 @@ from tracejit.backends.tvm.cpu.kernels.linalg.parallel_spectrum import SQUARE, t
 from tracejit.backends.tvm.cpu.kernels.linalg.singular_vectors import singular_vectors
 from tracejit.backends.tvm.cpu.kernels.linalg.triangular import Load, Store
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, i32, loop, seq, store, tirx
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracejit.backends.tvm.cpu.kernels.linalg.two_diagonals import Reduction
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     AllocBuffer,
     Expr,

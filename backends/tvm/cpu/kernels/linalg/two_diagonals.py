@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tracejit.backends.tvm.cpu.kernels.linalg.power_of_two_scaling import Powers
 from tracejit.backends.tvm.cpu.kernels.tile import as_written, not_repeated, vector
 from tracejit.backends.tvm.cpu.kernels.tiling import ceil_div
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.tir import (
     UNROLLED,
     AllocBuffer,

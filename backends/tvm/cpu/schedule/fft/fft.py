@@ -8,6 +8,7 @@ from __future__ import annotations
 from tracejit.backends.tvm.analysis.fft_plan import Transform
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.fft.code import fourier_code
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Expr, Stmt, i32, loop, seq, tirx
 
@@ -24,7 +25,7 @@ def fourier(
     shared = what.count if what.by_rows else min(units)
     numbers = what.count * what.columns * what.length
     work = numbers * 2 * what.length.bit_length()
-    workers = min(frame.machine.threads, shared) if frame.is_shared(work) else 1
+    workers = min(machine_of(frame).threads, shared) if frame.is_shared(work) else 1
     dtype = str(source.dtype)
     on_stack = what.by_rows and 2 * (2 * what.room + what.middle) * what.itemsize <= _STACK
     rooms = 1 if on_stack else workers

@@ -7,27 +7,17 @@ factor u is exp(-pi i k / h) / 2i, or its conjugate for the inverse, which is th
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
-import numpy as np
-
-from tracejit.backends.tvm.analysis.fft_plan import VECTOR, powers
+from tracejit.backends.tvm.analysis.fft_plan import VECTOR
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.mathematics.vocabulary import muladd
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt, i32, loop
-
-
-@functools.lru_cache(maxsize=32)
-def halves_factors(points: int, inverse: bool) -> np.ndarray:
-    """The factors u for k = 1 … points // 2, as f64 with alternating real and imaginary parts."""
-    turns = powers(np.ones(1, np.int64), points // 2 + 1, 2 * points, inverse)[0, 1:]
-    made = turns * (0.5j if inverse else -0.5j)
-    return np.stack([made.real, made.imag], -1).ravel()
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ def fourier_halves(
 ) -> Stmt:
     """The statement of the whole kernel."""
     procedure = _code(what)
-    threads = frame.machine.threads if frame.is_shared(16 * what.count * what.points) else 1
+    threads = machine_of(frame).threads if frame.is_shared(16 * what.count * what.points) else 1
     memories = [memory.data for memory in (source, table, target)]
 
     def part(row: Expr, first: Expr, count: Expr) -> Stmt:

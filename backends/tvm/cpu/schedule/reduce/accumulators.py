@@ -18,6 +18,7 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space
 from tracejit.backends.tvm.cpu import mathematics
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.mathematics.argminmax import BEST
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import Combiner, ReduceSpec, held
@@ -131,7 +132,7 @@ class Sweep(ABC):
         self.reduced = reduced
         self.positions = positions
         count = math.prod(reducer.reduced)
-        self.combiners = [Combiner(part, count, frame.machine) for part in reducer.parts]
+        self.combiners = [Combiner(part, count, machine_of(frame)) for part in reducer.parts]
         self.may_repeat = all(may_repeat(part.combine) for part in reducer.parts)
 
     @abstractmethod
@@ -364,7 +365,7 @@ class Sweep(ABC):
 
     def fills_vectors(self, lanes: int) -> bool:
         """Whether ``lanes`` numbers fill one or more vectors of the processor."""
-        return lanes * self._widest().dtype.itemsize >= self.frame.machine.vector_bytes
+        return lanes * self._widest().dtype.itemsize >= machine_of(self.frame).vector_bytes
 
     def _widest(self) -> ElementType:
         types = [held(t) for t in self.reducer.element_types]

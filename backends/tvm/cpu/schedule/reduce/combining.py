@@ -15,8 +15,8 @@ from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
 from tracejit.backends.tvm.cpu import mathematics
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.ir.dtypes import register_dtype
-from tracejit.backends.tvm.ir.machine import Machine
 from tracejit.backends.tvm.ir.tir import Expr, tirx
 from tracejit.graph import Computation, Instruction, Op
 from tracejit.ops.computations import monoid

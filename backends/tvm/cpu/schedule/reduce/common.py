@@ -12,7 +12,7 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space, merge, settle
-from tracejit.backends.tvm.cpu.schedule.pointwise import identity
+from tracejit.backends.tvm.codegen.stores import identity
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import (
     Accumulators,
     Range,

@@ -12,6 +12,7 @@ from tracejit.backends.tvm.codegen.loop_nest import Axis
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range, Sweep
 from tracejit.backends.tvm.cpu.schedule.reduce.row_code import (
     RowCode,
@@ -74,7 +75,7 @@ class WholeRows:
         ((_, target),) = reducer.results
         apart = self.load.coefficient(self.kept.last) if self.kept is not None else 0
         start = initial.attributes["literal"].item()
-        threads, frame = sweep.frame.machine.threads, sweep.frame
+        threads, frame = machine_of(sweep.frame).threads, sweep.frame
         if self.parts == 1:
             rows = RowLayout(self.axis.extent, apart, self.load.constant)
             workers = min(threads, count) if frame.is_shared(self.work) else 1

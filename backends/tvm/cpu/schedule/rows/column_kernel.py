@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Accumulators, Range
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
 from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import RowEmitter
@@ -149,7 +150,7 @@ def _vectors(frame: Frame, columns: int, lanes: int, line: int) -> int:
         width = count * lanes
         return -(-columns // width) * width
 
-    most = min(VECTORS, columns // lanes, frame.machine.l2 // line)
+    most = min(VECTORS, columns // lanes, machine_of(frame).l2 // line)
     counts = range(1, max(most, 1) + 1)
     best = min(counts, key=lambda n: (computed(n), -n))
     return frame.choices.of("columns", numbers(best, counts, "vectors"))

@@ -14,8 +14,8 @@ from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, merge, settle
+from tracejit.backends.tvm.codegen.stores import identity
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
-from tracejit.backends.tvm.cpu.schedule.pointwise import identity
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer, Sweep
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
 from tracejit.backends.tvm.cpu.schedule.rows.local_buffers import (

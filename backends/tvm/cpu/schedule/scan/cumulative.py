@@ -15,7 +15,7 @@ from functools import partial
 from tracejit.backends.tvm.analysis.element_rules import Value
 from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
-from tracejit.backends.tvm.codegen.kernel_frame import PARALLEL_WORK, Frame
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, in_vectors, nest
 from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index, side_by_side
@@ -39,9 +39,8 @@ from tracejit.ops.constants import constant
 
 # The number of interleaved rows: a step may take ten cycles, and has four operations.
 ROWS = 8
-# The number of groups of parts of a row, and the least length of a row that is cut.
+# The number of groups of parts of a row that is cut.
 GROUPS = 4
-CUT_FROM = 1 << 13
 LINE_BITS = 512
 
 
@@ -253,9 +252,10 @@ class _Walk:
             and element_type.bits >= 8
         )
         # A step of integers takes one cycle: parts pay only for threads.
-        has_threads = self.frame.machine.threads > 1 and self.shape.size >= PARALLEL_WORK
+        limits = self.frame.limits
+        has_threads = limits.threads > 1 and self.shape.size >= limits.parallel_work
         quick = not element_type.is_floating and not has_threads
-        pick = self.sizes[self.work.axis] >= CUT_FROM and not quick
+        pick = self.sizes[self.work.axis] >= limits.cut_cumulative and not quick
         return can_be and self.frame.choices.of("rows", either(pick, "in parts", "whole"))
 
     def _in_parts(self) -> list[Stmt]:

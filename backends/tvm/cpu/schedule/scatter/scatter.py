@@ -12,11 +12,13 @@ from typing import Any
 
 from tracejit.backends.tvm.analysis.monoids import identities
 from tracejit.backends.tvm.codegen.emitter import Emitter, literal
-from tracejit.backends.tvm.codegen.kernel_frame import PARALLEL_WORK, Frame, memory_buffer
+from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
+from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.kernels.tile import vector_loop
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
-from tracejit.backends.tvm.cpu.schedule.pointwise import Store, pointwise
+from tracejit.backends.tvm.cpu.schedule.pointwise import pointwise
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import held
 from tracejit.backends.tvm.cpu.schedule.scatter.updates import Scattering, Target, Updates
 from tracejit.backends.tvm.ir.tir import Expr, Stmt, const, i32, loop, seq
@@ -74,7 +76,7 @@ def _copies(frame: Frame, work: Scattering) -> tuple[int, int]:
     nbytes = size * element_type.dtype.itemsize
     while 2 * copies <= min(fit, COPIES, COPIED_BYTES // max(nbytes, 1)) and work.is_single:
         copies *= 2
-    if count * max(frame.cost, 4) >= PARALLEL_WORK:
+    if count * max(frame.cost, 4) >= frame.limits.parallel_work:
         while 2 * parts <= min(fit // copies, PARTS, work.update_sizes[work.outer[0]]):
             parts *= 2
     pick = parts * copies > 1
@@ -139,7 +141,7 @@ def _in_copies(frame: Frame, work: Scattering, parts: int, copies: int) -> Stmt:
     rest = vector_loop(size % lanes, lanes, lambda i: combine(i32(blocks * lanes) + i))
     return seq(
         *frame.allocate([made]),
-        on_workers(parts, part) if frame.machine.threads > 1 else loop(parts, part),
+        on_workers(parts, part) if machine_of(frame).threads > 1 else loop(parts, part),
         on_workers(workers, worker),
         rest if size % lanes else [],
     )

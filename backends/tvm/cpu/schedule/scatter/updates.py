@@ -13,6 +13,7 @@ from functools import cached_property
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
 from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable, row_major_strides
 from tracejit.backends.tvm.ir.dtypes import register_dtype
@@ -128,7 +129,7 @@ class Updates:
         work = self.work.updates[0].array_shape.size * max(self.frame.cost, 2)
         workers = 1
         if self.frame.is_shared(work):
-            workers = min(self.frame.machine.threads, extent // lanes)
+            workers = min(machine_of(self.frame).threads, extent // lanes)
         if workers == 1:
             return self._windows(None)
 

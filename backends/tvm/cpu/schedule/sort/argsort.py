@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.tvm.analysis.sort_keys import Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES, sorted_row
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_procedures import is_short, short_row
@@ -30,7 +31,7 @@ _POSITION = (1 << 32) - 1
 
 def suits_words(frame: Frame, work: Sorting, order: Order) -> bool:
     """Whether keys and indices fit into words, and the processor has vector compress."""
-    return frame.machine.vector_bytes == VECTOR_BYTES and order.bits <= 32 and work.length > 1
+    return machine_of(frame).vector_bytes == VECTOR_BYTES and order.bits <= 32 and work.length > 1
 
 
 class Positions(RowSort):

@@ -11,6 +11,7 @@ from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import BOOL
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import VECTOR_BYTES, rows_in_memory
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortCode, SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
@@ -22,7 +23,7 @@ from tracejit.shapes import ElementType
 def suits_flags(frame: Frame, work: Sorting, order: Order) -> bool:
     """Whether only indices are wanted, in the order of booleans in contiguous rows."""
     return (
-        frame.machine.vector_bytes == VECTOR_BYTES
+        machine_of(frame).vector_bytes == VECTOR_BYTES
         and order.element_type is ElementType.PRED
         and [operand for _, operand in work.targets] == [None]
         and work.operands[0].array_shape.size == rows_in_memory(work) * work.length

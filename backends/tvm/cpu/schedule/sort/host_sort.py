@@ -9,6 +9,7 @@ import math
 from tracejit.backends.abi import SORT_VALUES
 from tracejit.backends.tvm.analysis.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
 from tracejit.backends.tvm.ir.dtypes import register_dtype
 from tracejit.backends.tvm.ir.tir import Evaluate, Stmt, i64, tirx
@@ -22,9 +23,9 @@ _MANY_THREADS = 5
 def suits_library(frame: Frame, work: Sorting, order: Order) -> bool:
     """Whether a sort is of values alone, and NumPy is the fastest."""
     size = work.operands[0].array_shape.size
-    threads = min(frame.machine.threads, size // work.length)
+    threads = min(machine_of(frame).threads, size // work.length)
     return (
-        frame.machine.python
+        machine_of(frame).python
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length

@@ -11,6 +11,7 @@ import math
 from tracejit.backends.tvm.analysis.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_procedures import (
     division,
@@ -45,7 +46,7 @@ _SHARED_FROM = 1 << 17
 def suits_vectors(frame: Frame, work: Sorting, order: Order) -> bool:
     """Whether a sort is of values alone, in rows, on a processor with vector compress."""
     return (
-        frame.machine.vector_bytes == VECTOR_BYTES
+        machine_of(frame).vector_bytes == VECTOR_BYTES
         and len(work.operands) == 1
         and [operand for _, operand in work.targets] == list(work.operands)
         and work.kept == work.length > 1
@@ -68,7 +69,7 @@ def vector_sort(frame: Frame, work: Sorting, order: Order) -> Stmt:
     ((target, _),) = work.targets
     rows, length = rows_in_memory(work), work.length
     pieces = frame.pieces(rows * length * 2 * length.bit_length())
-    threads = frame.machine.threads
+    threads = machine_of(frame).threads
     if pieces > 1 and rows < threads and length * itemsize >= _SHARED_FROM:
         return _shared(frame, plan, frame.inputs[operand], target, rows, length)
     return _by_rows(frame, plan, frame.inputs[operand], target, rows, length, min(pieces, rows))
@@ -129,7 +130,7 @@ def _shared(
     frame: Frame, plan: SortPlan, source: Buffer, target: Buffer, rows: int, length: int
 ) -> Stmt:
     """Rows one after the other, each cut into parts by pivots until every thread has one."""
-    levels = (frame.machine.threads - 1).bit_length()
+    levels = (machine_of(frame).threads - 1).bit_length()
     parts = 1 << levels
     scratch = buffer("keys", (length,), str(target.dtype))
     # The boundaries of parts, and the output of a division.

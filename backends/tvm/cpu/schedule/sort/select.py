@@ -14,9 +14,9 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
 from tracejit.backends.tvm.cpu import mathematics
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.mathematics.argminmax import least_of_lanes
 from tracejit.backends.tvm.cpu.schedule.sort.rows import RowSort, Sorting
-from tracejit.backends.tvm.cpu.schedule.sort.select_procedures import SELECTED
 from tracejit.backends.tvm.ir.tir import (
     SERIAL,
     VECTORIZED,
@@ -34,28 +34,12 @@ from tracejit.backends.tvm.ir.tir import (
     tirx,
 )
 
-# The most elements that are selected from rows four times as long. Up to `SELECTED`, each
-# insertion moves half of them, and rows must be longer than three times their square, or sorting
-# is faster.
-FEW = 8
 # The least length of a part, so that threads have enough work.
 PART = 1 << 14
 # Elements in a block: balances the cost of a block and the cost of searching a chosen one.
 BLOCKS = (256, 128, 64, 32, 16)
 # Vectors of a block that one iteration processes.
 STEPS = 8
-
-
-def suits_selection(work: Sorting) -> bool:
-    """Whether ``kept`` is so small that a selection is faster than a sort."""
-    return are_few(work.kept, work.length)
-
-
-def are_few(kept: int, length: int) -> bool:
-    """Whether a selection of ``kept`` elements from a row is faster than a sort."""
-    if kept <= FEW:
-        return 0 < kept and 4 * kept <= length
-    return kept <= SELECTED and 3 * kept * kept <= length
 
 
 class _First:
@@ -119,7 +103,7 @@ class Selecting(RowSort):
 
     def _parts(self) -> int:
         """The number of parts of each row; none is shorter than half of the others."""
-        most = min(-(-self.frame.machine.threads // self.rows), self.length // PART)
+        most = min(-(-machine_of(self.frame).threads // self.rows), self.length // PART)
         if most < 2 or not self.frame.is_shared(self.rows * self.length):
             return 1
         return most

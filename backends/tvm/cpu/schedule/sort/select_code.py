@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from tracejit.backends.tvm.analysis.sort_keys import AS_THEY_ARE, Order
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort import rows_in_memory
 from tracejit.backends.tvm.cpu.schedule.sort.quicksort_code import SortPlan
 from tracejit.backends.tvm.cpu.schedule.sort.rows import Sorting
-from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting, suits_selection
+from tracejit.backends.tvm.cpu.schedule.sort.select import Selecting
 from tracejit.backends.tvm.cpu.schedule.sort.select_procedures import (
     indices_as,
     merged_parts,
@@ -34,10 +35,10 @@ from tracejit.backends.tvm.ir.tir import (
 )
 
 
-def suits_choosing(work: Sorting, order: Order) -> bool:
+def suits_choosing(frame: Frame, work: Sorting, order: Order) -> bool:
     """Whether few values of each row are kept, of one operand with contiguous rows."""
     return (
-        suits_selection(work)
+        frame.limits.selects(work.kept, work.length)
         and len(work.operands) == 1
         and order.element_type in AS_THEY_ARE
         and work.operands[0].array_shape.size == rows_in_memory(work) * work.length
@@ -50,7 +51,7 @@ class Choosing(Selecting):
     def __init__(self, frame: Frame, work: Sorting, order: Order) -> None:
         super().__init__(frame, work, order)
         kind = register_dtype(order.element_type)
-        lanes = frame.machine.vector_bytes // order.element_type.dtype.itemsize
+        lanes = machine_of(frame).vector_bytes // order.element_type.dtype.itemsize
         self.plan = SortPlan(kind, lanes, order.descending, order.total)
         (self.operand,) = work.operands
         self.size = i64(work.kept)

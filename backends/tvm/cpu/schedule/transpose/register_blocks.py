@@ -16,6 +16,7 @@ from tracejit.backends.tvm.cpu.kernels.sharing import on_workers, share
 from tracejit.backends.tvm.cpu.llvm.builder import Value
 from tracejit.backends.tvm.cpu.llvm.kinds import KINDS, Kind
 from tracejit.backends.tvm.cpu.llvm.procedures import Procedure
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.transpose.tiled import CHEAP, StridedLoads
 from tracejit.backends.tvm.ir.affine import Affine
 from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt
@@ -53,7 +54,7 @@ def transpose_kernel(
     (given, before), (made, after) = source, target
     side, along, deep = what.tile(frame)
     kind = KINDS.get(str(given.dtype))
-    fits = frame.cost <= CHEAP and 2 * side <= frame.machine.registers
+    fits = frame.cost <= CHEAP and 2 * side <= machine_of(frame).registers
     if kind is None or str(made.dtype) != kind.name or kind.bits < 8 * _LEAST_BYTES:
         return None
     if frame.apart or not fits or side < 2 or after.coefficient(what.inner.last) != 1:

@@ -15,6 +15,7 @@ from tracejit.backends.tvm.codegen.access_analysis import Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, nest
+from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.mathematics.lanes import ZIPS
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
 from tracejit.backends.tvm.ir.affine import LoopVariable
@@ -116,7 +117,7 @@ class StridedLoads:
 
         If no element may be computed twice, the tile size with the smallest remainder.
         """
-        side = self.square(frame.machine.vector_bytes)
+        side = self.square(machine_of(frame).vector_bytes)
         along, deep = self.inner.extent // side, self.across.extent // side
         if not frame.apart:
             along = min(ALONG, along)
@@ -308,6 +309,6 @@ def in_tiles(
     outer = [axis for axis in axes if axis not in (what.across, what.inner)]
     counts = [placing(axis, None) for axis in outer]
     counts += [placing(what.across, length), placing(what.inner, width)]
-    fits = len(what.loads) == 1 and frame.cost <= CHEAP and 2 * side <= frame.machine.registers
+    fits = len(what.loads) == 1 and frame.cost <= CHEAP and 2 * side <= machine_of(frame).registers
     by_square = frame.choices.of("turning", either(fits, "square by square", "tile by tile"))
     return nest(counts, squares if by_square else tile, parallel=parallel, dtype=dtype)

@@ -1,0 +1,1 @@
+"""Kernels as plain loops, one element after the other: what every target can start from."""

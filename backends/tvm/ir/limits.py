@@ -1,0 +1,60 @@
+"""What the portable part of the compiler asks a target in numbers.
+
+Passes, fusion and kernels under construction compare with these, and with no processor by name.
+The defaults are those of the least of targets: one thread, no vectors, no kernels of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+# Rows, columns and products are counted in 32 bits, up to whole tiles and shares of threads.
+LONGEST_GROUP = (1 << 31) - (1 << 20)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """One target: its widths, its sizes in bytes, and from where on something pays."""
+
+    vector_bytes: int = 1
+    """Bytes that one thread loads, computes or stores at once."""
+    threads: int = 1
+    """How many share a loop: the threads of a processor, the multiprocessors of a GPU."""
+    _: KW_ONLY
+    l2: int = 512 << 10
+    """Bytes that stay near each of the ``threads`` while a tile is worked on."""
+    parallel_work: int = 1 << 17
+    """Elements times cost per element from which a second thread pays for being woken, which takes
+    up to 7 us: 10,000 sines, at 5 us, do not."""
+    pieces: int = 4
+    """Pieces of work for each thread: the last ones even out what the others took longer."""
+    most_lanes: int = 64
+    """No vector has more elements."""
+    stack_bytes: int = 8 << 10
+    """Up to so many a kernel keeps a buffer of its own on the stack; beyond, in the workspace."""
+    row_bytes: int = 0
+    """Local arrays of a row that one kernel keeps between its phases; 0 fuses no rows."""
+    longest_column: int = 0
+    """Rows that are columns of memory are fused up to this length: longer ones leave the cache."""
+    cut_cumulative: int = 1 << 62
+    """Elements of one row from which its cumulative reduction is done in parts, in parallel."""
+    selected_few: int = 0
+    """The first so many of a row are selected if they are a quarter of it at most."""
+    selected: int = 0
+    """The first so many are selected if the row is three times their square: each that
+    enters moves half of them."""
+    wide_sorts: int = 1 << 30
+    """Bytes of a vector from which narrow keys are sorted faster as keys of 32 bits."""
+    fourier_kernels: bool = False
+    """Whether Fourier transforms of smooth lengths have kernels; else they are matrix products."""
+
+    @property
+    def tile_bytes(self) -> int:
+        """What all threads together hold near them."""
+        return self.l2 * self.threads
+
+    def selects(self, kept: int, length: int) -> bool:
+        """Whether a selection of the first ``kept`` of a row is quicker than a sort."""
+        if kept <= self.selected_few:
+            return 0 < kept and 4 * kept <= length
+        return kept <= self.selected and 3 * kept * kept <= length
