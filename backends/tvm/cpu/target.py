@@ -16,6 +16,7 @@ from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.cpu.host_calls import HostLibraries
 from tracejit.backends.tvm.cpu.loop_kernel import in_registers
 from tracejit.backends.tvm.cpu.machine import Machine
+from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
 from tracejit.backends.tvm.cpu.mathematics.operations import formulas
 from tracejit.backends.tvm.cpu.objects.build import build
 from tracejit.backends.tvm.cpu.objects.in_process import entry_of
@@ -31,6 +32,8 @@ from tracejit.backends.tvm.target.mathematics import Mathematics
 from tracejit.backends.tvm.target.memory_spaces import HostMemory
 from tracejit.backends.tvm.target.target import Target
 from tracejit.graph import Op
+
+__all__ = ["CpuSchedules", "complex_mathematics", "cpu_target"]  # the second for its formulas
 
 
 def cpu_target(processor: Processor, machine: Machine | None = None) -> Target:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from tracejit.backends.tvm.cpu.mathematics import (
     bits,
-    complex,
     error_function,
     exponential,
     generators,
@@ -96,7 +95,6 @@ __all__ = [
     "cbrt",
     "ceil",
     "clz",
-    "complex",
     "cos",
     "cosh",
     "div",
