@@ -24,8 +24,8 @@ with importing_tvm():
     from tracejit.backends.tvm.analysis import in_place_safety
     from tracejit.backends.tvm.buffers import assignment, in_place
     from tracejit.backends.tvm.cpu.objects.build import build
-    from tracejit.backends.tvm.cpu.schedule.rows.column_kernel import Columns
     from tracejit.backends.tvm.cpu.processor import processor_of
+    from tracejit.backends.tvm.cpu.schedule.rows.column_kernel import Columns
     from tracejit.backends.tvm.fusion import row_fusion
     from tracejit.backends.tvm.fusion.planner import _Fusion
     from tracejit.backends.tvm.ir.contracts import Contract, declare, span

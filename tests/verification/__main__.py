@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.verification.corpus import dumps, lowered, random_graphs, samples
-from tracejit.backends.tvm.ir.machine import Machine
+from tracejit.backends.tvm.cpu.machine import Machine
 from tracejit.backends.tvm.verification.program import verify_program
 
 

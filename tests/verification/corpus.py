@@ -20,10 +20,10 @@ from tracejit.hlo import parse
 from tracejit.runtime import importing_tvm
 
 with importing_tvm():
-    from tracejit.backends.tvm.buffers.donation import aliases_of
-    from tracejit.backends.tvm.cpu.processor import processor_of
-    from tracejit.backends.tvm.cpu.machine import Machine
     from tests.lowered import lower
+    from tracejit.backends.tvm.buffers.donation import aliases_of
+    from tracejit.backends.tvm.cpu.machine import Machine
+    from tracejit.backends.tvm.cpu.processor import processor_of
     from tracejit.backends.tvm.program.program import Program
 
 TESTS = Path(__file__).parents[1]
