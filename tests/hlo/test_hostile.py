@@ -106,6 +106,73 @@ def test_run_all_ways(name: str) -> None:
     assert tj.gradient_of(module, cotangents=True).entry.root.shape == shape
 
 
+def entry(*lines: str) -> str:
+    return "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
+
+
+BROKEN = {
+    "a NUL byte": "HloModule m\0",
+    "a NUL byte in a shape": entry("ROOT x = f32[\0] parameter(0)"),
+    "a lone surrogate": entry("ROOT x\ud800 = f32[] parameter(0)"),
+    "text that writes from right to left": entry("ROOT x\u202e = f32[] parameter(0)"),
+    "the end in operands": "HloModule m\nENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] add(x,",
+    "the end in the header": "HloModule m, entry_computation_layout={(",
+    "the end in a comment": "HloModule m /* ",
+    "the end in a string": entry('ROOT x = f32[] parameter(0), metadata={op_name="abc }'),
+    "no instruction": entry(),
+    "deep shapes": entry("ROOT x = " + "(" * 5000 + "f32[]" + ")" * 5000 + " parameter(0)"),
+    "deep constants": entry("ROOT x = s32[2] constant(" + "{" * 9999 + "1" + "}" * 9999 + ")"),
+    "deep attributes": entry("ROOT x = f32[] parameter(0), sharding=" + "{" * 9999),
+    "a size of many digits": entry("ROOT x = f32[" + "9" * 99_999 + "] parameter(0)"),
+    "a constant of many digits": entry("ROOT x = s32[] constant(" + "1" * 99_999 + ")"),
+    "a constant out of range": entry("ROOT x = s8[] constant(300)"),
+    "a negative unsigned constant": entry("ROOT x = u32[] constant(-1)"),
+    "a fraction for an integer": entry("ROOT x = s32[] constant(1.5)"),
+    "too few elements": entry("ROOT x = s32[3] constant({1, 2})"),
+    "an operand that is itself": entry("ROOT x = f32[] negate(x)"),
+    "parameters with a gap": entry("ROOT x = f32[] parameter(7)"),
+    "a parameter's number of 20 digits": entry("ROOT x = f32[] parameter(99999999999999999999)"),
+    "a layout of equal dimensions": entry("ROOT x = f32[4,4]{5,5} parameter(0)"),
+    "a permutation out of range": entry(
+        "x = f32[2,3] parameter(0)", "ROOT y = f32[3,2] transpose(x), dimensions={5,-1}"
+    ),
+    "an attribute of another kind": entry(
+        "x = f32[2,3] parameter(0)", "ROOT y = f32[3,2] transpose(x), dimensions=foo"
+    ),
+    "a window of size 0": entry(
+        "x = f32[4] parameter(0)", "ROOT y = f32[4] convolution(x, x), window={size=0 stride=0}"
+    ),
+    "labels that are none": entry(
+        "x = f32[4] parameter(0)", "ROOT y = f32[4] convolution(x, x), dim_labels=zz_??->q"
+    ),
+    "padding of 20 digits": entry(
+        "x = f32[4] parameter(0)",
+        "z = f32[] constant(0)",
+        "ROOT y = f32[4] pad(x, z), padding=99999999999999999999_0",
+    ),
+    "an element of a tuple that it lacks": entry(
+        "x = (f32[], f32[]) parameter(0)", "ROOT y = f32[] get-tuple-element(x), index=-1"
+    ),
+    "an FFT of negative length": entry(
+        "x = c64[4] parameter(0)", "ROOT y = c64[4] fft(x), fft_type=FFT, fft_length={-4}"
+    ),
+    "no branches": entry(
+        "x = s32[] parameter(0)", "ROOT y = s32[] conditional(x, x), branch_computations={}"
+    ),
+    "random bits without a state": entry(
+        "ROOT y = (u64[2], u32[9]) rng-bit-generator(), algorithm=rng_three_fry"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_text_is_refused_with_its_place(name: str) -> None:
+    start = time.process_time()
+    with pytest.raises(HloParseError, match=r"^HLO text, line \d+, column \d+: "):
+        tj.hlo.parse(BROKEN[name])
+    assert time.process_time() - start < 1
+
+
 def test_arrays_beyond_the_memory_are_refused_before_they_are_made() -> None:
     module = tj.hlo.parse(doubled(40))
     x = np.ones(4, np.float32)

@@ -39,6 +39,9 @@ STATE = RNG.normal(size=(3, 3))
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
 LINALG: dict[str, Case] = {
+    "norm": (lambda a: scipy.linalg.norm(a), (A,)),
+    "norm of rows": (lambda a: scipy.linalg.norm(a, 1, axis=1, keepdims=True), (A,)),
+    "pinv": (lambda a: scipy.linalg.pinv(a[:, :2]), (A,)),
     "solve": (lambda a, b: scipy.linalg.solve(a, b), (A, B)),
     "solve vector": (lambda a, b: scipy.linalg.solve(a, b), (A, B[:, 0])),
     "solve transposed": (lambda a, b: scipy.linalg.solve(a, b, transposed=True), (A, B)),

@@ -405,3 +405,20 @@ def test_roll_by_a_list_of_traced_numbers() -> None:
 def test_slice_bounds_that_are_no_integers() -> None:
     with pytest.raises(StaticIndexError, match="slice: bounds must be integers, not f64"):
         tj.jit(lambda x, n: x[:n].sum())(np.arange(6.0), 2.5)
+
+
+def test_a_mask_over_what_a_mask_selects() -> None:
+    """Points that are dropped step by step, as programs over a grid drop those that diverged."""
+
+    def dropped(x: np.ndarray, y: np.ndarray) -> Any:
+        m = x > 0
+        x, y = x[m], y[m]
+        k = x * y < 0.5
+        x, y = x[k], y[k]
+        return x @ y, x[y > 0.1].sum(), y[y > 0.1].size, np.linalg.norm(x)
+
+    x, y = np.random.default_rng(0).normal(size=(2, 50))
+    for expected, found in zip(dropped(x, y), tj.jit(dropped)(x, y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(tj.errors.ConcretizationError, match="how many elements a mask selects"):
+        tj.jit(lambda x, y: x[x > 0][y > 0])(x, y)

@@ -42,6 +42,8 @@ __all__ = [
     "lu",
     "lu_factor",
     "lu_solve",
+    "norm",
+    "pinv",
     "qr",
     "solve",
     "solve_triangular",
@@ -305,6 +307,27 @@ def svd(
     """(u, s, vh) with a = u s vh, or s alone; see `tracejit.numpy.linalg.svd`."""
     made = np_linalg.svd(a, full_matrices, compute_uv)
     return tuple(made) if compute_uv else made
+
+
+@linear(scipy_linalg.norm)
+def norm(
+    a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
+) -> Any:
+    """See `tracejit.numpy.linalg.norm`."""
+    return np_linalg.norm(a, ord, axis, keepdims)
+
+
+@linear(scipy_linalg.pinv)
+def pinv(a: Any, *, rtol: Any = None, check_finite: bool = True) -> Any:
+    """The pseudoinverse of matrices ``a`` [..., m, n]; singular values below ``rtol`` times the
+    greatest count as 0, by default those below max(m, n) times the type's epsilon.
+    """
+    array = as_array(a)
+    require_matrices("pinv", array, square=False)
+    if rtol is None:
+        dtype = array.dtype if array.dtype.kind in "fc" else np.float64
+        rtol = max(array.shape[-2:]) * np.finfo(dtype).eps
+    return np_linalg.pinv(array, rtol)
 
 
 @linear(scipy_linalg.qr)

@@ -1,6 +1,6 @@
 """What ``x[mask]`` gives while the mask is unknown: elements whose number is unknown too.
 
-x[m] *= 2;  x[m] = np.sqrt(y[m]) + 1;  x[m].sum() / x[m].size
+x[m] *= 2;  x[m] = np.sqrt(y[m]) + 1;  x[m].sum() / x[m].size;  x[m][y[m] > 0].max()
 
 Elementwise functions work on all elements of the array, reductions count those that the mask
 selects, and an assignment under the same mask writes them. Nothing else is possible: the shape is
@@ -72,8 +72,14 @@ class Masked:
     def __iter__(self) -> NoReturn:
         self._refuse("iteration")
 
-    def __getitem__(self, index: Any) -> NoReturn:
-        self._refuse("index")
+    def __getitem__(self, index: Any) -> Masked:
+        """The elements that another mask over these selects."""
+        if not isinstance(index, Masked) or index.whole.element_type is not ElementType.PRED:
+            self._refuse("index")
+        inner = index.whole.instruction
+        if inner.array_shape != self.mask.array_shape or not is_same_mask(index.mask, self.mask):
+            self._refuse("index")
+        return Masked(self.whole, elementwise.and_(self.mask, inner), self.axis)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._refuse("index")
@@ -247,6 +253,9 @@ class Masked:
             return self.reduced(function, *args[1:], **kwargs)
         if function in (np.dot, np.matmul) and len(args) == 2 and not kwargs:
             return self.product(function, *args)
+        if function is np.linalg.norm and len(args) == 1 and self.ndim == 1 and not kwargs:
+            squares = call(np.square, call(np.absolute, self.whole))
+            return call(np.sqrt, Masked(squares, self.mask, self.axis).reduced(np.sum))
         if function is np.flip and args[0] is self:
             return self.flipped(*args[1:], **kwargs)
         self._refuse(f"np.{function.__name__}")
