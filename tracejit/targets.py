@@ -251,6 +251,12 @@ def find_target(name: str, source: Source | None = None) -> Target:
     return found
 
 
+def native_function(name: str) -> NativeFunction | None:
+    """The compiled library's function that is registered for ``name``; None without one."""
+    target = _targets.get(name)
+    return None if target is None else target.native
+
+
 def kernel_for(instruction: Instruction) -> Any:
     """The TVM PrimFunc that compiled code runs for a custom call; None where there is none."""
     target = _targets.get(instruction.attributes["custom_call_target"])

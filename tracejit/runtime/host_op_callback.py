@@ -21,7 +21,7 @@ from tracejit.ops.constants import CONSTANT
 from tracejit.ops.custom import CUSTOM_CALL, LINEAR_ALGEBRA
 from tracejit.runtime.callbacks import callback, viewer
 from tracejit.shapes import AnyShape, Shape, TupleShape
-from tracejit.targets import Site, find_target
+from tracejit.targets import Site, find_target, native_function
 
 
 @functools.lru_cache(maxsize=4096)
@@ -30,7 +30,7 @@ def _computation(text: str) -> Callable[[tuple[int, ...]], None]:
     entry = parse(text).entry
     if entry.root.op is CUSTOM_CALL:
         name = entry.root.attributes["custom_call_target"]
-        if not name.startswith(LINEAR_ALGEBRA) and find_target(name).native is not None:
+        if native_function(name) is not None:
             return _native(entry, name)
     function, count = _function(entry), len(entry.parameters)
     given = [p.array_shape for p in entry.parameters]
@@ -63,7 +63,7 @@ def _native(entry: Computation, name: str) -> Callable[[tuple[int, ...]], None]:
     sites: dict[Any, Site] = {}
 
     def call(addresses: tuple[int, ...]) -> None:
-        native = find_target(name).native
+        native = native_function(name)
         if native is None:
             raise UnknownTargetError(f"custom_call: target {name!r} is no native function now")
         site = sites.get(native)
