@@ -39,7 +39,8 @@ class Artifact:
     ``callbacks`` are the names of the Python functions that its kernels call; ``explanation`` is an
     `tracejit.backends.explanation.Explanation` in JSON, which is only read on demand. ``aliases``
     has, by the numbers of outputs, the inputs whose memory they are written to. ``lacking`` names
-    what the code may use of its ``processor`` that the machine it was compiled on has not.
+    what the code may use of its ``processor`` that the machine it was compiled on has not. A
+    program for a device has a ``plan``, a `tracejit.backends.launch_plan.LaunchPlan` in JSON.
     """
 
     inputs: Sequence[ArraySpec]
@@ -51,6 +52,7 @@ class Artifact:
     aliases: Mapping[int, int] = field(default_factory=dict)
     processor: str = ""
     lacking: Sequence[str] = ()
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def pack(library: bytes, artifact: Artifact) -> bytes:
             "aliases": [*artifact.aliases.items()],
             "processor": artifact.processor,
             "lacking": [*artifact.lacking],
+            "plan": artifact.plan,
         }
     ).encode()
     body = b"".join([*parts, description, _FOOTER.pack(len(description), _MARK, b"")[:-32]])
@@ -130,6 +133,7 @@ def _read(data: bytes, description: Mapping[str, Any]) -> Artifact:
         aliases,
         _text(description["processor"]),
         [*map(_text, description["lacking"])],
+        _text(description["plan"]),
     )
 
 

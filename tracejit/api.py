@@ -264,6 +264,8 @@ def place_of(module: Module, target: Target = CPU) -> Place:
         module = _of_one_device(module)
     kernels = kernel_texts(called_computations(module))
     text = fingerprint(module) + kernels
+    if target.is_cuda:
+        text += os.environ.get("TRACEJIT_LIBNVRTC", "")
     # What names a function of this process is of no use to another one, and a program that was
     # compiled to look at its passes, or without some of them, is of no use afterwards.
     is_own = CALLBACK in text or any(map(os.environ.get, PASS_SETTINGS))

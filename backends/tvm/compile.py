@@ -7,6 +7,7 @@ from tracejit.backends.target import CPU, Target
 from tracejit.backends.tvm.buffers.donation import aliases_of
 from tracejit.backends.tvm.cpu.processor import processor_of
 from tracejit.backends.tvm.cpu.target import cpu_target
+from tracejit.backends.tvm.cuda.target import cuda_target
 from tracejit.backends.tvm.lower.lowering import lower
 from tracejit.backends.tvm.passes.manager import Session
 from tracejit.backends.tvm.pipeline import optimized
@@ -23,7 +24,7 @@ def compile_for(
     The latter if no linker is installed. Raises `CompilationError` for an op without a rule,
     `AttributeValueError` for an unknown processor.
     """
-    return compile_on(module, cpu_target(processor_of(target)), progress)
+    return compile_on(module, _target_of(target), progress)
 
 
 def compile_on(
@@ -38,12 +39,19 @@ def compile_on(
 
 def optimized_module(module: Module, target: Target = CPU) -> Module:
     """The module after all graph passes; it may contain the compiler's internal ops."""
-    graph = optimized(module.entry, processor_of(target).machine)
+    graph = optimized(module.entry, _target_of(target).limits)
     return Module(module.name, graph.computation(module.entry.name))
 
 
 def changes_of(module: Module, target: Target = CPU) -> list[tuple[str, str]]:
     """The optional passes that change a graph of the module, each with that graph."""
     session = Session()
-    optimized(module.entry, processor_of(target).machine, session)
+    optimized(module.entry, _target_of(target).limits, session)
     return session.changes
+
+
+def _target_of(target: Target) -> targets.Target:
+    resolved = target.resolved()
+    if resolved.is_cuda:
+        return cuda_target(resolved.processor)
+    return cpu_target(processor_of(target))

@@ -72,6 +72,7 @@ STAGES = (
     "buffers",
     "target",
     "cpu",
+    "cuda",
     "pipeline",
     "lower",
     "export",

@@ -28,6 +28,8 @@ class DeviceArray:
     """
 
     __array_priority__ = 1000
+    is_device_array = True
+    """What tells `jit` that an array stays where it lies."""
 
     def __init__(
         self,
@@ -124,7 +126,8 @@ class DeviceArray:
         return iter(np.asarray(self))
 
     def __getitem__(self, index: Any) -> Any:
-        return np.asarray(self)[index]
+        """What NumPy gives for a copy on the host; for ``()`` the array itself."""
+        return self if isinstance(index, tuple) and not index else np.asarray(self)[index]
 
     def __float__(self) -> float:
         return float(np.asarray(self).item())

@@ -18,6 +18,7 @@ import numpy as np
 from tracejit.backends.abi import STACK_BYTES, ArraySpec, address_of, table
 from tracejit.backends.artifact import Artifact, unpack
 from tracejit.errors import ArgumentError, CompilationError, UnsupportedError
+from tracejit.loading import load as load_module
 from tracejit.runtime import result_arena, workspace
 from tracejit.runtime.callbacks import raise_pending, require
 from tracejit.runtime.donation import are_apart, are_donatable, to_write_over
@@ -83,7 +84,7 @@ class Executable:
                 f"compiled for {len(self.inputs)} arguments, called with {len(arguments)}"
             )
         pairs = enumerate(zip(arguments, self.inputs, strict=True))
-        return [_conform(argument, spec, number) for number, (argument, spec) in pairs]
+        return [conformed(argument, spec, number) for number, (argument, spec) in pairs]
 
 
 def load(path: Path, artifact: Artifact | None = None) -> Executable:
@@ -106,6 +107,11 @@ def load_open(descriptor: int, path: Path, artifact: Artifact) -> Executable:
 
 
 def _loaded(path: str | Path, artifact: Artifact) -> Executable:
+    if artifact.plan:
+        made: Executable = load_module("tracejit.runtime.cuda_executable").CudaExecutable(
+            Path(path).read_bytes(), artifact
+        )
+        return made
     if artifact.lacking:
         return Executable(_refusal(artifact), artifact)
     entry, library = runtime().load(path)
@@ -206,7 +212,7 @@ def _donating(entry: Entry, artifact: Artifact, facts: np.ndarray) -> Run:
     return run
 
 
-def _conform(argument: object, spec: ArraySpec, number: int) -> np.ndarray:
+def conformed(argument: object, spec: ArraySpec, number: int) -> np.ndarray:
     """The argument as compiled code takes it: itself, or a copy in the right layout."""
     if not isinstance(argument, (np.ndarray, np.generic)):
         given = type(argument).__name__

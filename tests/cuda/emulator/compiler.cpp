@@ -27,6 +27,10 @@ int nvrtcCreateProgram(Program** made, const char* source, const char*, int, con
 int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
   std::string text = "#include \"cuda_device.h\"\n" + program->source + "\n";
   std::regex kernel("__global__\\s+void\\s+(?:__launch_bounds__\\([^)]*\\)\\s+)?(\\w+)\\s*\\(");
+  std::string arch = "sm_0";
+  for (int n = 0; n < count; n++)
+    if (!strncmp(options[n], "--gpu-architecture=", 19)) arch = options[n] + 19;
+  text += "extern \"C\" const int emulated_arch = " + std::to_string(atoi(arch.c_str() + 3)) + ";\n";
   for (std::sregex_iterator i(program->source.begin(), program->source.end(), kernel), end; i != end; ++i)
     text += "EMULATED_KERNEL(" + (*i)[1].str() + ")\n";
   char folder[] = P_tmpdir "/emulated-XXXXXX";

@@ -19,12 +19,13 @@ namespace {
 
 enum Status {
   OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_DEVICE = 101, BAD_IMAGE = 200,
-  BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURING = 900,
+  BAD_CONTEXT = 201, NO_BINARY = 209, BAD_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURING = 900,
 };
 const std::map<int, const char*> NAMES{
     {INVALID, "CUDA_ERROR_INVALID_VALUE"}, {NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"}, {BAD_DEVICE, "CUDA_ERROR_INVALID_DEVICE"},
     {BAD_IMAGE, "CUDA_ERROR_INVALID_IMAGE"}, {BAD_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+    {NO_BINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
     {BAD_HANDLE, "CUDA_ERROR_INVALID_HANDLE"}, {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"}, {CAPTURING, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
 };
@@ -210,7 +211,9 @@ int cuModuleLoadData(void** module, const void* image) {  // an ELF file ends wi
   *module = wrote ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (!*module) fprintf(stderr, "cuModuleLoadData: %s\n", dlerror());
   unlink(name);
-  return *module ? OK : BAD_IMAGE;
+  if (!*module) return BAD_IMAGE;
+  int* arch = (int*)dlsym(*module, "emulated_arch");
+  return arch && *arch / 10 == 9 ? OK : NO_BINARY;
 }
 int cuModuleUnload(void*) { return OK; }
 int cuModuleGetFunction(void** f, void* module, const char* name) {

@@ -34,7 +34,14 @@ def key_of(leaf: Any) -> Any:
         return kind
     if isinstance(leaf, np.generic):
         return leaf.dtype
+    if is_device_array(leaf):
+        return (leaf.dtype, leaf.shape)
     return None
+
+
+def is_device_array(leaf: Any) -> bool:
+    """Whether a leaf is an array of ours in a device's memory."""
+    return getattr(type(leaf), "is_device_array", False)
 
 
 def order_of_argument(leaf: Any) -> Order:
@@ -52,7 +59,7 @@ def normalised(leaf: Any, describe: Callable[[], str]) -> Any:
 
     Raises `ArgumentError`, naming the argument, for what is none of these.
     """
-    if type(leaf) in PYTHON_SCALARS:
+    if type(leaf) in PYTHON_SCALARS or is_device_array(leaf):
         return leaf
     try:
         array = plain_array(leaf)

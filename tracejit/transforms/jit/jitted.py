@@ -36,6 +36,7 @@ from tracejit.transforms.jit.aliasing import Twins, require_apart, require_row_m
 from tracejit.transforms.jit.arguments import (
     abstract_of,
     as_shape,
+    is_device_array,
     key_of,
     normalised,
     order_of_argument,
@@ -387,7 +388,8 @@ class JitFunction(Generic[P, R]):
         children = [*positional.children(), *keywords.children()]
         flags = [flag for flag, c in zip(given, children, strict=True) for _ in range(c.num_leaves)]
         kinds = (np.ndarray, Shape)
-        return [n for n, leaf in enumerate(leaves) if flags[n] and isinstance(leaf, kinds)]
+        is_array = [isinstance(leaf, kinds) or is_device_array(leaf) for leaf in leaves]
+        return [n for n, flag in enumerate(flags) if flag and is_array[n]]
 
     def _compile(self, call: Call, same: Twins | None = None) -> Specialization:
         leaves = [normalised(leaf, self._describe(call, n)) for n, leaf in enumerate(call.leaves)]

@@ -12,6 +12,7 @@ from tracejit.errors import ValueRangeError
 from tracejit.passes.input_layouts import Order
 from tracejit.runtime.donation import require_donatable
 from tracejit.transforms.jit.aliasing import are_guarded, is_row_major
+from tracejit.transforms.jit.arguments import is_device_array
 from tracejit.transforms.jit.cache_report import Tier
 from tracejit.transforms.jit.fast_path import Run, Shortcut, shortcut_for
 from tracejit.transforms.jit.hooks import Executable, Pending
@@ -86,7 +87,7 @@ class Specialization:
         self._numbers = [
             (place, type(leaf), dtype)
             for place, (leaf, dtype) in enumerate(zip(leaves, dtypes, strict=True))
-            if not isinstance(leaf, np.ndarray)
+            if not (isinstance(leaf, np.ndarray) or is_device_array(leaf))
         ]
         self._orders = [(place, order) for place, order in enumerate(orders) if order]
         self._finish = staged.finisher()

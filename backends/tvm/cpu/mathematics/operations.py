@@ -65,6 +65,14 @@ def _text(made: Operation, name: str, kind: Kind, lanes: int, fast: bool) -> str
 _OPERATIONS: dict[str, Operation] = {}
 
 
+def llvm_text(intrinsic: str, name: str, kind: Kind) -> str:
+    """The LLVM function ``name`` that computes an intrinsic of single numbers of ``kind``.
+
+    Raises KeyError for one without a formula.
+    """
+    return _text(_OPERATIONS[intrinsic], name, kind, 1, False)
+
+
 def register(made: Operation) -> Operation:
     """Register an operation with TVM and `link`. Raises ValueError for a name that is taken."""
     if made.name in _OPERATIONS:

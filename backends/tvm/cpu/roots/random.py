@@ -32,16 +32,16 @@ def rng_bit_generator(frame: Frame, instruction: Instruction, results: Results) 
     algorithm = instruction.attributes["algorithm"]
     (_, new_state), (_, bits) = results
     count = counters(algorithm, shape)
-    statements = _moved(frame, state, count, new_state)
+    statements = moved(frame, state, count, new_state)
     if shape.size:
-        make = _three_fry if algorithm == THREE_FRY else _philox
+        make = three_fry if algorithm == THREE_FRY else philox
         generate = make(state, shape.element_type)
-        layout = _layout(algorithm, shape)
+        layout = layout_of(algorithm, shape)
         statements.append(generating(frame, count, generate, layout, bits))
     return seq(*statements)
 
 
-def _layout(algorithm: str, shape: Shape) -> CounterLayout:
+def layout_of(algorithm: str, shape: Shape) -> CounterLayout:
     if shape.element_type.bits == 64:
         return CounterLayout(1 if algorithm == THREE_FRY else 2, shape.size, 1)
     if algorithm == THREE_FRY:
@@ -58,7 +58,7 @@ def _sum(emitter: Emitter, lhs: Expr, rhs: Expr) -> Expr:
     return emitter.hold(lhs + rhs, ElementType.U64)
 
 
-def _moved(frame: Frame, state: Instruction, count: int, target: Buffer) -> list[Stmt]:
+def moved(frame: Frame, state: Instruction, count: int, target: Buffer) -> list[Stmt]:
     """The state with its counter advanced by ``count``, with the carry into a third word."""
     emitter = Emitter(frame.inputs, {}, uses=frame.uses, index_dtype=frame.index_dtype)
     size = state.array_shape.size
@@ -75,7 +75,7 @@ def _halves(wide: Expr) -> tuple[Expr, Expr]:
     return tirx.Cast("uint32", wide), tirx.Cast("uint32", wide >> const(32, "uint64"))
 
 
-def _three_fry(state: Instruction, element_type: ElementType) -> Generate:
+def three_fry(state: Instruction, element_type: ElementType) -> Generate:
     def generate(emitter: Emitter, offset: Expr) -> Sequence[Expr]:
         key = _word(emitter, state, 0)
         counter = _sum(emitter, _word(emitter, state, 1), offset)
@@ -85,7 +85,7 @@ def _three_fry(state: Instruction, element_type: ElementType) -> Generate:
     return generate
 
 
-def _philox(state: Instruction, element_type: ElementType) -> Generate:
+def philox(state: Instruction, element_type: ElementType) -> Generate:
     def generate(emitter: Emitter, offset: Expr) -> Sequence[Expr]:
         key = _word(emitter, state, 0)
         start = _word(emitter, state, 1)

@@ -1,0 +1,130 @@
+"""What a program does on a device, as data: launches of its kernels, copies, loops and branches.
+
+    plan = LaunchPlan.from_json(text)
+    plan.nodes[0].function, plan.nodes[0].arguments
+
+Needs neither TVM nor a device, so that a program from the disk cache runs without its compiler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+INPUT, OUTPUT, CONSTANT, WORKSPACE = "input", "output", "constant", "workspace"
+
+
+@dataclass(frozen=True)
+class Place:
+    """``offset`` bytes into an input, an output or a constant, by its number, or the workspace."""
+
+    memory: str
+    index: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel on ``blocks`` times ``threads`` threads, its arguments the addresses of places.
+
+    ``source`` is the user's line, where it is known.
+    """
+
+    function: str
+    arguments: Sequence[Place]
+    blocks: int
+    threads: int
+    shared_bytes: int
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """``condition``, then ``body`` while the byte at ``predicate`` is not 0, and again."""
+
+    condition: Sequence[Node]
+    predicate: Place
+    body: Sequence[Node]
+
+
+@dataclass(frozen=True)
+class Choose:
+    """The branch that the s32 at ``selector`` numbers; the last one if it numbers none."""
+
+    selector: Place
+    branches: Sequence[Sequence[Node]]
+
+
+Node = Launch | Repeat | Choose
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """A program's nodes in order; the machine code is the first ``image_bytes`` of its file.
+
+    ``kernels`` has registers, shared and spilled bytes by the names of the functions.
+    """
+
+    nodes: Sequence[Node]
+    image_bytes: int
+    kernels: Mapping[str, tuple[int, int, int]]
+
+    @property
+    def has_control(self) -> bool:
+        """Whether the host decides what runs."""
+        return any(not isinstance(node, Launch) for node in self.nodes)
+
+    def to_json(self) -> str:
+        """What `from_json` reads."""
+        return json.dumps(
+            {
+                "nodes": [*map(_described, self.nodes)],
+                "image_bytes": self.image_bytes,
+                "kernels": {name: [*use] for name, use in self.kernels.items()},
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> LaunchPlan:
+        """What `to_json` wrote. Raises ValueError, TypeError or LookupError for other text."""
+        told = json.loads(text)
+        kernels = {str(n): (int(a), int(b), int(c)) for n, (a, b, c) in told["kernels"].items()}
+        return LaunchPlan([*map(_node, told["nodes"])], int(told["image_bytes"]), kernels)
+
+
+def _described(node: Node) -> list[Any]:
+    if isinstance(node, Launch):
+        sizes = node.blocks, node.threads, node.shared_bytes
+        return ["launch", node.function, [*map(_words, node.arguments)], *sizes, node.source]
+    if isinstance(node, Repeat):
+        condition, body = ([*map(_described, nodes)] for nodes in (node.condition, node.body))
+        return ["repeat", condition, _words(node.predicate), body]
+    return ["choose", _words(node.selector), [[*map(_described, b)] for b in node.branches]]
+
+
+def _node(given: Sequence[Any]) -> Node:
+    kind, *rest = given
+    if kind == "launch":
+        function, arguments, blocks, threads, shared, source = rest
+        places = [*map(_place, arguments)]
+        return Launch(str(function), places, int(blocks), int(threads), int(shared), str(source))
+    if kind == "repeat":
+        condition, predicate, body = rest
+        return Repeat([*map(_node, condition)], _place(predicate), [*map(_node, body)])
+    if kind == "choose":
+        selector, branches = rest
+        return Choose(_place(selector), [[*map(_node, branch)] for branch in branches])
+    raise ValueError(f"no node of a plan is a {kind!r}")
+
+
+def _words(place: Place) -> list[Any]:
+    return [place.memory, place.index, place.offset]
+
+
+def _place(given: Sequence[Any]) -> Place:
+    memory, index, offset = given
+    if memory not in (INPUT, OUTPUT, CONSTANT, WORKSPACE):
+        raise ValueError(f"no memory is called {memory!r}")
+    return Place(memory, int(index), int(offset))

@@ -1,0 +1,104 @@
+// What the kernels of every program call. NVRTC needs no header for it.
+#ifdef __CUDACC_RTC__
+#define DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
+__device__ static __forceinline__ unsigned short tj_float_to_half(float v) {
+  unsigned short h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+  return h;
+}
+__device__ static __forceinline__ float tj_half_to_float(unsigned short h) {
+  float v;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
+  return v;
+}
+#else
+static inline unsigned short tj_float_to_half(float v) { return __emulated_float_to_half(v); }
+static inline float tj_half_to_float(unsigned short h) { return __emulated_half_to_float(h); }
+#endif
+
+template <class To, class From> __device__ static __forceinline__ To tj_bits(From v) {
+  static_assert(sizeof(To) == sizeof(From), "bits of another width");
+  To made;
+  memcpy(&made, &v, sizeof(To));
+  return made;
+}
+template <class T> __device__ static __forceinline__ T tj_smaller(T a, T b) { return a < b ? a : b; }
+template <class T> __device__ static __forceinline__ T tj_larger(T a, T b) { return a > b ? a : b; }
+template <class T> __device__ static __forceinline__ T tj_absolute(T a) { return a < 0 ? (T)(0 - a) : a; }
+template <class T> __device__ static __forceinline__ T tj_floor_div(T a, T b) {
+  T q = a / b;
+  return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+template <class T> __device__ static __forceinline__ T tj_floor_mod(T a, T b) {
+  T r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+__device__ static __forceinline__ float tj_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ static __forceinline__ double tj_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+template <class T> __device__ static __forceinline__ T tj_muladd(T a, T b, T c) { return tj_fma(a, b, c); }
+__device__ static __forceinline__ float tj_sqrt(float a) { return sqrtf(a); }
+__device__ static __forceinline__ double tj_sqrt(double a) { return sqrt(a); }
+__device__ static __forceinline__ float tj_fabs(float a) { return fabsf(a); }
+__device__ static __forceinline__ double tj_fabs(double a) { return fabs(a); }
+__device__ static __forceinline__ float tj_copysign(float a, float b) { return copysignf(a, b); }
+__device__ static __forceinline__ double tj_copysign(double a, double b) { return copysign(a, b); }
+__device__ static __forceinline__ float tj_floor(float a) { return floorf(a); }
+__device__ static __forceinline__ double tj_floor(double a) { return floor(a); }
+__device__ static __forceinline__ float tj_ceil(float a) { return ceilf(a); }
+__device__ static __forceinline__ double tj_ceil(double a) { return ceil(a); }
+__device__ static __forceinline__ float tj_trunc(float a) { return truncf(a); }
+__device__ static __forceinline__ double tj_trunc(double a) { return trunc(a); }
+__device__ static __forceinline__ float tj_rint(float a) { return rintf(a); }
+__device__ static __forceinline__ double tj_rint(double a) { return rint(a); }
+__device__ static __forceinline__ float tj_round(float a) { return roundf(a); }
+__device__ static __forceinline__ double tj_round(double a) { return round(a); }
+__device__ static __forceinline__ float tj_fmod(float a, float b) { return fmodf(a, b); }
+__device__ static __forceinline__ double tj_fmod(double a, double b) { return fmod(a, b); }
+// NaN if either is, and +0 above -0.
+template <class T> __device__ static __forceinline__ T tj_maximum(T a, T b) {
+  if (a != a) return a;
+  if (b != b) return b;
+  return a == b ? (tj_copysign((T)1, a) < 0 ? b : a) : a > b ? a : b;
+}
+template <class T> __device__ static __forceinline__ T tj_minimum(T a, T b) {
+  if (a != a) return a;
+  if (b != b) return b;
+  return a == b ? (tj_copysign((T)1, a) < 0 ? a : b) : a < b ? a : b;
+}
+template <class T> __device__ static __forceinline__ T tj_maxnum(T a, T b) { return a != a ? b : b != b ? a : a > b ? a : b; }
+template <class T> __device__ static __forceinline__ T tj_minnum(T a, T b) { return a != a ? b : b != b ? a : a < b ? a : b; }
+template <class T> __device__ static __forceinline__ T tj_population_count(T a) {
+  if (sizeof(T) == 8) return (T)__popcll((unsigned long long)a);
+  return (T)__popc((unsigned)a & (sizeof(T) == 4 ? ~0u : (1u << (8 * sizeof(T) % 32)) - 1));
+}
+template <class T> __device__ static __forceinline__ T tj_leading_zeros(T a) {
+  if (sizeof(T) == 8) return (T)__clzll((long long)a);
+  unsigned bits = (unsigned)a & (sizeof(T) == 4 ? ~0u : (1u << (8 * sizeof(T) % 32)) - 1);
+  return (T)(__clz((int)bits) - (32 - 8 * (int)sizeof(T)));
+}
+template <class T> __device__ static __forceinline__ T tj_trailing_zeros(T a) {
+  T lowest = a & (0 - a);
+  return a == 0 ? (T)(8 * sizeof(T)) : (T)(8 * sizeof(T) - 1 - tj_leading_zeros(lowest));
+}
+__device__ static __forceinline__ int tj_funnel_left(int a, int b, int n) {
+  unsigned s = (unsigned)n & 31u;
+  return (int)(s ? (unsigned)a << s | (unsigned)b >> (32 - s) : (unsigned)a);
+}
+__device__ static __forceinline__ long long tj_funnel_left(long long a, long long b, long long n) {
+  unsigned s = (unsigned)n & 63u;
+  return (long long)(s ? (unsigned long long)a << s | (unsigned long long)b >> (64 - s) : (unsigned long long)a);
+}
+template <class T> __device__ static __forceinline__ void tj_atomic_add(T* p, T v) { atomicAdd(p, v); }
+__device__ static __forceinline__ void tj_atomic_add(long long* p, long long v) {
+  atomicAdd((unsigned long long*)p, (unsigned long long)v);
+}
+template <class T> __device__ static __forceinline__ void tj_atomic_max(T* p, T v) { atomicMax(p, v); }
+template <class T> __device__ static __forceinline__ void tj_atomic_min(T* p, T v) { atomicMin(p, v); }
+template <class T> __device__ static __forceinline__ void tj_atomic_and(T* p, T v) { atomicAnd(p, v); }
+template <class T> __device__ static __forceinline__ void tj_atomic_or(T* p, T v) { atomicOr(p, v); }
+__device__ static __forceinline__ void tj_atomic_and(long long* p, long long v) {
+  atomicAnd((unsigned long long*)p, (unsigned long long)v);
+}
+__device__ static __forceinline__ void tj_atomic_or(long long* p, long long v) {
+  atomicOr((unsigned long long*)p, (unsigned long long)v);
+}

@@ -1,0 +1,1 @@
+"""Kernels of ops that need a schedule of their own, by the ops' families."""

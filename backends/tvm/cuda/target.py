@@ -1,0 +1,69 @@
+"""A CUDA device as a target: one thread for each element, kernels as CUDA C.
+
+cuda_target("sm_90a")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
+from tracejit.backends.tvm.codegen.scalar.table import scalar
+from tracejit.backends.tvm.codegen.stores import Store
+from tracejit.backends.tvm.cpu.mathematics import complex as complex_mathematics
+from tracejit.backends.tvm.cpu.mathematics.operations import formulas
+from tracejit.backends.tvm.cuda.build import build
+from tracejit.backends.tvm.cuda.grid import pointwise
+from tracejit.backends.tvm.cuda.table import rooted
+from tracejit.backends.tvm.fusion.row_fusion import RowKernel
+from tracejit.backends.tvm.ir.limits import Limits
+from tracejit.backends.tvm.ir.tir import Stmt
+from tracejit.backends.tvm.program.control_flow import WhileStep
+from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.target.launch import host_loop
+from tracejit.backends.tvm.target.libraries import NoLibraries
+from tracejit.backends.tvm.target.mathematics import Mathematics
+from tracejit.backends.tvm.target.memory_spaces import HostMemory
+from tracejit.backends.tvm.target.target import Target
+from tracejit.graph import Op
+
+__all__ = ["LIMITS", "CudaSchedules", "complex_mathematics", "cuda_target"]  # one for its formulas
+
+LIMITS = Limits(stack_bytes=256)
+
+
+def cuda_target(arch: str) -> Target:
+    """The target for devices of an architecture such as ``sm_90a``."""
+    return Target(
+        "CUDA devices",
+        LIMITS,
+        CudaSchedules(),
+        Mathematics(formulas()),
+        NoLibraries(),
+        HostMemory(),
+        lambda program, progress: build(program, arch),
+        partial(host_loop, memory=HostMemory()),
+    )
+
+
+class CudaSchedules:
+    """Grids of threads; see `cuda.grid` and `cuda.roots`."""
+
+    def pointwise(
+        self, frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int
+    ) -> Stmt:
+        return pointwise(frame, dimensions, stores, cost)
+
+    def rows(self, frame: Frame, kernel: RowKernel, results: Results) -> Stmt:
+        raise AssertionError("limits without row_bytes fuse no rows")
+
+    def anchored(self, op: Op) -> RootRule | None:
+        return rooted.get(op) or scalar.get(op)
+
+    def whole_loop(
+        self, loop: WhileStep, name: str, places: BufferAssignment
+    ) -> Sequence[Step] | None:
+        return None

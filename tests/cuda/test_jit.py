@@ -1,0 +1,142 @@
+"""Functions compiled for CUDA devices, from Python to launches, on the emulated device."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tests.cuda.emulation import Emulator, environment
+from tracejit.cuda import DeviceArray, Stream, device_of, using_stream
+from tracejit.errors import ArgumentError, AttributeValueError, CompilationError, DeviceError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(16, 4))
+Y = X.sum(1, keepdims=True)
+W = {"a": RNG.normal(size=(4, 8)), "b": np.zeros(8), "c": RNG.normal(size=(8, 1))}
+
+
+def loss(w: Any, x: Any, y: Any) -> Any:
+    hidden = np.tanh(x @ w["a"] + w["b"])
+    return np.mean((hidden @ w["c"] - y) ** 2)
+
+
+def test_gradients_and_training(emulated: Emulator) -> None:
+    """A few steps on the device alone; the same numbers as on the CPU."""
+
+    def train(w: Any, x: Any, y: Any) -> Any:
+        value, g = tj.value_and_grad(loss)(w, x, y)
+        return value, {name: w[name] - 0.1 * g[name] for name in w}
+
+    step, on_cpu = tj.jit(train, target="cuda"), tj.jit(train)
+    w, x, y = (tj.device_put(each, "cuda") for each in (W, X, Y))
+    expected = W
+    for _ in range(3):
+        value, w = step(w, x, y)
+        theirs, expected = on_cpu(expected, X, Y)
+        assert isinstance(value, DeviceArray)
+        assert np.allclose(float(value), theirs, rtol=1e-12)
+    assert all(np.allclose(np.asarray(w[name]), expected[name], rtol=1e-12) for name in W)
+    assert all(array.device is device_of() for array in w.values())
+
+
+def test_numpy_arguments_and_scalars(emulated: Emulator) -> None:
+    f = tj.jit(lambda x, s: (x * s, x.sum()), target="cuda")
+    scaled, total = f(np.arange(3.0), 2.0)
+    assert scaled.tolist() == [0, 2, 4]
+    assert isinstance(total, DeviceArray)
+    assert (total.shape, float(total)) == ((), 3)
+
+
+def test_control_flow_that_the_host_reads(emulated: Emulator) -> None:
+    doubled = tj.jit(
+        lambda n: tj.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2.0), (0, 1.0)),
+        target="cuda",
+    )
+    assert float(doubled(5)[1]) == 32
+    chosen = tj.jit(
+        lambda x: tj.lax.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, x), target="cuda"
+    )
+    assert chosen(np.ones(2)).tolist() == [2, 2]
+    assert chosen(-np.ones(2)).tolist() == [-2, -2]
+
+
+def test_random_bits_are_the_cpus(emulated: Emulator) -> None:
+    def draw(key: Any) -> Any:
+        return tj.random.bits(key, (50,))
+
+    key = tj.random.key(3)
+    ours, theirs = tj.jit(draw, target="cuda")(key), tj.jit(draw)(key)
+    assert np.asarray(ours).tobytes() == theirs.tobytes()
+
+
+def test_donation_and_streams(emulated: Emulator) -> None:
+    f = tj.jit(lambda x: x + 1, target="cuda", donate_argnums=0)
+    x = tj.device_put(np.arange(40_000.0), "cuda")
+    with device_of().context() as call:
+        other = call.handle("cuStreamCreate", 1)
+    with using_stream(other):
+        y = f(x)
+        assert y[:3].tolist() == [1, 2, 3]
+    assert x.is_deleted
+    with pytest.raises(DeviceError, match="was donated to a call and cannot be read"):
+        np.asarray(x)
+    assert Stream.current(device_of()).handle != other
+
+
+def test_modules_and_architectures(emulated: Emulator) -> None:
+    module = tj.jit(lambda x: x * 2).lower(np.arange(3.0)).module
+    compiled = tj.compile(module, target="cuda:sm_90a")
+    assert compiled(np.arange(3.0)).tolist() == [0, 2, 4]
+    older = tj.compile(module, target="cuda:sm_80")
+    with pytest.raises(DeviceError, match="compiled for sm_80, and device 0 is sm_90"):
+        older(np.arange(3.0))
+    with pytest.raises(AttributeValueError, match="'cuda:sm_90a', not 'cuda:90'"):
+        tj.compile(module, target="cuda:90")
+
+
+def test_arguments_that_do_not_fit(emulated: Emulator) -> None:
+    f = tj.jit(lambda x, y: x + y, target="cuda")
+    x = tj.device_put(np.arange(3.0), "cuda")
+    with pytest.raises(ArgumentError, match="arguments lie on CUDA devices 0 and 1"):
+        f(x, tj.device_put(np.arange(3.0), "cuda:1"))
+    both = [tj.device_put(np.arange(3.0), "cuda:1") for _ in range(2)]
+    assert f(*both).device is device_of("cuda:1")
+    module = tj.jit(lambda x: x * 2).lower(np.arange(3.0)).module
+    with pytest.raises(ArgumentError, match=r"must be float64\[3\]; it is float64\[4\]"):
+        tj.compile(module, target="cuda")(tj.device_put(np.arange(4.0), "cuda"))
+
+
+def test_what_has_no_kernel_is_refused_by_name(emulated: Emulator) -> None:
+    with pytest.raises(CompilationError, match="custom_call: cannot be compiled for CUDA devices"):
+        tj.jit(np.linalg.eigh, target="cuda")(np.eye(3))  # type: ignore[arg-type]
+
+
+PROGRAM = """
+import sys, numpy, tracejit as tj
+print(tj.jit(lambda x: numpy.tanh(x) + 1, target="cuda")(numpy.arange(3.0)).tolist())
+print("tvm" in sys.modules)
+"""
+
+
+def test_a_cached_program_runs_without_tvm(emulated: Emulator, tmp_path: Any) -> None:
+    variables = {**os.environ, **environment(), "TRACEJIT_CACHE_DIR": str(tmp_path / "cache")}
+
+    def printed() -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.split("\n")
+
+    first, second = printed(), printed()
+    assert first[0] == second[0] == str((np.tanh(np.arange(3.0)) + 1).tolist())
+    assert second[1] == "False"

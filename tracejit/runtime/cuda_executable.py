@@ -1,0 +1,231 @@
+"""A loaded program for a CUDA device, called with arrays of the device or the host.
+
+    executable = CudaExecutable(image, artifact)
+    outputs = executable([x, y])        # DeviceArrays; NumPy arrays are copied to the device
+
+Kernels are queued on the current stream; a call returns before they have run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.backends.abi import ArraySpec
+from tracejit.backends.artifact import Artifact
+from tracejit.backends.launch_plan import (
+    CONSTANT,
+    INPUT,
+    OUTPUT,
+    WORKSPACE,
+    Choose,
+    Launch,
+    LaunchPlan,
+    Node,
+    Place,
+    Repeat,
+)
+from tracejit.cuda.arrays import DeviceArray
+from tracejit.cuda.device import Device, device_of
+from tracejit.cuda.driver import NO_BINARY, Driver
+from tracejit.cuda.memory import allocate, copy_out
+from tracejit.cuda.streams import Stream
+from tracejit.cuda.transfer import is_on_a_device, to_device
+from tracejit.errors import ArgumentError, DeviceError
+from tracejit.runtime.executable import Executable, conformed
+
+_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_DEFAULT_SHARED = 48 << 10
+
+
+class _Loaded:
+    """A program on one device: its functions, and its constants there."""
+
+    def __init__(self, image: bytes, plan: LaunchPlan, artifact: Artifact, device: Device) -> None:
+        self.generation = device.generation
+        self.functions: dict[str, int] = {}
+        self.constants = [to_device(array, device) for array in artifact.constants]
+        with device.context() as call:
+            module = ctypes.c_uint64()
+            status = call.function("cuModuleLoadData")(ctypes.byref(module), image)
+            if status == NO_BINARY:
+                raise DeviceError(
+                    f"cuda: the program is compiled for {artifact.processor}, and device "
+                    f"{device.number} is {device.arch}"
+                )
+            if status:
+                raise call.error(status, f"cuda: loading a program for {artifact.processor}")
+            self._find(call, module.value, plan.nodes)
+
+    def _find(self, call: Driver, module: int, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Repeat):
+                self._find(call, module, [*node.condition, *node.body])
+            elif isinstance(node, Choose):
+                for branch in node.branches:
+                    self._find(call, module, branch)
+            elif node.function not in self.functions:
+                handle = call.handle("cuModuleGetFunction", module, node.function.encode())
+                if node.shared_bytes > _DEFAULT_SHARED:
+                    call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, node.shared_bytes)
+                self.functions[node.function] = handle
+
+
+class CudaExecutable(Executable):
+    """What one program needs to run on the devices of its architecture; threads may share it."""
+
+    def __init__(self, image: bytes, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self.library = None
+        self.plan = LaunchPlan.from_json(artifact.plan)
+        self.inputs = tuple(artifact.inputs)
+        self.outputs = tuple(artifact.outputs)
+        self.donated = tuple(artifact.aliases.values())
+        self.run = self._run_device_arrays
+        self._image = image[: self.plan.image_bytes]
+        self._loaded: dict[int, _Loaded] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: Sequence[object]) -> list[Any]:
+        """New outputs on the device of the arguments, the first device where all are NumPy's.
+
+        Raises `ArgumentError` for a wrong number of arguments, or for one that is not an array of
+        the element type and shape compiled for, or for arrays of several devices; `DeviceError` for
+        a program of another architecture; `DeviceMemoryError` where there is no room.
+        """
+        if len(arguments) != len(self.inputs):
+            raise ArgumentError(
+                f"compiled for {len(self.inputs)} arguments, called with {len(arguments)}"
+            )
+        device = self._device(arguments)
+        pairs = enumerate(zip(arguments, self.inputs, strict=True))
+        arrays = [_conformed(argument, spec, number, device) for number, (argument, spec) in pairs]
+        return self._launched(arrays, device)
+
+    def _run_device_arrays(self, arguments: Sequence[object]) -> list[Any] | None:
+        """`run`: outputs, or None unless every argument is a fitting array on one device."""
+        device = None
+        for argument, spec in zip(arguments, self.inputs, strict=False):
+            if type(argument) is not DeviceArray or argument.shape != spec.shape:
+                return None
+            if argument.dtype != spec.dtype or (device or argument.device) is not argument.device:
+                return None
+            device = argument.device
+        if device is None or len(arguments) != len(self.inputs):
+            return None
+        return self._launched(arguments, device)  # type: ignore[arg-type]
+
+    def _device(self, arguments: Sequence[object]) -> Device:
+        found = {a.device for a in arguments if isinstance(a, DeviceArray)}
+        if len(found) > 1:
+            numbers = " and ".join(sorted(str(device.number) for device in found))
+            raise ArgumentError(f"call: arguments lie on CUDA devices {numbers}; put them on one")
+        return found.pop() if found else device_of()
+
+    def _on(self, device: Device) -> _Loaded:
+        with self._lock:
+            found = self._loaded.get(device.number)
+            if found is None or found.generation != device.generation:
+                found = _Loaded(self._image, self.plan, self.artifact, device)
+                self._loaded[device.number] = found
+            return found
+
+    def _launched(self, arguments: Sequence[DeviceArray], device: Device) -> list[Any]:
+        loaded = self._on(device)
+        inputs = [argument.address for argument in arguments]
+        outputs = [self._output(n, spec, arguments, device) for n, spec in enumerate(self.outputs)]
+        workspace = allocate(device, self.artifact.workspace_bytes, "a program's workspace")
+        run = _Run(
+            device,
+            loaded.functions,
+            {
+                INPUT: inputs,
+                OUTPUT: [output.address for output in outputs],
+                CONSTANT: [constant.address for constant in loaded.constants],
+                WORKSPACE: [workspace.address],
+            },
+        )
+        with device.context() as call:
+            run.nodes(call, self.plan.nodes)
+        return outputs
+
+    def _output(
+        self, number: int, spec: ArraySpec, arguments: Sequence[DeviceArray], device: Device
+    ) -> DeviceArray:
+        given = self.artifact.aliases.get(number)
+        if given is not None:
+            address = arguments[given].address
+            owner = arguments[given].give_away()
+            return DeviceArray(device, spec.dtype, spec.shape, address, owner)
+        memory = allocate(device, spec.nbytes, f"result {number}, {spec},")
+        return DeviceArray.over(memory, spec.dtype, spec.shape)
+
+
+class _Run:
+    """One call of a program."""
+
+    def __init__(
+        self,
+        device: Device,
+        functions: Mapping[str, int],
+        bases: Mapping[str, Sequence[int]],
+    ) -> None:
+        self._device = device
+        self._functions = functions
+        self._bases = bases
+        self._stream = Stream.current(device)
+
+    def nodes(self, call: Driver, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Launch):
+                self._launch(call, node)
+            elif isinstance(node, Repeat):
+                self.nodes(call, node.condition)
+                while self._number(node.predicate, np.uint8):
+                    self.nodes(call, node.body)
+                    self.nodes(call, node.condition)
+            else:
+                number = self._number(node.selector, np.int32)
+                last = len(node.branches) - 1
+                self.nodes(call, node.branches[number if 0 <= number < last else last])
+
+    def _address(self, place: Place) -> int:
+        return self._bases[place.memory][place.index] + place.offset
+
+    def _number(self, place: Place, dtype: type) -> int:
+        """What kernels have written at a place, when they have."""
+        made: np.ndarray = np.empty(1, dtype)
+        copy_out(self._device, self._address(place), made)
+        return int(made[0])
+
+    def _launch(self, call: Driver, node: Launch) -> None:
+        values = (ctypes.c_uint64 * len(node.arguments))(*map(self._address, node.arguments))
+        begin, size = ctypes.addressof(values), ctypes.sizeof(ctypes.c_uint64)
+        pointers = (ctypes.c_void_p * len(values))(
+            *(begin + size * number for number in range(len(values)))
+        )
+        self._stream.last = f"kernel {node.function}{node.source and f' ({node.source})'}"
+        call(
+            "cuLaunchKernel",
+            self._functions[node.function],
+            *(node.blocks, 1, 1, node.threads, 1, 1),
+            node.shared_bytes,
+            self._stream.handle,
+            pointers,
+            None,
+            doing=f"cuda: {self._stream.last}",
+        )
+
+
+def _conformed(argument: object, spec: ArraySpec, number: int, device: Device) -> DeviceArray:
+    if is_on_a_device(argument):
+        array = to_device(argument, device)
+        if array.shape != spec.shape or array.dtype != spec.dtype:
+            given = ArraySpec(array.dtype, array.shape)
+            raise ArgumentError(f"argument {number} must be {spec}; it is {given}")
+        return array
+    return to_device(conformed(argument, spec, number), device)
