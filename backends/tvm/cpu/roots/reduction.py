@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tracejit.backends.tvm.analysis.argminmax import counted, in_order
 from tracejit.backends.tvm.analysis.sort_keys import counts_places
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
 from tracejit.backends.tvm.cpu.root_rules import rooted
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec
@@ -19,21 +19,9 @@ from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
 from tracejit.backends.tvm.ir.tir import Stmt
 from tracejit.graph import Computation, Instruction
 from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
-from tracejit.ops.constants import GET_TUPLE_ELEMENT, constant, get_tuple_element, iota, parameter
+from tracejit.ops.constants import constant, iota, parameter
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation, extreme
-from tracejit.shapes import ElementType, Shape, TupleShape
-
-
-def anchors_of(instruction: Instruction, results: Results) -> tuple[Instruction, ...]:
-    """The instruction for each result of a reduction: itself, or one GetTupleElement
-    per element.
-    """
-    if isinstance(instruction.shape, TupleShape):
-        own = [r for r, _ in results if r.operands[:1] == (instruction,)]
-        known = {r.attributes["index"]: r for r in own if r.op is GET_TUPLE_ELEMENT}
-        count = len(instruction.shape.elements)
-        return tuple(known.get(i) or get_tuple_element(instruction, i) for i in range(count))
-    return (instruction,)
+from tracejit.shapes import ElementType, Shape
 
 
 def reduce_spec(instruction: Instruction) -> ReduceSpec:

@@ -9,10 +9,9 @@ from tracejit.attributes import Window
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Count, nest
-from tracejit.backends.tvm.codegen.root_rules import Results
+from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
 from tracejit.backends.tvm.codegen.stores import Store
 from tracejit.backends.tvm.cpu.root_rules import rooted
-from tracejit.backends.tvm.cpu.roots.reduction import anchors_of
 from tracejit.backends.tvm.cpu.schedule.pointwise import pointwise
 from tracejit.backends.tvm.cpu.schedule.reduce.accumulators import Reducer
 from tracejit.backends.tvm.cpu.schedule.reduce.combining import ReduceSpec

@@ -1,0 +1,93 @@
+"""The plain target: kernels printed as C, compiled by the C compiler, called one by one."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.targets.plain.functions import NAMES, PREAMBLE
+from tests.targets.plain.printer import function
+from tracejit.backends.artifact import Artifact, InProcess
+from tracejit.backends.tvm.buffers.assignment import BufferAssignment
+from tracejit.backends.tvm.codegen.kernel_frame import Frame
+from tracejit.backends.tvm.codegen.root_rules import Results, RootRule
+from tracejit.backends.tvm.codegen.scalar.loops import pointwise
+from tracejit.backends.tvm.codegen.scalar.table import scalar
+from tracejit.backends.tvm.codegen.stores import Store
+from tracejit.backends.tvm.fusion.row_fusion import RowKernel
+from tracejit.backends.tvm.ir.limits import Limits
+from tracejit.backends.tvm.ir.tir import Stmt
+from tracejit.backends.tvm.program.control_flow import WhileStep
+from tracejit.backends.tvm.program.program import Program
+from tracejit.backends.tvm.program.thunks import Step
+from tracejit.backends.tvm.target.launch import Entry, Kernels, host_loop
+from tracejit.backends.tvm.target.libraries import NoLibraries
+from tracejit.backends.tvm.target.mathematics import Mathematics
+from tracejit.backends.tvm.target.memory_spaces import HostMemory
+from tracejit.backends.tvm.target.target import Progress, Target
+from tracejit.graph import Op
+
+
+class ScalarLoops:
+    """The portable part's own loops."""
+
+    def pointwise(
+        self, frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], cost: int
+    ) -> Stmt:
+        return pointwise(frame, dimensions, stores, cost)
+
+    def rows(self, frame: Frame, kernel: RowKernel, results: Results) -> Stmt:
+        raise AssertionError("limits have no row_bytes")
+
+    def anchored(self, op: Op) -> RootRule | None:
+        return scalar.get(op)
+
+    def whole_loop(
+        self, loop: WhileStep, name: str, places: BufferAssignment
+    ) -> Sequence[Step] | None:
+        return None
+
+
+def build(program: Program, progress: Progress | None) -> InProcess:
+    """Every kernel as a function of C; nothing is kept."""
+    program.check()
+    text = "\n".join([PREAMBLE, *map(function, program.kernels)])
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "kernels.c"), Path(folder, "kernels.so")
+        source.write_text(text, encoding="utf-8")
+        flags = ["-std=gnu11", "-O0", "-fwrapv", "-fno-strict-aliasing", "-shared", "-fPIC"]
+        subprocess.run(["cc", *flags, source, "-o", library, "-lm"], check=True)
+        loaded = ctypes.CDLL(str(library))
+    kernels = {}
+    for kernel in program.kernels:
+        compiled = loaded[kernel.name]
+        compiled.argtypes = [ctypes.c_void_p] * len(kernel.parameters)
+        kernels[kernel.name] = compiled
+    artifact = Artifact(
+        program.inputs,
+        program.outputs,
+        program.constants,
+        program.workspace_bytes,
+        [],
+        aliases=program.aliases,
+    )
+    return InProcess(launch(program, kernels), artifact)
+
+
+def launch(program: Program, kernels: Kernels) -> Entry:
+    return host_loop(program, kernels, HostMemory())
+
+
+PLAIN = Target(
+    "the plain target",
+    Limits(),
+    ScalarLoops(),
+    Mathematics(NAMES),
+    NoLibraries(),
+    HostMemory(),
+    build,
+    launch,
+)
