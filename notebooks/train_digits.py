@@ -1,6 +1,7 @@
 """Train a convolutional network on scikit-learn's handwritten digits.
 
     python notebooks/train_digits.py [--epochs 15] [--seed 0] [--output out]
+    mpiexec -n 4 python notebooks/train_digits.py        # each rank has a quarter of every batch
 
 The network and its loss are written in NumPy style. `tj.jit` traces the training step into an
 XLA graph, `tj.value_and_grad` differentiates that graph in reverse mode, and TVM compiles it.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -26,6 +28,7 @@ from sklearn.model_selection import train_test_split
 import tracejit as tj
 
 Array = np.ndarray
+Step = Callable[["Tree", Array, Array, Array], tuple["Tree", Array]]
 # Arrays by name; lists of them, where each of the two blocks has its own.
 Tree = dict[str, Any]
 
@@ -60,6 +63,12 @@ def load(seed: int) -> Digits:
         images, labels, test_size=0.25, stratify=labels, random_state=seed
     )
     return Digits(train, train_labels, test, test_labels)
+
+
+def in_double(digits: Digits) -> Digits:
+    """The same images in double precision."""
+    images, test_images = (x.astype(np.float64) for x in (digits.images, digits.test_images))
+    return Digits(images, digits.labels, test_images, digits.test_labels)
 
 
 # --- The network: plain NumPy, and tracejit's names where NumPy has none -------------------------
@@ -99,14 +108,17 @@ def classify(x: Array, parameters: Tree) -> Array:
     return x.reshape(x.shape[0], -1) @ parameters["weights"] + parameters["bias"]
 
 
-def train_logits(parameters: Tree, x: Array) -> tuple[Array, Tree]:
-    """Logits, normalised with this batch's own statistics, which are returned as well."""
+def train_logits(parameters: Tree, x: Array, axis: str | None) -> tuple[Array, Tree]:
+    """Logits, normalised with this batch's own statistics, which are returned as well.
+
+    The batch is that of all devices along ``axis``, where there is one.
+    """
     means, variances = [], []
     for kernel, scale, offset in zip(
         parameters["kernel"], parameters["scale"], parameters["offset"], strict=True
     ):
         x = tj.nn.conv(x, kernel)
-        x, mean, variance = tj.nn.batch_norm(x, scale, offset, EPSILON)
+        x, mean, variance = tj.nn.batch_norm(x, scale, offset, EPSILON, axis_name=axis)
         x = relu_and_pool(x)
         means.append(mean)
         variances.append(variance)
@@ -136,9 +148,11 @@ def cross_entropy(logits: Array, labels: Array) -> Array:
     return -np.mean(log_probabilities[np.arange(len(labels)), labels])
 
 
-def loss(parameters: Tree, images: Array, labels: Array) -> tuple[Array, Tree]:
+def loss(
+    parameters: Tree, images: Array, labels: Array, axis: str | None = None
+) -> tuple[Array, Tree]:
     """The loss; beside it, not differentiated, the batch's statistics."""
-    logits, statistics = train_logits(parameters, images)
+    logits, statistics = train_logits(parameters, images, axis)
     return cross_entropy(logits, labels), statistics
 
 
@@ -171,14 +185,30 @@ def adam(state: Tree, gradient: Tree, rate: Array) -> Tree:
     return {**state, "parameters": parameters, "first": first, "second": second, "step": step}
 
 
-def train_step(state: Tree, images: Array, labels: Array, rate: Array) -> tuple[Tree, Array]:
-    """The next state, and the batch's loss."""
-    loss_and_gradient = tj.value_and_grad(loss, has_aux=True)
+def train_step(
+    state: Tree, images: Array, labels: Array, rate: Array, axis: str | None = None
+) -> tuple[Tree, Array]:
+    """The next state, and the batch's loss; each device along ``axis`` has a part of the batch."""
+    loss_and_gradient = tj.value_and_grad(partial(loss, axis=axis), has_aux=True)
     (value, batch), gradient = loss_and_gradient(state["parameters"], images, labels)
+    if axis is not None:
+        value, gradient = tj.lax.pmean((value, gradient), axis)
     running = tj.tree.map(
         lambda old, new: MEMORY * old + (1 - MEMORY) * new, state["statistics"], batch
     )
     return {**adam(state, gradient, rate), "statistics": running}, value
+
+
+def parallel_step(mesh: tj.Mesh) -> Step:
+    """`train_step` on all devices of a mesh, which share out each batch."""
+    (axis,) = mesh.axis_names
+    batch, whole = tj.P(axis), tj.P()
+    return tj.shard_map(
+        partial(train_step, axis=axis),
+        mesh=mesh,
+        in_specs=(whole, batch, batch, whole),
+        out_specs=(whole, whole),
+    )
 
 
 def predict(state: Tree, images: Array) -> Array:
@@ -198,9 +228,6 @@ class Curves:
     losses: list[float]
     accuracies: list[float]
     seconds_per_step: float
-
-
-Step = Callable[[Tree, Array, Array, Array], tuple[Tree, Array]]
 
 
 def train(
@@ -224,7 +251,7 @@ def train(
         ),
         TimeElapsedColumn(),
     )
-    with Progress(*columns) as progress:
+    with Progress(*columns, disable=tj.distributed.process_index() > 0) as progress:
         bar = progress.add_task("train", total=epochs * batches, loss=np.nan, accuracy=0.0)
         for _ in range(epochs):
             order = rng.permutation(len(digits.images))[: batches * BATCH]
@@ -259,25 +286,40 @@ def draw(curves: Curves, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def main(epochs: int = 15, seed: int = 0, output: Path = Path("out")) -> float:
+def main(
+    epochs: int = 15, seed: int = 0, output: Path = Path("out"), double: bool = False
+) -> float:
     """Trains, writes the pictures and the graph, and gives the accuracy on the test images."""
+    if tj.distributed.is_launched():
+        tj.distributed.initialize()
+    ranks = tj.distributed.process_count()
     output.mkdir(parents=True, exist_ok=True)
     digits = load(seed)
     rng = np.random.default_rng(seed)
     state = make_state(rng)
+    if double:
+        digits, state = in_double(digits), tj.tree.map(np.float64, state)
     example = state, digits.images[:BATCH], digits.labels[:BATCH], learning_rate(0)
 
     start = perf_counter()
-    lowered = tj.jit(train_step).lower(*example)
-    traced = perf_counter()
-    step = lowered.compile()
+    if ranks > 1:
+        step = parallel_step(tj.make_mesh((ranks,), ("batch",)))
+        traced = start
+        step(*example)
+    else:
+        lowered = tj.jit(train_step).lower(*example)
+        traced = perf_counter()
+        step = lowered.compile()
     compiled = perf_counter()
 
     gradient = tj.jit(tj.value_and_grad(loss, has_aux=True))
     text = gradient.lower(state["parameters"], *example[1:3]).as_text("hlo")
-    (output / "gradient.hlo").write_text(text, encoding="utf-8")
 
     state, curves = train(digits, state, step, tj.jit(predict), rng, epochs)
+    if tj.distributed.process_index() > 0:
+        return curves.accuracies[-1]
+    (output / "gradient.hlo").write_text(text, encoding="utf-8")
+    np.savetxt(output / "losses.txt", curves.losses)
     draw(curves, output / "learning.png")
 
     print(f"tracing the training step    {traced - start:8.3f} s")
@@ -294,5 +336,6 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("out"))
+    parser.add_argument("--double", action="store_true", help="float64 instead of float32")
     options = parser.parse_args()
-    main(options.epochs, options.seed, options.output)
+    main(options.epochs, options.seed, options.output, options.double)

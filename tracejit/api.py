@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracejit.backends.target import CPU, Target
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, UnsupportedError
 from tracejit.graph import Computation, Instruction, Module
 from tracejit.hlo import to_text
 from tracejit.hlo.fingerprint import fingerprint
@@ -322,11 +322,19 @@ def code_generator() -> ModuleType:
 def _compiler(module: Module, target: Target, check: bool) -> hooks.Executable:
     if not check:
         return executable(module, target)
+    _require_one_device(module, "check=True")
     checked: hooks.Executable = load("tracejit.transforms.checked").Checked(module)
     return checked
 
 
+def _require_one_device(module: Module, option: str) -> None:
+    """Raises `UnsupportedError` for a program for several devices."""
+    if (module.replica_count, module.num_partitions) != (1, 1):
+        raise UnsupportedError(f"jit: {option} does not go with programs for several devices")
+
+
 def _beginner(module: Module, target: Target) -> hooks.Pending:
+    _require_one_device(module, "tiered=True")
     place = place_of(module, target)
     begun: hooks.Pending = load("tracejit.runtime.compile_future").Pending(
         module.name,

@@ -6,17 +6,24 @@ tracejit.distributed.process_index()            # 0, 1, 2 or 3
 
 from __future__ import annotations
 
-from tracejit.runtime.devices.world import begin_mpi, rank_communicator
+from tracejit.runtime.devices.world import begin_mpi, rank_communicator, was_launched
 
 
-def initialize(timeout: float | None = None) -> None:
+def initialize(timeout: float | None = None, deterministic: bool = True) -> None:
     """Begins MPI: from now on, the devices of programs are the ranks that the launcher started.
 
     Without a launcher there is one. A rank that waits for others gives up after ``timeout``
     seconds, by default ``TRACEJIT_COLLECTIVE_TIMEOUT``, else 300. An exception that ends a rank
-    ends all. Raises `UnsupportedError` without mpi4py, or under a launcher of another MPI.
+    ends all. Unless ``deterministic``, sums of more than two ranks are MPI's own, in any order.
+
+    Raises `UnsupportedError` without mpi4py, or under a launcher of another MPI.
     """
-    begin_mpi(timeout)
+    begin_mpi(timeout, deterministic)
+
+
+def is_launched() -> bool:
+    """Whether a launcher of MPI started this process."""
+    return was_launched()
 
 
 def is_initialized() -> bool:

@@ -30,7 +30,7 @@ def mpiexec(
     ranks: int,
     *arguments: str | Path,
     variables: Mapping[str, str] | None = None,
-    timeout: float = 120.0,
+    timeout: float = 400.0,
     options: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """``python *arguments`` on each rank, from the checkout."""

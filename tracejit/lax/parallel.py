@@ -10,7 +10,7 @@ several names at once as a tuple. Each raises `ArgumentError` for a name that is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,9 @@ from tracejit.trace.named_axes import MappedAxis, MeshAxes, axis_of
 from tracejit.trace.tracer import lift
 
 Names = str | Sequence[str]
+BUCKET_BYTES = 1 << 20
+"""Trees of arrays are reduced in ops of about so many bytes."""
+
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -134,7 +137,10 @@ def _reduced(function: str, kind: str, x: Any, axis_name: Names, groups: object)
 
 
 def _together(kind: str, x: Any, frame: _Frame, one: Callable[[Any], Any]) -> Any:
-    """Arrays of one element type travel in one op."""
+    """Arrays of one element type travel together, in the order in which they are computed.
+
+    An op has `BUCKET_BYTES`, so that the first gradients travel while others are computed.
+    """
     leaves, structure = tree.flatten(x)
     made: dict[int, Any] = {}
     by_type: dict[ElementType, list[int]] = {}
@@ -142,13 +148,29 @@ def _together(kind: str, x: Any, frame: _Frame, one: Callable[[Any], Any]) -> An
     for number, array in given.items():
         by_type.setdefault(array.array_shape.element_type, []).append(number)
     for element_type, numbers in by_type.items():
-        if len(numbers) < 2 or element_type is ElementType.PRED:
+        if element_type is ElementType.PRED:
             continue
         computation = scalar_computation(kind, element_type)
-        total = all_reduce([given[n] for n in numbers], computation, **frame.attributes())
-        made.update(zip(numbers, elements_of(total), strict=True))
+        for bucket in _buckets(numbers, given):
+            total = all_reduce([given[n] for n in bucket], computation, **frame.attributes())
+            made.update(zip(bucket, elements_of(total), strict=True))
     results = [lift(made[n], False) if n in made else one(leaf) for n, leaf in enumerate(leaves)]
     return tree.unflatten(structure, results)
+
+
+def _buckets(numbers: Sequence[int], given: Mapping[int, Instruction]) -> Iterator[Sequence[int]]:
+    """Arrays in the order of their computation, until a bucket is full."""
+    bucket: list[int] = []
+    size = 0
+    for number in sorted(numbers, key=lambda n: (given[n].serial, n)):
+        nbytes = given[number].array_shape.nbytes
+        if bucket and size + nbytes > BUCKET_BYTES:
+            yield bucket
+            bucket, size = [], 0
+        bucket.append(number)
+        size += nbytes
+    if bucket:
+        yield bucket
 
 
 def psum(x: Any, axis_name: Names, *, axis_index_groups: None = None) -> Any:

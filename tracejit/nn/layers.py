@@ -8,6 +8,7 @@ from typing import Any
 
 from tracejit.errors import AttributeValueError, ShapeError
 from tracejit.lax.convolution import conv_general_dilated
+from tracejit.lax.parallel import pmean
 from tracejit.lax.reductions import batch_norm_inference as batch_norm_inference_op
 from tracejit.lax.reductions import batch_norm_training
 from tracejit.numpy import arithmetic
@@ -118,14 +119,29 @@ def _feature_axis(function: str, x: Any, axis: int) -> int:
 
 @public
 def batch_norm(
-    x: Any, scale: Any, offset: Any, epsilon: float = 1e-5, axis: int = -1
+    x: Any,
+    scale: Any,
+    offset: Any,
+    epsilon: float = 1e-5,
+    axis: int = -1,
+    axis_name: str | tuple[str, ...] | None = None,
 ) -> tuple[Any, Any, Any]:
     """(output, mean, variance): normalised per feature by the batch's own mean and variance.
 
     One BatchNormTraining. Keep running means of the second and third result for
-    `batch_norm_inference`; the variance is the biased one.
+    `batch_norm_inference`; the variance is the biased one. With ``axis_name`` the batch is that of
+    all devices along that axis of a `shard_map`, which have equal parts of it.
     """
     feature = _feature_axis("batch_norm", x, axis)
+    if axis_name is not None:
+        array = floating(x)
+        others = tuple(d for d in range(array.ndim) if d != feature)
+        sizes = tuple(n if d == feature else 1 for d, n in enumerate(array.shape))
+        mean = pmean(array.mean(others), axis_name)
+        centred = array - mean.reshape(sizes)
+        variance = pmean((centred * centred).mean(others), axis_name)
+        factor = scale / arithmetic.sqrt(variance + epsilon)
+        return centred * factor.reshape(sizes) + offset.reshape(sizes), mean, variance
     made: tuple[Any, Any, Any] = batch_norm_training(x, scale, offset, epsilon, feature)
     return made
 

@@ -6,9 +6,12 @@ The pass runs before a module is compiled. A call has the op as HLO text in its 
 so that a program from the disk cache needs nothing else, and it has a side effect, so that calls
 stay in the order in which the ops were created, which is the same on every device.
 
-    r = all-reduce(x)      ->   r = custom-call(x), target="tracejit.collective"
+    r = all-gather(x)      ->   r = custom-call(x), target="tracejit.collective"
     s = all-reduce-start(x)     s = custom-call(x), target="tracejit.collective_start"     (u32[])
     r = all-reduce-done(s)      r = custom-call(s, x), target="tracejit.collective_done"
+
+An AllReduce that is not needed at once becomes both halves as well: it is begun where it stands,
+and waited for before the first op that needs it, so that what is computed in between overlaps it.
 """
 
 from __future__ import annotations
@@ -51,9 +54,13 @@ from tracejit.ops.starts import (
 )
 from tracejit.ops.tokens import after_all
 from tracejit.shapes import AnyShape, ElementType, Shape, TupleShape
+from tracejit.sources import Source
 from tracejit.traversal import called_computations, in_order, unreached
 
 Effects = list[Instruction]
+_Begun = tuple[Instruction, str, list[Instruction]]
+"""The number of what was begun, the text of the op, and its operands."""
+
 Rule = Callable[["_Rewriting", Instruction, list[Instruction], Effects], Instruction]
 
 _BLOCKING = frozenset(
@@ -93,23 +100,40 @@ def with_host_collectives(module: Module) -> Module:
     return replace(module, entry=entry, replica_count=1, num_partitions=1)
 
 
-def sources_of(module: Module) -> dict[str, str]:
-    """The user's line, or lines, of every collective op, by the text of its call."""
-    found: dict[str, list[str]] = {}
+def sources_of(module: Module) -> dict[str, Source]:
+    """The user's line of every collective op, by the text of its call; of equal ops the first."""
+    found: dict[str, Source] = {}
     for computation in called_computations(module):
         for instruction in in_order([computation.root, *computation.effects]):
             target = instruction.attributes.get("custom_call_target", "")
             if str(target).startswith(COLLECTIVE_TARGET) and instruction.source is not None:
-                lines = found.setdefault(instruction.attributes["backend_config"], [])
-                if str(instruction.source) not in lines:
-                    lines.append(str(instruction.source))
-    return {text: " or ".join(lines) for text, lines in found.items()}
+                found.setdefault(instruction.attributes["backend_config"], instruction.source)
+    return found
+
+
+_LONG = frozenset({"contraction", "convolution", "control", "linalg", "reduction", "windows"})
+"""The families of ops that take long enough for a collective op to go on beside them."""
+
+
+def _overlapping(order: Sequence[Instruction]) -> set[Instruction]:
+    """The AllReduces that something long, or another one, stands between and their first user."""
+    waiting: dict[Instruction, bool] = {}
+    found = set()
+    for instruction in order:
+        for operand in instruction.operands:
+            if waiting.pop(operand, False):
+                found.add(operand)
+        if instruction.op is ALL_REDUCE or instruction.op.family in _LONG:
+            waiting = dict.fromkeys(waiting, True)
+        if instruction.op is ALL_REDUCE:
+            waiting[instruction] = False
+    return found | {instruction for instruction, is_passed in waiting.items() if is_passed}
 
 
 class _Rewriting:
     def __init__(self) -> None:
         self._made: dict[Computation, Computation] = {}
-        self._begun: dict[Instruction, tuple[Instruction, str, list[Instruction]]] = {}
+        self._begun: dict[Instruction, _Begun] = {}
 
     def computation(self, computation: Computation) -> Computation:
         if computation not in self._made:
@@ -120,9 +144,23 @@ class _Rewriting:
         order = in_order([*computation.parameters, computation.root, *computation.effects])
         new: dict[Instruction, Instruction] = {}
         effects: Effects = []
+        open_starts: dict[Instruction, _Begun] = {}
+
+        def value(operand: Instruction) -> Instruction:
+            begun = open_starts.pop(operand, None)
+            if begun is not None:
+                new[operand] = self._end(operand, begun, effects)
+            return new[operand]
+
+        overlapping = _overlapping(order)
         for instruction in order:
-            operands = [new[o] for o in instruction.operands]
-            new[instruction] = self._instruction(instruction, operands, effects)
+            operands = [value(o) for o in instruction.operands]
+            if instruction in overlapping:
+                open_starts[instruction] = self._begin(ALL_REDUCE, instruction, operands, effects)
+            else:
+                new[instruction] = self._instruction(instruction, operands, effects)
+        for instruction in tuple(open_starts):
+            value(instruction)
         if all(made is instruction for instruction, made in new.items()):
             return computation
         root = new[computation.root]
@@ -190,10 +228,15 @@ class _Rewriting:
     def _start(
         self, instruction: Instruction, operands: list[Instruction], effects: Effects
     ) -> Instruction:
-        """The number of what was begun; nothing but the other half may read the result."""
+        """Nothing but the other half may read the result."""
         op = _STARTS[instruction.op]
+        self._begun[instruction] = self._begin(op, instruction, operands, effects)
+        return _zeros(instruction.shape)
+
+    def _begin(
+        self, op: Op, instruction: Instruction, operands: list[Instruction], effects: Effects
+    ) -> _Begun:
         attributes = dict(instruction.attributes)
-        result = instruction.shape
         if "shape" in attributes:
             result = instruction.element_shapes[1]
             del attributes["shape"]
@@ -203,8 +246,7 @@ class _Rewriting:
         number = Shape(ElementType.U32)
         begun = _host_call(COLLECTIVE_START_TARGET, instruction, operands, number, text, True)
         effects.append(begun)
-        self._begun[instruction] = begun, text, operands
-        return _zeros(instruction.shape)
+        return begun, text, operands
 
     def _done(self, instruction: Instruction, effects: Effects) -> Instruction:
         (start,) = instruction.operands
@@ -213,10 +255,13 @@ class _Rewriting:
                 f"{instruction.op.function}: its operand must be the op that starts it",
                 instruction.source,
             )
+        return self._end(instruction, self._begun[start], effects)
+
+    def _end(self, instruction: Instruction, begun: _Begun, effects: Effects) -> Instruction:
         # The operands stay alive, and what they lie in is not written over, until the end.
-        begun, text, operands = self._begun[start]
+        number, text, operands = begun
         made = _host_call(
-            COLLECTIVE_DONE_TARGET, instruction, [begun, *operands], instruction.shape, text, True
+            COLLECTIVE_DONE_TARGET, instruction, [number, *operands], instruction.shape, text, True
         )
         effects.append(made)
         return made

@@ -12,6 +12,7 @@ from tracejit.sharding.arrays import (
     make_array_from_process_local_data,
     visualize_sharding,
 )
+from tracejit.sharding.checkpoints import load_checkpoint, save_checkpoint
 from tracejit.sharding.mesh import (
     Device,
     Mesh,
@@ -33,9 +34,11 @@ __all__ = [
     "Shard",
     "ShardedArray",
     "devices",
+    "load_checkpoint",
     "make_array_from_process_local_data",
     "make_mesh",
     "pmap",
+    "save_checkpoint",
     "shard_map",
     "visualize_sharding",
 ]

@@ -131,6 +131,11 @@ def all_reduce(call: Call) -> Steps:
         begin += result.size
 
 
+def _all_here(call: Call, members: Sequence[int]) -> Transfer:
+    """Has ended when all members have come to this op."""
+    return _gathered(call, members, np.zeros(1, np.uint8))[1]
+
+
 def _all_reduced(call: Call, given: np.ndarray, result: np.ndarray) -> Steps:
     members = call.members()
     computation = call.instruction.attributes["to_apply"]
@@ -141,6 +146,14 @@ def _all_reduced(call: Call, given: np.ndarray, result: np.ndarray) -> Steps:
         arrays, transfer = _gathered(call, members, given)
         yield transfer
         reduced(computation, arrays, result)
+        return
+    communicator = call.device.communicator
+    # Two numbers have one sum, and integers have one in any order.
+    has_one_sum = len(members) == 2 or result.dtype.kind in "iu" or not communicator.deterministic
+    is_worth_it = communicator.has_sum and has_one_sum
+    if is_worth_it and _adder(computation, result.dtype) is not None:
+        yield _all_here(call, members)
+        yield communicator.sum(members, given, result)
         return
     size, place = given.size, members.index(call.device.number)
     bounds = [size * n // len(members) for n in range(len(members) + 1)]

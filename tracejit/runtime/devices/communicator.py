@@ -38,9 +38,14 @@ class Communicator(ABC):
     """One device's way to all others; ``number`` is its own of ``count``.
 
     ``unit`` is what errors call a device. A transfer that makes no progress for ``timeout`` seconds
-    is given up.
+    is given up. With ``needs_progress`` messages travel only while somebody asks about them. Where
+    it is ``deterministic``, sums are added in the order of the group; ``has_sum`` says that there
+    is a `sum`.
     """
 
+    needs_progress = False
+    deterministic = True
+    has_sum = False
     number: int
     count: int
     unit: str
@@ -54,6 +59,10 @@ class Communicator(ABC):
 
         ``is_message`` says that the other side may ask for it at any later time.
         """
+
+    def sum(self, members: tuple[int, ...], given: np.ndarray, result: np.ndarray) -> Transfer:
+        """The sum over the members by the library's own op, in any order, once all are here."""
+        raise NotImplementedError
 
     @abstractmethod
     def pause(self, attempt: int) -> None:

@@ -17,8 +17,13 @@ from tracejit.errors import DeadlockError
 from tracejit.graph import Instruction
 from tracejit.ops.groups import mode_of, participants, require_devices
 from tracejit.runtime.devices.communicator import Communicator, Transfer
+from tracejit.sources import Source
 
 Steps = Generator[Transfer, None, None]
+
+_LONG_BYTES = 1 << 16
+"""Shorter messages arrive without anybody asking about them."""
+_PROGRESS_SECONDS = 0.0001
 
 _CHECK_SECONDS = 0.2
 """A device that has waited so long asks whether those it waits for are still there."""
@@ -31,28 +36,69 @@ class Operation:
     """
 
     def __init__(
-        self, function: str, source: str, steps: Steps, results: Sequence[np.ndarray]
+        self, function: str, source: Source | None, steps: Steps, results: Sequence[np.ndarray]
     ) -> None:
         self.function = function
         self.source = source
         self.results = results
         self._steps = steps
+        self._lock = threading.Lock()
         self.transfer: Transfer | None = None
         self._is_over = False
 
     def test(self) -> bool:
-        """Goes on as far as it can; whether the op has ended."""
-        while not self._is_over:
-            if self.transfer is not None and not self.transfer.test():
-                return False
-            self.transfer = next(self._steps, None)
-            self._is_over = self.transfer is None
-        return True
+        """Goes on as far as it can; whether the op has ended. Raises what went wrong."""
+        with self._lock:
+            while not self._is_over:
+                if self.transfer is not None and not self.transfer.test():
+                    return False
+                self.transfer = next(self._steps, None)
+                self._is_over = self.transfer is None
+            return True
 
     def cancel(self) -> None:
-        if self.transfer is not None and not self._is_over:
-            self.transfer.cancel()
+        with self._lock:
+            if self.transfer is not None and not self._is_over:
+                self.transfer.cancel()
             self._is_over = True
+
+
+class _Progress:
+    """A thread that lets ops go on while the program computes."""
+
+    def __init__(self) -> None:
+        self._operations: list[Operation] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, operation: Operation) -> None:
+        with self._changed:
+            self._operations.append(operation)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tracejit-mpi", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._operations)
+                waiting, self._operations = self._operations, []
+            left = [operation for operation in waiting if not _has_ended(operation)]
+            with self._changed:
+                self._operations += left
+            if left:
+                time.sleep(_PROGRESS_SECONDS)
+
+
+def _has_ended(operation: Operation) -> bool:
+    try:
+        return operation.test()
+    except Exception:  # raised again where the program waits for it
+        return True
+
+
+_progress = _Progress()
 
 
 class Device:
@@ -66,7 +112,7 @@ class Device:
         communicator: Communicator,
         replica_count: int,
         num_partitions: int,
-        sources: Mapping[str, str],
+        sources: Mapping[str, Source],
     ) -> None:
         self.communicator = communicator
         self.replica_count = replica_count
@@ -102,6 +148,9 @@ class Device:
         operation.test()
         self._count += 1
         self._begun[self._count] = operation
+        is_long = sum(result.nbytes for result in operation.results) >= _LONG_BYTES
+        if is_long and self.communicator.needs_progress:
+            _progress.watch(operation)
         return self._count
 
     def end(self, number: int) -> Sequence[np.ndarray]:
@@ -135,10 +184,6 @@ class Device:
                 check = now + _CHECK_SECONDS
                 self._require_hope(operation, now > end)
 
-    def progress(self) -> bool:
-        """Lets ops that were begun go on; whether all have ended."""
-        return all([operation.test() for operation in tuple(self._begun.values())])
-
     def _require_hope(self, operation: Operation, is_late: bool) -> None:
         transfer, communicator = operation.transfer, self.communicator
         if transfer is None:
@@ -154,10 +199,10 @@ class Device:
         if not states:
             names = ", ".join(map(str, missing))
             states = [f"{unit} {names} did not answer in {communicator.timeout:g} s"]
-        line = f" ({operation.source})" if operation.source else ""
         raise DeadlockError(
             f"{operation.function}: {unit} {self.number} waits for what never comes: "
-            f"{'; '.join(states)}{line}"
+            f"{'; '.join(states)}",
+            operation.source,
         )
 
     @contextmanager

@@ -17,6 +17,7 @@ from tracejit.runtime.devices.device import Device
 from tracejit.runtime.devices.threads import run_on_threads
 from tracejit.runtime.devices.world import rank_communicator, timeout
 from tracejit.runtime.executable import Executable
+from tracejit.sources import Source
 
 R = TypeVar("R")
 Results = list[np.ndarray]
@@ -34,7 +35,7 @@ class DevicesExecutable(Executable):
         executable: Executable,
         replica_count: int,
         num_partitions: int,
-        sources: Mapping[str, str],
+        sources: Mapping[str, Source],
     ) -> None:
         self.__dict__.update(executable.__dict__)
         self._executable = executable

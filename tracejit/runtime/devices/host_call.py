@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +13,16 @@ import numpy as np
 
 from tracejit.backends.abi import COLLECTIVE
 from tracejit.errors import UnsupportedError
-from tracejit.graph import Instruction
+from tracejit.graph import Computation, Instruction
 from tracejit.hlo import parse
 from tracejit.ops.channels import RECV, SEND
+from tracejit.ops.computations import binary_op
 from tracejit.ops.custom import COLLECTIVE_DONE_TARGET, COLLECTIVE_START_TARGET
 from tracejit.runtime.callbacks import callback, view, viewer
 from tracejit.runtime.devices.collectives import Call, Rule, rules
 from tracejit.runtime.devices.device import Operation, current_device
 from tracejit.shapes import AnyShape, Shape, TupleShape
+from tracejit.traversal import instructions
 
 Address = int | str
 """Where an array lies; of a scalar constant, its bytes in hexadecimal."""
@@ -93,6 +96,7 @@ def _tag(instruction: Instruction, arrays: list[Shape]) -> str:
         "groups": attributes.get("replica_groups"),
         "pairs": attributes.get("source_target_pairs"),
         "dimensions": attributes.get("dimensions"),
+        "by": _reduction(attributes.get("to_apply")),
     }
     said = " ".join(f"{name} {value}" for name, value in named.items() if value not in (None, ()))
     name = "send" if instruction.op is RECV else instruction.op.function
@@ -100,6 +104,17 @@ def _tag(instruction: Instruction, arrays: list[Shape]) -> str:
     size = sum(math.prod(a.dimensions) for a in arrays[4:])
     more = f" and {size} more elements" if size else ""
     return f"{name} of {shapes}{more}{' ' if said else ''}{said}"
+
+
+def _reduction(computation: Computation | None) -> str | None:
+    """The name of a reduction's op; of another computation a number that its text has."""
+    if computation is None:
+        return None
+    op = binary_op(computation)
+    if op is not None:
+        return op.function
+    ops = " ".join(f"{i.op.name}{i.shape}" for i in instructions(computation))
+    return f"computation {zlib.crc32(ops.encode()):08x}"
 
 
 @callback(COLLECTIVE)
@@ -117,7 +132,7 @@ def _collective(target: str, text: str, *addresses: Any) -> None:
         return
     count = len(op.operands)
     operands = [at(a) for at, a in zip(op.operands, addresses[:count], strict=True)]
-    source = device.sources.get(text, "")
+    source = device.sources.get(text)
     tag = op.tag if op.is_message else device.numbered(op.tag)
     is_begun = target == COLLECTIVE_START_TARGET
     if is_begun:

@@ -10,23 +10,18 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Mapping
 
 import numpy as np
 from mpi4py import MPI
 
 from tracejit.errors import UnsupportedError
 from tracejit.runtime.devices.communicator import Communicator, Parts, Transfer
-
-_SIZES: Mapping[str, str] = {
-    "OMPI_COMM_WORLD_SIZE": "Open MPI",
-    "PMI_SIZE": "MPICH",
-    "PMIX_SIZE": "PMIx",
-}
-"""What launchers tell the processes that they start: how many there are."""
+from tracejit.runtime.devices.world import SIZES
+from tracejit.system import affinity
 
 _STATE_TAG = 1
-_SPINS, _YIELDS = 50, 2000
+_SPINS, _YIELDS = 2000, 2000
+"""Attempts without a pause, where each rank here has a processor; then attempts that yield."""
 _SHORT_PAUSE = 0.0002
 
 
@@ -34,6 +29,8 @@ class MPICommunicator(Communicator):
     """This rank's way to all ranks that the launcher started."""
 
     unit = "rank"
+    needs_progress = True
+    has_sum = True
 
     def __init__(self, timeout: float) -> None:
         _require_launcher()
@@ -44,7 +41,11 @@ class MPICommunicator(Communicator):
         self._messages = world.Dup()
         self._control = world.Dup()
         self._most = int(world.Get_attr(MPI.TAG_UB) or 32767)
+        here = world.Split_type(MPI.COMM_TYPE_SHARED)
+        self._spins = _SPINS if here.size <= affinity() else 0
+        here.Free()
         self._states: dict[int, str] = {}
+        self._groups: dict[tuple[int, ...], MPI.Intracomm] = {}
         self._is_announced = False
         self._sent: list[tuple[MPI.Request, object]] = []
 
@@ -70,11 +71,21 @@ class MPICommunicator(Communicator):
                 leaving.append((target, request, kept))
         return _Requests(number, arriving, leaving)
 
+    def sum(self, members: tuple[int, ...], given: np.ndarray, result: np.ndarray) -> Transfer:
+        """MPI's Allreduce."""
+        comm = self._groups.get(members)
+        if comm is None:
+            group = self._collectives.group.Incl(members)
+            comm = self._groups[members] = self._collectives.Create_group(group)
+        request = comm.Iallreduce(given, result, MPI.SUM)
+        others = [n for n in members if n != self.number]
+        return _Requests(-1, [(n, request, result) for n in others[:1]], [])
+
     def pause(self, attempt: int) -> None:
         """Spins a little, then lets other processes run, then sleeps."""
-        if attempt > _YIELDS:
+        if attempt > self._spins + _YIELDS:
             time.sleep(_SHORT_PAUSE)
-        elif attempt > _SPINS:
+        elif attempt > self._spins:
             os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
 
     def state_of(self, number: int, transfer: Transfer) -> str | None:
@@ -84,8 +95,10 @@ class MPICommunicator(Communicator):
         if number in self._states:
             return self._states[number]
         status = MPI.Status()
-        if self._collectives.Iprobe(number, MPI.ANY_TAG, status) and (
-            status.Get_tag() != transfer.tag
+        if (
+            transfer.tag >= 0
+            and self._collectives.Iprobe(number, MPI.ANY_TAG, status)
+            and (status.Get_tag() != transfer.tag)
         ):
             return "is at another op, or at one of another shape"
         return None
@@ -156,11 +169,11 @@ class _Requests(Transfer):
 
     def cancel(self) -> None:
         for _, request, _ in self._arriving:
-            if request:
+            if request and self.tag >= 0:
                 request.Cancel()
                 request.Wait()
         # What is being sent cannot be taken back; its memory is kept.
-        _abandoned.extend(self._leaving)
+        _abandoned.extend(self._leaving if self.tag >= 0 else self._arriving)
 
 
 _abandoned: list[tuple[int, MPI.Request, np.ndarray]] = []
@@ -172,7 +185,7 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 
 def _require_launcher() -> None:
     """Raises `UnsupportedError` where a launcher of another MPI has started this process."""
-    for name, launcher in _SIZES.items():
+    for name, launcher in SIZES.items():
         started = os.environ.get(name, "")
         if started.isdecimal() and int(started) > 1 and MPI.COMM_WORLD.size == 1:
             library = MPI.Get_library_version().split("\n")[0]

@@ -10,6 +10,7 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,15 @@ if TYPE_CHECKING:
     from tracejit.runtime.devices.mpi import MPICommunicator
 
 TIMEOUT_VARIABLE = "TRACEJIT_COLLECTIVE_TIMEOUT"
+SIZES: Mapping[str, str] = {
+    "OMPI_COMM_WORLD_SIZE": "Open MPI",
+    "PMI_SIZE": "MPICH",
+    "PMIX_SIZE": "PMIx",
+}
+"""What launchers tell the processes that they start: how many there are."""
+
 _DEFAULT_SECONDS = 300.0
-_GRACE_SECONDS = 3.0
+_MOST_GRACE_SECONDS = 30.0
 
 
 class _State:
@@ -46,7 +54,7 @@ def timeout() -> float:
     return seconds
 
 
-def begin_mpi(seconds: float | None = None) -> MPICommunicator:
+def begin_mpi(seconds: float | None = None, deterministic: bool = True) -> MPICommunicator:
     """This process's rank among those that the launcher started; one of one without a launcher.
 
     An exception that ends this process ends the others too, within seconds. Raises
@@ -65,7 +73,13 @@ def begin_mpi(seconds: float | None = None) -> MPICommunicator:
             _tell_others_of_the_end(_State.communicator)
         elif seconds is not None:
             _State.communicator.timeout = seconds
+        _State.communicator.deterministic = deterministic
         return _State.communicator
+
+
+def was_launched() -> bool:
+    """Whether a launcher of MPI started this process: it says so in the environment."""
+    return any(name in os.environ for name in SIZES)
 
 
 def rank_communicator() -> MPICommunicator | None:
@@ -84,8 +98,8 @@ def _tell_others_of_the_end(communicator: MPICommunicator) -> None:
         before(kind, error, traceback)
         sys.stderr.flush()
         if communicator.count > 1:
-            communicator.wait_for_announcements(_GRACE_SECONDS)
-            # A rank that hangs would keep the others from ending.
+            # The others name what they waited for; one that hangs would keep them from ending.
+            communicator.wait_for_announcements(min(communicator.timeout, _MOST_GRACE_SECONDS))
             communicator.abort()
 
     sys.excepthook = hook

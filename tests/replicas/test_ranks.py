@@ -1,0 +1,103 @@
+"""Ranks of MPI: what goes wrong is named by all, checkpoints are whole, scripts train together."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tests.notebooks import scripts
+from tests.replicas.mpi import ROOT, launcher, mpiexec
+from tracejit.errors import ArgumentError
+
+pytestmark = pytest.mark.mpi
+
+FAULTS = {
+    "raises": r"rank 0 waits for what never comes: rank 1 raised ValueError: a bad batch",
+    "ends": r"rank 0 waits for what never comes: rank 1 has ended",
+    "shapes": r"rank 0 waits for what never comes: rank 1 is at another op, or at one of another",
+    "order": r"rank 0 waits for what never comes: rank 1 is at another op, or at one of another",
+    "hangs": r"rank 0 waits for what never comes: rank 1 did not answer in 6 s",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_goes_wrong_is_named(fault: str) -> None:
+    variables = {"TRACEJIT_COLLECTIVE_TIMEOUT": "6" if fault == "hangs" else "60"}
+    done = mpiexec(2, "-m", "tests.replicas.faulty", fault, variables=variables)
+    assert done.returncode != 0, done.stdout
+    assert "is through" not in done.stdout
+    assert re.search(rf"all_reduce: {FAULTS[fault]}.* \(faulty.py:27\)", done.stderr), done.stderr
+
+
+def test_a_rank_that_is_killed_ends_all() -> None:
+    done = mpiexec(2, "-m", "tests.replicas.faulty", "dies")
+    assert done.returncode != 0
+    assert "is through" not in done.stdout
+
+
+def test_checkpoints_are_read_by_other_numbers_of_ranks(tmp_path: Path) -> None:
+    module = "tests.replicas.checkpoints"
+    for ranks, task in ((2, "save"), (4, "load"), (1, "load")):
+        done = mpiexec(ranks, "-m", module, task, tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000003", "step-00000012"]
+
+
+def test_killed_at_any_moment_the_last_whole_checkpoint_remains(tmp_path: Path) -> None:
+    launcher()
+    command = [sys.executable, "-m", "tests.replicas.checkpoints", "forever", str(tmp_path)]
+    like = {"rows": np.zeros((8, 12)), "columns": np.zeros((8, 12), np.float32), "step": np.int64()}
+    for saved in (1, 4, 9):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(saved):
+                line = process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+        found = tj.load_checkpoint(tmp_path, like)
+        assert int(found["step"]) >= int(line.split()[1])
+        np.testing.assert_array_equal(found["rows"], np.arange(96.0).reshape(8, 12) + found["step"])
+
+
+def test_checkpoints_of_something_else_are_refused(tmp_path: Path) -> None:
+    tj.save_checkpoint(tmp_path, 1, {"w": np.zeros(3)})
+    with pytest.raises(ArgumentError, match=r"\['w'\] in .* is float64\[3\], not float64\[4\]"):
+        tj.load_checkpoint(tmp_path, {"w": np.zeros(4)})
+    with pytest.raises(ArgumentError, match="holds another tree"):
+        tj.load_checkpoint(tmp_path, {"v": np.zeros(3)})
+    with pytest.raises(FileNotFoundError, match="no checkpoint of step 2"):
+        tj.load_checkpoint(tmp_path, {"w": np.zeros(3)}, 2)
+
+
+def test_training_on_ranks_is_training_on_one(tmp_path: Path) -> None:
+    """The losses of the digits' network in double precision, with the same batches."""
+    losses = []
+    for ranks in (1, 2):
+        done = mpiexec(
+            ranks, "notebooks/train_digits.py", "--epochs", "1", "--double", "--output", tmp_path
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        losses.append(np.loadtxt(tmp_path / "losses.txt"))
+    np.testing.assert_allclose(losses[1], losses[0], 0, 1e-5)
+    assert losses[0][-1] < 0.3 * losses[0][0]
+
+
+def test_scripts_on_ranks_and_on_threads() -> None:
+    done = mpiexec(4, "notebooks/stencil.py", "--steps", "20")
+    assert done.returncode == 0, done.stderr[-3000:]
+    plate = scripts.load("stencil").main(20, 1, 1)
+    assert f"heat {plate.sum():.9f}" in done.stdout
+    np.testing.assert_array_equal(scripts.load("stencil").main(20, 2, 2), plate)
+    one, two = (scripts.load("tensor_parallel").main(3, 0, devices) for devices in (1, 2))
+    np.testing.assert_allclose(two, one, 1e-9)
+
+
+def test_programs_of_a_mesh_on_four_ranks() -> None:
+    done = mpiexec(4, "-m", "tests.sharding.ranks")
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,96 @@
+"""`shard_map`, meshes and sharded arrays on threads: what is refused, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import P, lax
+from tracejit.errors import ArgumentError, ShapeError, UnsupportedError
+
+X = np.arange(48.0).reshape(8, 6)
+
+
+def mesh() -> tj.Mesh:
+    return tj.make_mesh((2, 2), ("a", "b"), tj.devices("cpu", 4))
+
+
+def refused(f: Callable[..., Any], in_specs: Any, out_specs: Any, *args: Any) -> str:
+    """What is wrong with a mapped function, called and in a jitted one."""
+    mapped = tj.shard_map(f, mesh=mesh(), in_specs=in_specs, out_specs=out_specs)
+    messages = []
+    for function in (mapped, tj.jit(mapped)):
+        with pytest.raises((ArgumentError, ShapeError)) as caught:
+            function(*args)
+        messages.append(caught.value.message)
+    assert messages[0].split(";")[0] == messages[1].split(";")[0]
+    return messages[0]
+
+
+def test_results_that_differ_are_found() -> None:
+    message = refused(lambda x: x + lax.axis_index("b"), P("a"), P("a"), X)
+    assert "may differ along 'b', which out_specs P('a') does not mention" in message
+    assert "along 'a', 'b'" in refused(lambda x: lax.ppermute(x, "a", [(0, 1)]), P("a"), P(), X)
+    looped = tj.shard_map(
+        lambda x: lax.fori_loop(0, 2, lambda i, s: lax.psum(s, "a"), x),
+        mesh=mesh(),
+        in_specs=P("a"),
+        out_specs=P("a"),
+    )
+    np.testing.assert_array_equal(looped(X)[:4], 2 * (X[:4] + X[4:]))
+
+
+def test_specs_and_names_that_do_not_fit() -> None:
+    assert "'c' is no axis of Mesh({'a': 2, 'b': 2})" in refused(np.sin, P("c"), P("c"), X)
+    assert "in_specs of sin has 2 entries for 1 arguments" in refused(np.sin, (P(), P()), P(), X)
+    assert "known here are 'a', 'b'" in refused(lambda x: lax.psum(x, "c"), P(), P(), X)
+    mapped = tj.shard_map(np.sin, mesh=mesh(), in_specs=P(None, ("a", "b")), out_specs=P())
+    with pytest.raises(ShapeError, match=r"dimension 1 of \[8, 6\] must be divisible by 4"):
+        mapped(X)
+    with pytest.raises(ArgumentError, match=r"psum: 'a' is no axis .* none is known here"):
+        lax.psum(X, "a")
+    with pytest.raises(ArgumentError, match="takes 4 devices, and there are 2"):
+        tj.make_mesh((4,), ("a",), tj.devices("cpu", 2))
+
+
+def test_transformations_outside_of_jit_are_refused() -> None:
+    total = tj.shard_map(
+        lambda x: lax.psum(x.sum(), ("a", "b")), mesh=mesh(), in_specs=P("a", "b"), out_specs=P()
+    )
+    np.testing.assert_array_equal(tj.jit(tj.grad(total))(X), np.ones_like(X))
+    with pytest.raises(UnsupportedError, match=r"write jit\(grad\(f\)\)"):
+        tj.grad(total)(X)
+    with pytest.raises(UnsupportedError, match="check=True does not go with programs for several"):
+        tj.jit(total, check=True)(X)
+
+
+def test_arrays_show_where_they_lie(capsys: pytest.CaptureFixture[str]) -> None:
+    sharding = tj.NamedSharding(mesh(), P("b", "a"))
+    array = tj.make_array_from_process_local_data(sharding, X)
+    assert [shard.data.shape for shard in array.addressable_shards] == [(4, 3)] * 4
+    np.testing.assert_array_equal(array.addressable_shards[1].data, X[4:, :3])
+    np.testing.assert_array_equal(array, X)
+    assert array[7, 5] == X[7, 5]
+    assert "cpu:1 [4:8, 0:3]" in repr(array)
+    assert tj.visualize_sharding(array).splitlines()[1::2] == ["| 0 | 2 |", "| 1 | 3 |"]
+    assert "| 1 | 3 |" in capsys.readouterr().out
+    doubled = tj.shard_map(lambda x: 2 * x, mesh=mesh(), in_specs=P("b", "a"), out_specs=P("b"))
+    with pytest.raises(ArgumentError, match="may differ along 'a'"):
+        doubled(array)
+
+
+def test_one_element_for_each_device() -> None:
+    made = tj.pmap(lambda x, y: x / lax.psum(x, "i") + y, axis_name="i", in_axes=(0, None))
+    np.testing.assert_allclose(made(np.arange(4.0), 1.0), np.arange(4) / 6 + 1)
+
+
+def test_named_axes_of_vmap_within_a_mesh() -> None:
+    def f(x: Any) -> Any:
+        return tj.vmap(lambda row: row - lax.pmean(row, ("rows", "a")), axis_name="rows")(x)
+
+    mapped = tj.shard_map(f, mesh=mesh(), in_specs=P("a"), out_specs=P("a"))
+    np.testing.assert_allclose(mapped(X), X - X.mean(0), atol=1e-12)
