@@ -5,8 +5,6 @@ from __future__ import annotations
 ALLOWED: dict[str, int] = {
     "autodiff/rules": 1,
     "tracejit/ffi": 1,
-    "tracejit/lax": 2,
-    "tracejit/passes": 1,
     "tracejit/runtime/devices": 3,
     "tracejit/sharding": 4,
     "tracejit/trace": 3,

@@ -47,9 +47,9 @@ MODULES = (
 )
 """JAX's modules that there are here, too."""
 
-DEVICES = "one CPU is the only device, and results are NumPy arrays"
-SEVERAL = "several devices are MPI processes that run XLA's collective operations"
-AXES = "axes have no names here; replicas are those of XLA"
+DEVICES = "`devices` lists threads, ranks of MPI or CUDA devices; a mesh chooses among them"
+SEVERAL = "`shard_map` and `tracejit.distributed` do this, with a mesh that is passed to them"
+AXES = "use `ppermute`, `all_to_all` or `psum`"
 SETTING = "a setting of JAX's own running; here `jit` has options"
 TYPES = "element types are NumPy's, without a switch"
 CHECKS = "use `jit(f, check=True)`"
@@ -69,10 +69,11 @@ NARROW = "the element type has no arithmetic in XLA's CPU backend"
 
 ABSENT: Mapping[str, Mapping[str, str]] = {
     "": {
-        "Device NamedSharding P Shard default_device devices device_count host_count": DEVICES,
+        "Device Shard default_device device_count host_count": DEVICES,
         "host_id host_ids local_device_count local_devices live_arrays copy_to_host_async": DEVICES,
         "memory default_backend transfer_guard* typeof": DEVICES,
-        "make_array_from_* make_mesh pmap process_* reshard set_mesh shard_map smap": SEVERAL,
+        "make_array_from_callback make_array_from_single_device_arrays": SEVERAL,
+        "process_* reshard set_mesh smap": SEVERAL,
         "auto_pcast remove_size_one_mesh_axis_from_type": SEVERAL,
         "allow_f16_reductions array_garbage_collection_guard check_tracer_leaks config": SETTING,
         "checking_leaks debug_key_reuse default_matmul_precision default_prng_impl": SETTING,
@@ -105,8 +106,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
             "operations take strings and tuples in its place"
         ),
         "after_all create_token": TOKENS,
-        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin": AXES,
-        "ppermute precv psend pshuffle psum psum_scatter pswapaxes ragged_all_to_all": AXES,
+        "pcast precv psend pshuffle pswapaxes ragged_all_to_all": AXES,
         "conv_general_dilated_local conv_general_dilated_patches": LATER,
         "conv_general_permutations conv_general_shape_tuple conv_shape_tuple": DIVISION,
         "conv_transpose_shape_tuple conv_with_general_padding padtype_to_pads": DIVISION,

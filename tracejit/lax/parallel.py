@@ -37,7 +37,7 @@ from tracejit.trace.tracer import lift
 
 Names = str | Sequence[str]
 BUCKET_BYTES = 1 << 20
-"""Trees of arrays are reduced in ops of about so many bytes."""
+"""The size of one op when a tree of arrays is reduced."""
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -63,11 +63,11 @@ class _Frame:
         )
 
     def attributes(self) -> dict[str, Any]:
-        """Of an op that names its devices by their numbers."""
+        """The attributes for an op that names its devices by their numbers."""
         return {**self.one_sided(), "use_global_device_ids": True}
 
     def one_sided(self) -> dict[str, Any]:
-        """Of an op that has no use_global_device_ids; the devices are partitions of one replica."""
+        """The attributes for an op without use_global_device_ids, on partitions of one replica."""
         is_mapped = isinstance(self.owner, MappedAxis)
         channel = self.owner.channel if is_mapped else next_channel()  # type: ignore[union-attr]
         return {"replica_groups": self.groups, "channel_id": channel}

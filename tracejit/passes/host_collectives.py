@@ -11,7 +11,7 @@ stay in the order in which the ops were created, which is the same on every devi
     r = all-reduce-done(s)      r = custom-call(s, x), target="tracejit.collective_done"
 
 An AllReduce that is not needed at once becomes both halves as well: it is begun where it stands,
-and waited for before the first op that needs it, so that what is computed in between overlaps it.
+and waited for before the first op that needs it. The ops in between overlap it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from tracejit.traversal import called_computations, in_order, unreached
 
 Effects = list[Instruction]
 _Begun = tuple[Instruction, str, list[Instruction]]
-"""The number of what was begun, the text of the op, and its operands."""
+"""The number that a begun op has, its text, and its operands."""
 
 Rule = Callable[["_Rewriting", Instruction, list[Instruction], Effects], Instruction]
 
