@@ -8,23 +8,30 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cuda import emulation
-from tracejit.cuda import device, driver, nvrtc
+from tracejit.cuda import device, driver, memory, nvrtc, streams
 from tracejit.errors import CompilationError
 
 
-@pytest.fixture(scope="session")
-def _libraries() -> None:
-    if emulation.LACKING:
-        pytest.skip(emulation.LACKING)
-    os.environ.update(emulation.environment())
+def _forget() -> None:
+    """The libraries and devices that were found are looked for anew."""
     driver.driver.cache_clear()
     nvrtc.compiler.cache_clear()
     device._devices.cache_clear()
+    streams._streams.clear()
+    memory._stagings.clear()
 
 
 @pytest.fixture
-def emulated(_libraries: None) -> Iterator[emulation.Emulator]:
-    """Two emulated devices; a test fails where something was reported of its kernels."""
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[emulation.Emulator]:
+    """Two emulated devices; a test fails where something was reported of its kernels.
+
+    Other tests of the process see no device.
+    """
+    if emulation.LACKING:
+        pytest.skip(emulation.LACKING)
+    for name, value in emulation.environment().items():
+        monkeypatch.setenv(name, value)
+    _forget()
     emulator = emulation.Emulator()
     emulator.order = 0
     emulator.reports()
@@ -32,6 +39,7 @@ def emulated(_libraries: None) -> Iterator[emulation.Emulator]:
     found = emulator.reports()
     for each in device.devices():
         each.reset()
+    _forget()
     assert not found, "\n".join(found)
 
 
