@@ -31,7 +31,7 @@ class Limits:
     most_lanes: int = 64
     """No vector has more elements."""
     stack_bytes: int = 8 << 10
-    """Up to so many a kernel keeps a buffer of its own on the stack; beyond, in the workspace."""
+    """A kernel's own buffer lies on the stack up to this size; a larger one in the workspace."""
     row_bytes: int = 0
     """Local arrays of a row that one kernel keeps between its phases; 0 fuses no rows."""
     longest_column: int = 0
@@ -39,10 +39,11 @@ class Limits:
     cut_cumulative: int = 1 << 62
     """Elements of one row from which its cumulative reduction is done in parts, in parallel."""
     selected_few: int = 0
-    """The first so many of a row are selected if they are a quarter of it at most."""
+    """The first few elements of a sorted row, up to this number, are selected, not sorted, if they
+    are at most a quarter of the row."""
     selected: int = 0
-    """The first so many are selected if the row is three times their square: each that
-    enters moves half of them."""
+    """Up to this number, the first elements of a sorted row are selected if the row is three times
+    as long as their square: each element that enters moves half of them."""
     wide_sorts: int = 1 << 30
     """Bytes of a vector from which narrow keys are sorted faster as keys of 32 bits."""
     fourier_kernels: bool = False

@@ -1,4 +1,4 @@
-"""How a program's calls are run: by an entry that obeys `backends.abi`, made of compiled kernels.
+"""How a program's calls are run: by an entry that obeys `backends.abi` and calls the kernels.
 
 entry = host_loop(program, kernels, memory)     # a Python function; the CPU's is machine code
 """

@@ -11,8 +11,8 @@ import numpy as np
 class MemorySpaces(Protocol):
     """The memory that kernels work on. Addresses are numbers, of the host or of a device.
 
-    A loop's predicate and a branch's selector lie where kernels have put them, and are asked for
-    with `read`; no portable code reads them from the host's memory.
+    A loop's predicate and a branch's selector lie where kernels have put them; `read` fetches
+    them, and no portable code reads them from the host's memory.
     """
 
     def allocate(self, nbytes: int) -> int:

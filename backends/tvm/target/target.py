@@ -23,12 +23,11 @@ Build = Callable[[Program, Progress | None], bytes | InProcess]
 
 @dataclass(frozen=True)
 class Target:
-    """All that is asked of a target; ``name`` is what errors call it: "the CPU".
+    """All that the compiler needs to know of a target; errors call it ``name``: "the CPU".
 
-    Passes and fusion see the ``limits`` alone. While kernels are written ``schedules`` are asked
-    first, then ``libraries``; their bodies call the functions of ``mathematics``. What is written
-    is the target's own: no portable code looks into a kernel's body for its parallel loops. The
-    program goes to ``build``, which has it run by ``launch`` on memory of ``memory_spaces``.
+    Passes and fusion see the ``limits`` alone. Kernels are written by ``schedules``, and where
+    these have no rule by ``libraries``; their bodies call the functions of ``mathematics``. A
+    body is the target's own: no portable code looks into it for its parallel loops. The program goes to ``build``, which has it run by ``launch`` on memory of ``memory_spaces``.
     """
 
     name: str
