@@ -27,7 +27,8 @@ class Target:
 
     Passes and fusion see the ``limits`` alone. Kernels are written by ``schedules``, and where
     these have no rule by ``libraries``; their bodies call the functions of ``mathematics``. A
-    body is the target's own: no portable code looks into it for its parallel loops. The program goes to ``build``, which has it run by ``launch`` on memory of ``memory_spaces``.
+    body is the target's own: no portable code looks into it for its parallel loops. The program
+    goes to ``build``, which has it run by ``launch`` on memory of ``memory_spaces``.
     """
 
     name: str
