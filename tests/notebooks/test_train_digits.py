@@ -50,6 +50,8 @@ def poisoned() -> Iterator[None]:
     """The interpreter raises for every op that computes."""
     with pytest.MonkeyPatch.context() as patch:
         for name in COMPUTING:
+            assert interpret.get(OPS[name]), "rules are loaded with the first one of a family"
+        for name in COMPUTING:
             patch.setitem(interpret._rules, OPS[name], refuse)
         yield
 
