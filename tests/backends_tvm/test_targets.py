@@ -90,7 +90,7 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["tpu", "cpu,fast-math", "cpu:", "cpu:haswell,fast-math", "CPU"])
 def test_other_forms_of_names(name: str) -> None:
-    with pytest.raises(AttributeValueError, match="target must be 'cpu' or 'cpu:PROCESSOR'"):
+    with pytest.raises(AttributeValueError, match="target must be 'cpu', 'cpu:PROCESSOR'"):
         Target(name).resolved()
 
 

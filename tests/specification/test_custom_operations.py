@@ -157,7 +157,7 @@ def test_times_two_on_cpu_and_gpu() -> None:
         example(np.zeros(2))
     with pytest.raises(UnsupportedError, match="no kernel on CPU for T=float64"):
         tj.jit(example)(np.zeros(2))
-    with pytest.raises(AttributeValueError, match="target must be 'cpu' or 'cpu:PROCESSOR'"):
+    with pytest.raises(AttributeValueError, match="target must be 'cpu', 'cpu:PROCESSOR'"):
         tj.jit(example, target="cuda")(np.zeros(2, np.float32))
 
 

@@ -320,7 +320,7 @@ def test_check() -> None:
 
 
 def test_unknown_target() -> None:
-    with pytest.raises(ValueError, match=r"'cpu' or 'cpu:PROCESSOR'.*not 'tpu'"):
+    with pytest.raises(ValueError, match=r"'cpu', 'cpu:PROCESSOR'.*not 'tpu'"):
         tj.compile(tj.jit(lambda x: x).lower(X).module, target="tpu")
 
 
