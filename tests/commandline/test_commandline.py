@@ -179,7 +179,7 @@ def test_what_is_wrong_is_said_in_one_line(
         "must return one real number": ["grad", pair],
         "has 2 parameters, and no number 5": ["grad", file, "--wrt", "5"],
         "parameter 1 of module pair is s32[]": ["grad", pair, "--wrt", "1", "--cotangents"],
-        "target must be 'cpu' or": ["compile", file, "--target", "abacus"],
+        "target must be 'cpu', 'cpu:PROCESSOR'": ["compile", file, "--target", "abacus"],
     }
     for message, arguments in wrong.items():
         assert main(arguments) == 1

@@ -1,10 +1,11 @@
 """Special ways to write a kernel, and what of the compiler is asked whether to take each.
 
-A way is left out by exchanging that function for one that says no, or a limit for 0.
+A way is left out by exchanging that function for one that says no, or a threshold for another.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ class Way:
     @contextmanager
     def watched(self, taken: set[str]) -> Iterator[None]:
         """Inside, the name is added to ``taken`` as soon as the way is taken."""
-        function = getattr(importlib.import_module(_TVM + self.module), self.function)
+        function = getattr(*self._place())
         if not callable(function):
             # Whether it matters shows in the program's text.
             taken.add(self.name)
@@ -70,13 +71,19 @@ class Way:
 
     @contextmanager
     def _exchanged(self, function: Callable[..., Any] | int) -> Iterator[None]:
-        module = importlib.import_module(_TVM + self.module)
-        before = getattr(module, self.function)
-        setattr(module, self.function, function)
+        owner, name = self._place()
+        before = getattr(owner, name)
+        setattr(owner, name, function)
         try:
             yield
         finally:
-            setattr(module, self.function, before)
+            setattr(owner, name, before)
+
+    def _place(self) -> tuple[Any, str]:
+        """The module or the class that holds the function, and its name there."""
+        *owners, name = self.function.split(".")
+        module: Any = importlib.import_module(_TVM + self.module)
+        return functools.reduce(getattr, owners, module), name
 
 
 def _sort(name: str, function: str, *files: str) -> Way:
@@ -94,7 +101,7 @@ WAYS = (
     _sort("flags", "suits_flags", "flags"),
     _sort("host", "suits_library", "host_sort"),
     _sort("choice (text)", "suits_choosing", "select_code", "select_procedures"),
-    _sort("selection", "suits_selection", "select"),
+    Way("sort: selection", (f"{_SORT}select.py",), "ir.limits", "Limits.selects"),
     _sort("words", "suits_words", "argsort"),
     _gemm("dots (text)", "dots", "vector_product"),
     _gemm("sums of rows (text)", "sums_of_rows", "vector_product"),
@@ -141,10 +148,10 @@ WAYS = (
         "rows: columns",
         ("cpu/schedule/rows/column_kernel.py",),
         "fusion.row_fusion",
-        "LONGEST_COLUMN",
-        0,
+        "LEAST_COLUMNS",
+        1 << 62,
     ),
-    Way("loops: one kernel", ("cpu/loop_kernel.py",), "lower.control", "in_registers"),
+    Way("loops: one kernel", ("cpu/loop_kernel.py",), "cpu.target", "in_registers"),
     Way(
         "eigenvalues: rotations",
         ("cpu/kernels/linalg/jacobi.py", "cpu/kernels/linalg/batched_rotations.py"),
