@@ -94,3 +94,34 @@ def test_named_axes_of_vmap_within_a_mesh() -> None:
 
     mapped = tj.shard_map(f, mesh=mesh(), in_specs=P("a"), out_specs=P("a"))
     np.testing.assert_allclose(mapped(X), X - X.mean(0), atol=1e-12)
+
+
+def test_axes_that_are_refused_by_name() -> None:
+    def pair(x: Any) -> Any:
+        return tj.vmap(lambda y: lax.all_gather(y, ("i", "a")), axis_name="i")(x)
+
+    nested = tj.vmap(lambda x: tj.vmap(np.sin, axis_name="i")(x), axis_name="i")
+    with pytest.raises(ArgumentError, match="'i' is the name of an axis already"):
+        nested(X)
+    with pytest.raises(ArgumentError, match="'b' is no axis of a shard_map's mesh or of vmap"):
+        tj.vmap(lambda x: lax.psum(x, "b"), axis_name="i")(X)
+    mapped = tj.shard_map(
+        lambda x: lax.psum(x, "a", axis_index_groups=[[0, 1]]),
+        mesh=mesh(),
+        in_specs=P("a"),
+        out_specs=P(),
+    )
+    with pytest.raises(UnsupportedError, match="psum: axis_index_groups is not supported"):
+        mapped(X)
+    both = tj.shard_map(pair, mesh=mesh(), in_specs=P("a"), out_specs=P("a"))
+    with pytest.raises(UnsupportedError, match="axes of one mesh, or one of vmap, not"):
+        both(X)
+
+
+def test_meshes_of_two_sizes_in_one_program() -> None:
+    def over(count: int) -> Callable[..., Any]:
+        small = tj.make_mesh((count,), ("a",), tj.devices("cpu", count))
+        return tj.shard_map(np.sin, mesh=small, in_specs=P("a"), out_specs=P("a"))
+
+    with pytest.raises(ArgumentError, match="devices do not go together in one program"):
+        tj.jit(lambda x: over(2)(x) + over(4)(x))(X)

@@ -131,6 +131,8 @@ def _is_column_major(function: str, x: Tracer, order: str) -> bool:
     """Whether the first dimension of an order C, F or A counts up fastest."""
     if order not in ("C", "F", "A"):
         raise AttributeValueError(f"{function}: order must be 'C', 'F' or 'A', not {order!r}")
+    if is_vector(x.shape):
+        return False
     if order == "A":
         x.ask_order(function)
     return order == "F" or (order == "A" and not is_contiguous(x) and is_contiguous(x.T))
@@ -149,10 +151,10 @@ def ravel(a: Any, order: str = "C") -> Any:
     Order C, F, A as in `reshape`, or K: as the elements lie in memory.
     """
     x = as_array(a)
-    if order == "K":
+    if order == "K" and not is_vector(x.shape):
         strides = x.ask_order("ravel")
         x = x.through(Permute(iteration_order(x.shape, [(x.shape, strides)])), False)
-    elif _is_column_major("ravel", x, order):
+    elif order != "K" and _is_column_major("ravel", x, order):
         x = x.T
     if is_contiguous(x) or x.has_unknown_order:
         return x.through(Reshape((x.size,), may_copy=True), False)
