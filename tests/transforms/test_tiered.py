@@ -250,7 +250,9 @@ def test_errors_of_the_compiler_are_raised_by_the_next_call(held: Held) -> None:
 
 
 def test_errors_before_that_are_raised_at_once() -> None:
-    with pytest.raises(tj.errors.AttributeValueError, match="target must be 'cpu', 'cpu:PROCESSOR'"):
+    with pytest.raises(
+        tj.errors.AttributeValueError, match="target must be 'cpu', 'cpu:PROCESSOR'"
+    ):
         tiered(lambda x: x + 1, target="tpu")(X)
     with pytest.raises(ArgumentError, match="tiered=True does not go with memory_budget="):
         tiered(lambda x: x, memory_budget=1000)
