@@ -101,7 +101,7 @@ def test_axes_that_are_refused_by_name() -> None:
         return tj.vmap(lambda y: lax.all_gather(y, ("i", "a")), axis_name="i")(x)
 
     groups: dict[str, Any] = {"axis_index_groups": [[0, 1]]}
-    nested = tj.vmap(tj.vmap(lambda x: x * 2, axis_name="i"), axis_name="i")
+    nested: Callable[..., Any] = tj.vmap(tj.vmap(lambda x: x * 2, axis_name="i"), axis_name="i")
     with pytest.raises(ArgumentError, match="'i' is the name of an axis already"):
         nested(X)
     with pytest.raises(ArgumentError, match="'b' is no axis of a shard_map's mesh or of vmap"):
