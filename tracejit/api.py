@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 PASS_SETTINGS = ("TRACEJIT_DUMP", "TRACEJIT_PASSES")
 """What changes or shows the compiler's passes, in the environment."""
 
-_GENERATOR = "tracejit.backends.tvm.compile"
-
 _compiling = ProcessLock()
 
 

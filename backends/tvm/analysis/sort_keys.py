@@ -6,6 +6,7 @@ keys, and elements that the comparator finds equal have equal keys.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from tracejit.backends.tvm.analysis.element_rules import Value
@@ -14,10 +15,10 @@ from tracejit.backends.tvm.ir.tir import Expr, const, reinterpret, tirx
 from tracejit.backends.tvm.ir.total_order import numeric_order_key, total_order_key
 from tracejit.equality import same_graph
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.comparison import COMPARE
-from tracejit.ops.constants import IOTA
+from tracejit.ops.comparison import COMPARE, gt, gt_total_order, lt, lt_total_order
+from tracejit.ops.constants import IOTA, parameter
 from tracejit.ops.reduction import sort_order
-from tracejit.shapes import ElementType
+from tracejit.shapes import ElementType, Shape
 
 _DESCENDING = {"LT": False, "GT": True}
 
@@ -119,3 +120,14 @@ def order_of(comparator: Computation) -> Order | None:
         return None
     descending = _DESCENDING[root.attributes["direction"]] != (second < first)
     return Order(number, types[number], descending, total=True)
+
+
+@functools.cache
+def precedes(element_type: ElementType, descending: bool) -> Computation:
+    """A comparator: whether the first of two scalars precedes the second in total order."""
+    lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
+    if element_type.is_floating:
+        root = gt_total_order(lhs, rhs) if descending else lt_total_order(lhs, rhs)
+    else:
+        root = gt(lhs, rhs) if descending else lt(lhs, rhs)
+    return Computation("precedes", (lhs, rhs), root)

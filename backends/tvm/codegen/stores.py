@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from typing import Any
 
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
+from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
 from tracejit.backends.tvm.ir.affine import Affine, Index, linear, row_major_strides
-from tracejit.backends.tvm.ir.tir import Buffer, Expr
+from tracejit.backends.tvm.ir.tir import Buffer, Expr, Stmt
 from tracejit.graph import Instruction
 
 Address = Callable[[Sequence[Index]], Affine]
@@ -55,3 +57,29 @@ class Store:
         """The element: computed if the kernel defines it, loaded if it is in memory already."""
         ask = scope.result if self.compute else scope.value
         return ask(self.value, indices)
+
+    def write(self, emitter: Emitter, indices: Sequence[Index], *, binds: bool) -> list[Stmt]:
+        """Stores the element. With ``binds`` it is read before earlier stores of the nest."""
+        value: Any = self.ask(emitter, indices)
+        if binds:
+            value = emitter.bind(value, self.value)
+        address = emitter.expression(self.address(indices))
+        if self.offset is not None:
+            address = address + self.offset(emitter)
+        made = emitter.store(self.target, address, value, self.value.array_shape.element_type)
+        return made if isinstance(made, list) else [made]
+
+
+def settled_stores(
+    space: Space, stores: Sequence[Store], visible: Container[Instruction]
+) -> tuple[Accesses, list[Axis]]:
+    """The accesses of a nest over ``space`` that makes all ``stores``, and its merged axes."""
+
+    def ask(scope: Accesses) -> None:
+        for store in stores:
+            store.ask(scope, space.indices)
+
+    accesses = settle([space], ask, visible.__contains__)
+    addresses = [load.address for load in accesses.loads]
+    addresses += [store.address(space.indices) for store in stores]
+    return accesses, merge(space.variables, addresses, accesses.opaque)

@@ -14,7 +14,7 @@ from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.loop_nest import Axis, Space, merge, settle
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.codegen.stores import Store, identity
+from tracejit.backends.tvm.codegen.stores import Store, identity, settled_stores
 from tracejit.backends.tvm.ir.affine import Affine, Index, LoopVariable
 from tracejit.backends.tvm.ir.tir import PARALLEL, Buffer, Expr, Stmt, const, loop, seq, tirx
 from tracejit.graph import Instruction
@@ -56,15 +56,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     frame.schedule = frame.schedule or "elementwise"
     space = Space(dimensions)
     visible = frame.inputs.without({store.value for store in stores if store.compute})
-
-    def ask(scope: Accesses) -> None:
-        for each in stores:
-            each.ask(scope, space.indices)
-
-    accesses = settle([space], ask, visible.__contains__)
-    addresses = [load.address for load in accesses.loads]
-    addresses += [store.address(space.indices) for store in stores]
-    axes = merge(space.variables, addresses, accesses.opaque)
+    _, axes = settled_stores(space, stores, visible)
     positions: Positions = {}
 
     def element(number: Expr) -> list[Stmt]:
@@ -72,15 +64,8 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         emitter = Emitter(visible, positions, uses=frame.uses, index_dtype=frame.index_dtype)
         written: list[Stmt] = []
         for each in stores:
-            value = each.ask(emitter, space.indices)
-            if len(stores) > 1:
-                # A store before it may be to where this is read.
-                value = emitter.bind(value, each.value)
-            address = emitter.expression(each.address(space.indices))
-            if each.offset is not None:
-                address = address + each.offset(emitter)
-            made = emitter.store(each.target, address, value, each.value.array_shape.element_type)
-            written += made if isinstance(made, list) else [made]
+            # An earlier store may write to the memory that this one reads.
+            written += each.write(emitter, space.indices, binds=len(stores) > 1)
         return [*emitter.allocations, *emitter.statements, *written]
 
     return shared_loop(math.prod(axis.extent for axis in axes), element, frame.index_dtype)

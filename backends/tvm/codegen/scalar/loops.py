@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.loop_nest import Space, merge, nest, settle
+from tracejit.backends.tvm.codegen.loop_nest import Space, nest
 from tracejit.backends.tvm.codegen.root_rules import Results
-from tracejit.backends.tvm.codegen.stores import Store, identity
+from tracejit.backends.tvm.codegen.stores import Store, identity, settled_stores
 from tracejit.backends.tvm.ir.affine import Index, LoopVariable
 from tracejit.backends.tvm.ir.tir import Expr, Stmt
 
@@ -19,30 +18,16 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     frame.schedule = frame.schedule or "elementwise"
     space = Space(dimensions)
     visible = frame.inputs.without({store.value for store in stores if store.compute})
-
-    def ask(scope: Accesses) -> None:
-        for store in stores:
-            store.ask(scope, space.indices)
-
-    accesses = settle([space], ask, visible.__contains__)
-    addresses = [load.address for load in accesses.loads]
-    addresses += [store.address(space.indices) for store in stores]
-    axes = merge(space.variables, addresses, accesses.opaque)
+    _, axes = settled_stores(space, stores, visible)
     positions: dict[LoopVariable, Expr] = {}
 
     def element() -> list[Stmt]:
         emitter = Emitter(visible, positions, uses=frame.uses, index_dtype=frame.index_dtype)
         written: list[Stmt] = []
         for store in stores:
-            value = store.ask(emitter, space.indices)
-            if not dimensions and not store.compute:
-                # A store before it may be to where this is read.
-                value = emitter.bind(value, store.value)
-            address = emitter.expression(store.address(space.indices))
-            if store.offset is not None:
-                address = address + store.offset(emitter)
-            made = emitter.store(store.target, address, value, store.value.array_shape.element_type)
-            written += made if isinstance(made, list) else [made]
+            # An earlier store may write to the memory that this one reads.
+            binds = not dimensions and not store.compute
+            written += store.write(emitter, space.indices, binds=binds)
         return [*emitter.allocations, *emitter.statements, *written]
 
     return nest([axis.count(positions) for axis in axes], element, dtype=frame.index_dtype)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from tracejit.backends.tvm.analysis.argminmax import counted, in_order
-from tracejit.backends.tvm.analysis.sort_keys import counts_places
+from tracejit.backends.tvm.analysis.sort_keys import counts_places, precedes
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
 from tracejit.backends.tvm.codegen.root_rules import Results, anchors_of
 from tracejit.backends.tvm.cpu.root_rules import rooted
@@ -17,11 +16,10 @@ from tracejit.backends.tvm.cpu.schedule.sort.choose import Sorting, sorting
 from tracejit.backends.tvm.ir.affine import Index
 from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
 from tracejit.backends.tvm.ir.tir import Stmt
-from tracejit.graph import Computation, Instruction
-from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
-from tracejit.ops.constants import constant, iota, parameter
+from tracejit.graph import Instruction
+from tracejit.ops.constants import constant, iota
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K, arg_computation, extreme
-from tracejit.shapes import ElementType, Shape
+from tracejit.shapes import ElementType
 
 
 def reduce_spec(instruction: Instruction) -> ReduceSpec:
@@ -105,19 +103,8 @@ def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The first elements of a stable sort in total order, with their indices."""
     (operand,) = instruction.operands
     shape = operand.array_shape
-    comparator = _precedes(shape.element_type, instruction.attributes["largest"])
+    comparator = precedes(shape.element_type, instruction.attributes["largest"])
     (_, values), (_, places) = results
     targets = [(values, operand), (places, None)]
     work = Sorting([operand], shape.rank - 1, comparator, targets, instruction.attributes["k"])
     return sorting(frame, work)
-
-
-@functools.cache
-def _precedes(element_type: ElementType, descending: bool) -> Computation:
-    """A comparator: whether the first of two scalars precedes the second in total order."""
-    lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
-    if element_type.is_floating:
-        root = gt_total_order(lhs, rhs) if descending else lt_total_order(lhs, rhs)
-    else:
-        root = gt(lhs, rhs) if descending else lt(lhs, rhs)
-    return Computation("precedes", (lhs, rhs), root)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tvm.ir import TensorLoad
 
-from tracejit.backends.tvm.codegen.access_analysis import Accesses, Load
+from tracejit.backends.tvm.codegen.access_analysis import Load
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame
-from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space, merge, nest, settle
-from tracejit.backends.tvm.codegen.stores import Store
+from tracejit.backends.tvm.codegen.loop_nest import Axis, Count, Space, nest
+from tracejit.backends.tvm.codegen.stores import Store, settled_stores
 from tracejit.backends.tvm.cpu.kernels.tile import pieces
 from tracejit.backends.tvm.cpu.machine import machine_of
 from tracejit.backends.tvm.cpu.schedule.lanes import as_index
@@ -46,15 +46,7 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
     frame.schedule = frame.schedule or "elementwise"
     space = Space(dimensions)
     visible = frame.inputs.without({store.value for store in stores if store.compute})
-
-    def ask(scope: Accesses) -> None:
-        for each in stores:
-            each.ask(scope, space.indices)
-
-    accesses = settle([space], ask, visible.__contains__)
-    addresses = [load.address for load in accesses.loads]
-    addresses += [store.address(space.indices) for store in stores]
-    axes = merge(space.variables, addresses, accesses.opaque)
+    accesses, axes = settled_stores(space, stores, visible)
 
     positions: dict[LoopVariable, Expr] = {}
     work = cost
@@ -84,15 +76,9 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
             emitter.given[each] = emitter.load(tile, place, each.array_shape.element_type)
         written: list[list[Stmt]] = []
         for s in stores:
-            value = s.ask(emitter, space.indices)
-            if not dimensions and not s.compute:
-                # An earlier store may write to the memory that this one reads.
-                value = emitter.bind(value, s.value)
-            address = emitter.expression(s.address(space.indices))
-            if s.offset is not None:
-                address = address + s.offset(emitter)
-            made = emitter.store(s.target, address, value, s.value.array_shape.element_type)
-            written.append(made if isinstance(made, list) else [made])
+            # An earlier store may write to the memory that this one reads.
+            binds = not dimensions and not s.compute
+            written.append(s.write(emitter, space.indices, binds=binds))
         return emitter, written
 
     def element(
@@ -127,7 +113,9 @@ def pointwise(frame: Frame, dimensions: Sequence[int], stores: Sequence[Store], 
         if source is not None:
             made = stores[0].target, stores[0].address(space.indices)
             workers = machine_of(frame).threads if parallel > 1 else 1
-            copy = transpose_kernel(frame, tile, axes, (source, addresses[0]), made, workers)
+            copy = transpose_kernel(
+                frame, tile, axes, (source, accesses.loads[0].address), made, workers
+            )
             if copy is not None:
                 return copy
     if tile is not None:

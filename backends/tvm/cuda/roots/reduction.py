@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
+from tracejit.backends.tvm.analysis.sort_keys import precedes
 from tracejit.backends.tvm.codegen.access_analysis import Accesses
 from tracejit.backends.tvm.codegen.emitter import Emitter
 from tracejit.backends.tvm.codegen.kernel_frame import Frame, memory_buffer
@@ -17,8 +17,7 @@ from tracejit.backends.tvm.ir.complex import Complex
 from tracejit.backends.tvm.ir.internal_ops import FIRST_SORTED
 from tracejit.backends.tvm.ir.tir import AllocBuffer, Buffer, Expr, Stmt, const
 from tracejit.graph import Computation, Instruction
-from tracejit.ops.comparison import gt, gt_total_order, lt, lt_total_order
-from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element, parameter
+from tracejit.ops.constants import GET_TUPLE_ELEMENT, get_tuple_element
 from tracejit.ops.reduction import REDUCE, SORT, TOP_K
 from tracejit.shapes import ElementType, Shape, TupleShape
 
@@ -174,19 +173,8 @@ def top_k(frame: Frame, instruction: Instruction, results: Results) -> Stmt:
     """The beginning of a stable sort in total order, with the positions."""
     (operand,) = instruction.operands
     shape = operand.array_shape
-    comparator = _precedes(shape.element_type, instruction.attributes["largest"])
+    comparator = precedes(shape.element_type, instruction.attributes["largest"])
     (_, values), (_, places) = results
     pairs: list[tuple[Instruction | None, Buffer]] = [(operand, values), (None, places)]
     kept = instruction.attributes["k"]
     return merge_sort(frame, [operand], comparator, shape.rank - 1, kept, pairs)
-
-
-@functools.cache
-def _precedes(element_type: ElementType, descending: bool) -> Computation:
-    """Whether the first of two scalars comes before the second in total order."""
-    lhs, rhs = (parameter(i, Shape(element_type)) for i in range(2))
-    if element_type.is_floating:
-        root = gt_total_order(lhs, rhs) if descending else lt_total_order(lhs, rhs)
-    else:
-        root = gt(lhs, rhs) if descending else lt(lhs, rhs)
-    return Computation("precedes", (lhs, rhs), root)
